@@ -43,18 +43,11 @@ Read = Callable[[int], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Why unpacking a file ended early.
+    """Why unpacking a file ended early."""
 
-    Parameters
-    ----------
-    reason
-        The reject reason of the missing data.
-    found
-        Description of the damage.
-    """
-
+    # the reject reason of the missing data
     reason: Literal["truncated_compression", "damaged_compression"]
-    found: str
+    found: str  # description of the damage
 
 
 class DamageError(Exception):

@@ -205,7 +205,8 @@ def _with_places(part: Part, raw: pl.DataFrame, first_line: int) -> Part:
 
 def _read_objects(rows: Iterable[Any], source: Source) -> Iterator[Part]:
     """Read rows given as dicts, by the rules of JSON Lines. Their numbers count as lines."""
-    streams = [(0, chat_lines(read_lines(row_blocks(rows)), source, FRAME_NAME, "jsonl"))]
+    lines = read_lines(row_blocks(rows), FRAME_NAME)
+    streams = [(0, chat_lines(lines, source, FRAME_NAME, "jsonl"))]
     own = line_source(source, "jsonl")
     for part in read_streams(streams, (FRAME_NAME,), own, threads=1):
         # the byte offset refers to internal JSON, so it is removed

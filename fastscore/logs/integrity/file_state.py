@@ -4,83 +4,55 @@ Bytes are compared by their hash, so a log that only grows, or is touched, is sc
 Rows of Parquet are scattered, so such a file is compared by size and modification time.
 """
 
-import os
 import secrets
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO
 
-import numpy as np
-from fastscore_jit.system import read_into, replace_file
+from fastscore_jit.system import replace_file
 
 from fastscore.content_hash import BlockHash, ContentHash
 from fastscore.errors import InputError, RunError
 from fastscore.logs.file_ranges import FileRange
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
-from fastscore.logs.objects import is_remote, open_file, size_of, stamp
-from fastscore.logs.read.batches import map_ordered
+from fastscore.logs.objects import stamp
 from fastscore.logs.read.csv_records import csv_header
 from fastscore.logs.read.json_documents import opening_bracket
-from fastscore.logs.read.lines import line_blocks, read_blocks, unreadable
+from fastscore.logs.read.lines import Block, read_blocks
 from fastscore.unpacked import Compression, Damage, DamageError
-
-PLAIN_BLOCK_BYTES = 4 << 20
-
-Result = TypeVar("Result")
-_Block = TypeVar("_Block", bytes, bytes | memoryview)
 
 
 @dataclass(slots=True)
 class FileState:
-    """Current state of an input file.
+    """Current state of an input file."""
 
-    Parameters
-    ----------
-    file
-        The input.
-    index
-        Its index among the inputs.
-    path, compression
-        The file to read and its compression: the input, or its unpacked copy.
-    size
-        Its bytes, unpacked, or its rows.
-    read
-        Number of bytes read from disk.
-    digest, hash_blocks
-        Their hash, and their hash by blocks.
-    damage
-        Why it could not be unpacked to its end, None otherwise.
-    unpacked
-        Whether it was unpacked to the scratch folder.
-    header
-        The header of a CSV file or a document, once requested.
-    stamp
-        The `stamp` of the input before it was read.
-    check_cancelled
-        Called with each block that is read; may raise.
-    limits
-        The limits of reading.
-    """
-
-    file: InputFile
-    index: int = 0
+    file: InputFile  # the input
+    index: int = 0  # its index among the inputs
+    # the file to read and its compression: the input, or its unpacked copy
     path: str = ""
     compression: Compression = "none"
-    size: int = 0
-    read: int = 0
+    size: int = 0  # its bytes, unpacked, or its rows
+    read: int = 0  # number of bytes read from disk
+    # their hash, and their hash by blocks
     digest: ContentHash = field(default_factory=ContentHash)
     hash_blocks: BlockHash = field(default_factory=BlockHash)
-    damage: Damage | None = None
-    unpacked: bool = False
-    header: bytes = b""
-    stamp: str = ""
+    damage: Damage | None = None  # why it could not be unpacked to its end, None otherwise
+    unpacked: bool = False  # whether it was unpacked to the scratch folder
+    header: bytes = b""  # the header of a CSV file or a document, once requested
+    stamp: str = ""  # the `stamp` of the input before it was read
+    # called with each block that is read; may raise
     check_cancelled: Callable[[], object] = lambda: None
-    limits: Limits = DEFAULT_LIMITS
+    limits: Limits = DEFAULT_LIMITS  # the limits of reading
 
-    def observe(self, block: bytes | memoryview) -> None:
+    @property
+    def whole(self) -> FileRange:
+        """The range of the whole file, once it was read."""
+        place = self.file.path, self.path, self.file.format, self.compression, 0, self.size
+        return FileRange(*place, limits=self.limits)
+
+    def observe(self, block: Block) -> None:
         """Count and hash bytes as they are read from disk."""
         self.check_cancelled()
         self.read += len(block)
@@ -96,12 +68,15 @@ class FileState:
         return self.header
 
 
-def file_blocks(state: FileState, shard_bytes: int, scratch: Path) -> Iterator[bytes]:
+def file_blocks(state: FileState, shard_bytes: int, scratch: Path) -> Iterator[Block]:
     """Stream a file's bytes. A compressed file larger than a shard is unpacked to a folder."""
     blocks = read_blocks(state.path, state.compression, observe=state.observe, limits=state.limits)
-    if state.compression == "none":
-        return _counted(blocks, state)
-    return _spill_blocks(blocks, state, shard_bytes, scratch)
+    if state.compression != "none":
+        yield from _spill_blocks(blocks, state, shard_bytes, scratch)
+        return
+    for block in blocks:
+        state.size += len(block)
+        yield block
 
 
 def read_whole(state: FileState, scratch: Path) -> None:
@@ -112,119 +87,11 @@ def read_whole(state: FileState, scratch: Path) -> None:
         raise InputError(f"The file {state.file.path!r} cannot be read: {state.damage.found}.")
 
 
-def file_line_blocks(
-    state: FileState, shard_bytes: int, scratch: Path
-) -> Iterator[bytes] | Iterator[bytes | memoryview]:
-    """Stream a JSON Lines file as `file_blocks` does. Blocks of a plain file end at line ends."""
-    if state.compression != "none":
-        return file_blocks(state, shard_bytes, scratch)
-    try:
-        size = size_of(state.path)
-    except OSError as error:
-        raise unreadable(state.path, error) from error
-    return _counted(line_blocks(state.path, state.observe, 0, size), state)
-
-
-def map_stream(
-    state: FileState,
-    look: Callable[[int, bytes | memoryview], Result],
-    shard_bytes: int,
-    scratch: Path,
-    threads: int,
-) -> Iterator[Result]:
-    """Yield the results of ``look`` for a file's blocks, in order, in parallel for a plain file.
-
-    ``look`` takes a block's position in the (unpacked) file and the block, and keeps no reference.
-    """
-    if state.compression == "none":
-
-        def observe(block: memoryview) -> None:
-            state.observe(block)
-            state.size += len(block)
-
-        yield from map_plain_blocks(state.path, observe, look, threads)
-    else:
-        begin = 0
-        for block in file_blocks(state, shard_bytes, scratch):
-            yield look(begin, block)
-            begin += len(block)
-
-
-def map_plain_blocks(
-    path: str,
-    observe: Callable[[memoryview], object],
-    look: Callable[[int, memoryview], Result],
-    threads: int,
-) -> Iterator[Result]:
-    """Yield, in order, the results of ``look`` for the blocks of an uncompressed file."""
-    if is_remote(path):
-        yield from map_ordered(lambda each: look(*each), _in_order(path, observe), threads)
-        return
-    own = threading.local()
-
-    def look_at(begin: int, before: threading.Event, after: threading.Event) -> Result:
-        try:
-            if not hasattr(own, "buffer"):
-                own.buffer = np.empty(min(size, PLAIN_BLOCK_BYTES), np.uint8).data
-            block = _read_block(file.fileno(), begin, own.buffer)
-            before.wait()
-            observe(block)
-        finally:
-            after.set()
-        return look(begin, block)
-
-    try:
-        with open(path, "rb", buffering=0) as file:
-            size = os.fstat(file.fileno()).st_size
-            begins = range(0, size, PLAIN_BLOCK_BYTES)
-            turns = _ordering_events(begins)
-            yield from map_ordered(lambda turn: look_at(*turn), turns, min(threads, len(begins)))
-    except OSError as error:
-        raise unreadable(path, error) from error
-
-
-def _in_order(
-    path: str, observe: Callable[[memoryview], object]
-) -> Iterator[tuple[int, memoryview]]:
-    """Yield the blocks of an object with their positions: the file itself reads ahead."""
-    with open_file(path) as file:
-        begin = 0
-        while block := file.read(PLAIN_BLOCK_BYTES):
-            observe(memoryview(block))
-            yield begin, memoryview(block)
-            begin += len(block)
-
-
-def _read_block(file: int, begin: int, buffer: memoryview) -> memoryview:
-    """Fill a buffer, partly at the file's end, and return the filled part."""
-    filled = 0
-    while count := read_into(file, buffer[filled:], begin + filled):
-        filled += count
-    return buffer[:filled]
-
-
-def _ordering_events(begins: range) -> Iterator[tuple[int, threading.Event, threading.Event]]:
-    """Give each block two events: that the block before was observed, and that itself was."""
-    before = threading.Event()
-    before.set()
-    for begin in begins:
-        after = threading.Event()
-        yield begin, before, after
-        before = after
-
-
-def _counted(blocks: Iterator[_Block], state: FileState) -> Iterator[_Block]:
-    """Count a plain file's bytes."""
-    for block in blocks:
-        state.size += len(block)
-        yield block
-
-
 def _spill_blocks(
-    blocks: Iterator[bytes], state: FileState, shard_bytes: int, scratch: Path
-) -> Iterator[bytes]:
+    blocks: Iterator[Block], state: FileState, shard_bytes: int, scratch: Path
+) -> Iterator[Block]:
     """Yield unpacked blocks, and write them to the scratch folder once they exceed a shard."""
-    kept: list[bytes] = []
+    kept: list[Block] = []
     out: IO[bytes] | None = None
     temporary = scratch / f"{secrets.token_hex(8)}.tmp"
     try:
@@ -257,7 +124,7 @@ def _spill_blocks(
             temporary.unlink(missing_ok=True)
 
 
-def verified_blocks(file_range: FileRange) -> Iterator[bytes]:
+def verified_blocks(file_range: FileRange) -> Iterator[Block]:
     """Read a byte range's bytes as `read_blocks` does."""
     digest = BlockHash(file_range.start if file_range.compression == "none" else 0)
     try:
@@ -273,15 +140,6 @@ def verified_blocks(file_range: FileRange) -> Iterator[bytes]:
     except DamageError:
         _compare(file_range, digest.digest().hex())
         raise
-    _compare(file_range, digest.digest().hex())
-
-
-def verified_lines(file_range: FileRange) -> Iterator[bytes | memoryview]:
-    """Read a byte range of a plain file of lines as `line_blocks` does."""
-    digest = BlockHash(file_range.start)
-    yield from line_blocks(
-        file_range.path, digest.update, file_range.start, file_range.stop, whole=True
-    )
     _compare(file_range, digest.digest().hex())
 
 

@@ -25,21 +25,11 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of a run.
+    """Limits of a run."""
 
-    Parameters
-    ----------
-    memory
-        Maximum memory in MiB, None for `MEMORY_SHARE` of the machine's.
-    unpacked
-        Maximum unpacked size of one compressed file in MiB.
-    ratio
-        Maximum ratio of unpacked to packed size, beyond 64 MiB.
-    """
-
-    memory: int | None = None
-    unpacked: int = 100 << 10
-    ratio: float = USUAL_RATIO
+    memory: int | None = None  # maximum memory in MiB, None for `MEMORY_SHARE` of the machine's
+    unpacked: int = 100 << 10  # maximum unpacked size of one compressed file in MiB
+    ratio: float = USUAL_RATIO  # maximum ratio of unpacked to packed size, beyond 64 MiB
 
     @property
     def memory_bytes(self) -> int:

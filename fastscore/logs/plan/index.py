@@ -12,23 +12,17 @@ from fastscore_jit.arrays import Int64Array, Mask
 from fastscore_readers.json.line_ends import line_begins
 from fastscore_readers.json.tokens import ABSENT
 
-from fastscore.logs.file_ranges import FileRange
-from fastscore.logs.inputs.chats import array_holds_rows
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.folders import Partition, partition_of, with_partition
 from fastscore.logs.integrity.file_state import (
     FileState,
     file_blocks,
-    file_line_blocks,
-    map_stream,
     read_whole,
 )
 from fastscore.logs.read.batches import Batch, gather, map_ordered
-from fastscore.logs.read.chat_lines import chat_lines, line_source
+from fastscore.logs.read.chat_lines import line_source
 from fastscore.logs.read.chosen import naming_source
 from fastscore.logs.read.columns import convert
-from fastscore.logs.read.csv_records import read_records
-from fastscore.logs.read.json_documents import read_document
 from fastscore.logs.read.lines import BLOCK_BYTES, Lines, read_lines
 from fastscore.logs.read.mapped_rows import (
     key_columns,
@@ -37,9 +31,9 @@ from fastscore.logs.read.mapped_rows import (
     mapped_rows,
     stored_source,
 )
-from fastscore.logs.read.parquet import parquet_rows, read_parquet
+from fastscore.logs.read.parquet import read_parquet
 from fastscore.logs.read.places import Places, array_key, fills, texts_at, wanted_keys
-from fastscore.logs.read.rows import read_parts
+from fastscore.logs.read.rows import range_lines, read_parts, whole_table
 from fastscore.suites.declarations import Column, Source
 from fastscore.suites.identity import (
     Hashes,
@@ -181,13 +175,7 @@ def _by_size(states: Iterable[FileState]) -> Iterator[tuple[FileState, ...]]:
 def row_names(states: Sequence[FileState], source: Source, threads: int) -> Hashes:
     """Hash the names of the dialogues of some files, in which rows are dialogues."""
     naming = naming_source(source)
-    ranges = [
-        FileRange(
-            *(state.file.path, state.path, state.file.format, state.compression, 0, state.size),
-            limits=state.limits,
-        )
-        for state in states
-    ]
+    ranges = [state.whole for state in states]
     heads = [
         dialogue_heads(part.frame, naming)[0]
         for part in read_parts(ranges, naming, threads=threads)
@@ -201,8 +189,11 @@ def _line_spans(states: Sequence[FileState], how: _Indexing) -> pl.DataFrame:
     """Index files of which each line is a dialogue, by line ends only."""
     spans = [pl.DataFrame(schema=SPAN_SCHEMA)]
     for state in states:
-        blocks = map_stream(state, block_lines, how.shard_bytes, how.scratch, how.threads)
-        starts = line_starts(blocks)
+        blocks = file_blocks(state, how.shard_bytes, how.scratch)
+        # without numbers, lines are not counted a second time
+        lines = read_lines(blocks, state.file.path, line=0)
+        found = map_ordered(line_starts, lines, how.threads)
+        starts = np.concatenate([np.zeros(0, np.int64), *found])
         number = starts // how.stride
         first = np.flatnonzero(np.diff(number, prepend=-1))
         last = np.append(first, starts.size)[1:] - 1
@@ -212,37 +203,18 @@ def _line_spans(states: Sequence[FileState], how: _Indexing) -> pl.DataFrame:
     return pl.concat(spans)
 
 
-Block = tuple[int, bytes, bytes, Int64Array]
-"""The end of a block of a file, its first and last byte, and the positions after its line ends."""
-
-
-def block_lines(begin: int, block: bytes | memoryview) -> Block:
-    """Find line ends in a block of a file."""
-    starts = begin + line_begins(np.frombuffer(block, np.uint8))
-    return begin + len(block), bytes(block[:1]), bytes(block[-1:]), starts
-
-
-def line_starts(blocks: Iterable[Block]) -> Int64Array:
-    """Return where the lines of a file begin, ascending, by all its blocks in order."""
-    found = [np.zeros(1, np.int64)]
-    size, before = 0, b""
-    for end, first_byte, last_byte, starts in blocks:
-        if before == b"\r" and first_byte == b"\n":
-            # one line end in two blocks
-            found[-1] = found[-1][:-1]
-        found.append(starts)
-        size, before = end, last_byte
-    joined = np.concatenate(found)
-    return joined[: np.searchsorted(joined, size)]
+def line_starts(lines: Lines) -> Int64Array:
+    """Return where lines begin in their file."""
+    data = np.frombuffer(lines.data, np.uint8)
+    size = 1 if lines.refused else data.size
+    starts = np.append(0, line_begins(data))
+    return lines.offset + starts[starts < size]
 
 
 def _parquet_spans(state: FileState, how: _Indexing) -> pl.DataFrame:
     """Index a Parquet file by its key columns; a compressed file is unpacked first."""
     read_whole(state, how.scratch)
-    state.size = parquet_rows(state.path, state.file.path)
-    whole = FileRange(
-        state.file.path, state.path, "parquet", "none", 0, state.size, limits=state.limits
-    )
+    whole = whole_table(state, how.scratch)
     stride = 0
     if how.stride:
         size = max(state.file.size, ROW_BYTES * state.size, 1)
@@ -271,7 +243,12 @@ def _named_spans(states: Sequence[FileState], how: _Indexing) -> pl.DataFrame:
 def _batch_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.DataFrame]:
     """Index line-based files by the keys of their lines, in batches."""
     keys = replace(key_source(line_source(how.source, how.format)), chat=None)
-    streams = ((state.index, _lines(state, keys, how)) for state in states)
+
+    def key_lines(state: FileState) -> Iterator[Lines]:
+        blocks = file_blocks(state, how.shard_bytes, how.scratch)
+        return range_lines(state.whole, blocks, how.source, keys)
+
+    streams = ((state.index, key_lines(state)) for state in states)
     waiting: list[pl.DataFrame] = []
     scanned = map_ordered(
         lambda batch: (batch, _batch_sequences(batch, keys, how.stride)),
@@ -290,25 +267,9 @@ def _batch_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.Dat
         yield _spans_of(waiting, how.stride)
 
 
-def _lines(state: FileState, keys: Source, how: _Indexing) -> Iterator[Lines]:
-    """Stream a file's lines. A large compressed file is unpacked to the scratch folder."""
-    file = state.file
-    lines: Iterator[Lines]
-    if file.format == "json":
-        blocks = file_blocks(state, how.shard_bytes, how.scratch)
-        lines = read_document(blocks, file.path, holds_rows=array_holds_rows(how.source))
-    else:
-        line_blocks = file_line_blocks(state, how.shard_bytes, how.scratch)
-        if file.format == "csv":
-            lines = read_records(line_blocks, file.path, stored_source(keys).columns)
-        else:
-            lines = read_lines(line_blocks)
-    return chat_lines(lines, how.source, file.path, file.format)
-
-
 def _batch_sequences(batch: Batch, source: Source, stride: int) -> list[pl.DataFrame]:
     """Find the sequences of rows of a batch, if it has any row."""
-    if batch.has_no_lines:
+    if batch.segments[-1].refused is not None:
         return []
     columns, stored = key_columns(source), stored_source(source).columns
     keys = wanted_keys(stored)

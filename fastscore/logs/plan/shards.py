@@ -77,43 +77,22 @@ class MapTasks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InputContent:
-    """An input file at planning.
+    """An input file at planning."""
 
-    Parameters
-    ----------
-    name
-        The path as given by the user.
-    n_bytes
-        Its bytes on disk.
-    content_hash
-        XXH3 (128 bits, hexadecimal) of those bytes.
-    """
-
-    name: str
-    n_bytes: int
-    content_hash: str
+    name: str  # the path as given by the user
+    n_bytes: int  # its bytes on disk
+    content_hash: str  # XXH3 (128 bits, hexadecimal) of those bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The shards of a run.
+    """The shards of a run."""
 
-    Parameters
-    ----------
-    shards
-        The shards, in input order; together they contain every line of every input once.
-    inputs
-        The inputs, in order.
-    n_dialogues
-        The number of dialogues. If lines are dialogues, faulty ones count, too.
-    shared_names
-        The names that several of them have.
-    """
-
+    # the shards, in input order; together they contain every line of every input once
     shards: tuple[Shard, ...]
-    inputs: tuple[InputContent, ...]
-    n_dialogues: int
-    shared_names: NameSet = NOTHING
+    inputs: tuple[InputContent, ...]  # the inputs, in order
+    n_dialogues: int  # The number of dialogues. If lines are dialogues, faulty ones count, too.
+    shared_names: NameSet = NOTHING  # the names that several of them have
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,53 +105,33 @@ class FileGroup:
 
 @dataclass(frozen=True, slots=True)
 class IndexedFile:
-    """The index of a file: the part of `FileState` that can be sent between processes.
-
-    Parameters
-    ----------
-    content
-        The `BlockHash` of the bytes on disk.
-    blocks
-        The hashes of whole blocks, if parts of the file may have to be hashed.
-    """
+    """The index of a file: the part of `FileState` that can be sent between processes."""
 
     file: InputFile
     path: str
     compression: Compression
     size: int
     input: InputContent
-    content: bytes
+    content: bytes  # the `BlockHash` of the bytes on disk
     damage: Damage | None
     unpacked: bool
     stamp: str
     header: bytes
+    # the hashes of whole blocks, if parts of the file may have to be hashed
     blocks: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedGroup:
-    """The index of a group of files.
+    """The index of a group of files."""
 
-    Parameters
-    ----------
-    first_file
-        The index of the first file in the plan.
-    files, n_dialogues
-        The files, and their number of dialogues.
-    cuts
-        Where the files can be cut, in `CUT_SCHEMA`.
-    keys
-        Dialogues of which other files could have rows, in `KEY_SCHEMA`.
-    names
-        The hashes of the names of dialogues that may share one, uint64 (n, 2).
-    """
-
-    first_file: int
+    first_file: int  # the index of the first file in the plan
+    # the files, and their number of dialogues
     files: tuple[IndexedFile, ...]
     n_dialogues: int
-    cuts: pl.DataFrame
-    keys: pl.DataFrame
-    names: Hashes
+    cuts: pl.DataFrame  # where the files can be cut, in `CUT_SCHEMA`
+    keys: pl.DataFrame  # dialogues of which other files could have rows, in `KEY_SCHEMA`
+    names: Hashes  # the hashes of the names of dialogues that may share one, uint64 (n, 2)
 
 
 def _never() -> None:

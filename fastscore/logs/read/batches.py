@@ -44,31 +44,13 @@ pl.Series(np.empty(0))
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Concatenated lines of several parts.
+    """Concatenated lines of several parts."""
 
-    Parameters
-    ----------
-    data
-        Their bytes, uint8; empty for a line that is too long.
-    begins
-        Where each segment starts in ``data``, int64, ascending.
-    parts
-        The index of the part that each segment belongs to, int64.
-    segments
-        The lines. Only the last segment may have damage. Segments without lines, or with one that
-        is too long, are separate batches.
-    """
-
-    data: npt.NDArray[np.uint8]
-    begins: Int64Array
-    parts: Int64Array
+    data: npt.NDArray[np.uint8]  # their bytes, uint8
+    begins: Int64Array  # where each segment starts in `data`, int64, ascending
+    parts: Int64Array  # the index of the part that each segment belongs to, int64
+    # The lines. Only the last segment may have damage. Refused ones are separate batches.
     segments: tuple[Lines, ...]
-
-    @property
-    def has_no_lines(self) -> bool:
-        """Whether the batch contains no line that can be scanned."""
-        last = self.segments[-1]
-        return last.long_line > 0 or last.refused is not None
 
     def scan(
         self,
@@ -141,7 +123,7 @@ def gather(streams: Iterable[tuple[int, Iterable[Lines]]]) -> Iterator[Batch]:
     size = 0
     for part, stream in streams:
         for lines in stream:
-            if lines.long_line or lines.refused is not None:
+            if lines.refused is not None:
                 if waiting:
                     yield _batch(waiting)
                 yield _batch([(part, lines)])
@@ -168,8 +150,6 @@ def _batch(waiting: list[tuple[int, Lines]]) -> Batch:
     size = 0
     for position, (_, lines) in enumerate(waiting):
         begins.append(size)
-        if lines.long_line:
-            continue
         joined.append(lines.data)
         size += len(lines.data)
         if position + 1 < len(waiting) and lines.data and lines.data[-1:] != b"\n":
@@ -276,20 +256,6 @@ def _found(scan: LineScan, index: int) -> str:
     else:
         what = repr(scan.data[position : position + 4].tobytes().decode("utf-8", "replace")[:1])
     return f"{what} {where} line"
-
-
-def long_line(file: str, lines: Lines) -> Reject:
-    """Return the reject of a line that was skipped for its length."""
-    return Reject(
-        file,
-        lines.line,
-        lines.offset,
-        None,
-        "line_too_long",
-        f"{lines.long_line} bytes",
-        f"at most {MAX_RECORD_BYTES} bytes",
-        decode(bytes(lines.data)),
-    )
 
 
 def note_damage(

@@ -49,7 +49,7 @@ def chat_lines(
 
 def _rewritten(lines: Lines, chat: Chat, file: str) -> Lines:
     """Convert some documents to rows."""
-    if lines.long_line or lines.refused is not None or not lines.data:
+    if not lines.data:
         return lines
     written = bytearray()
     places: list[tuple[int, int, int]] = []

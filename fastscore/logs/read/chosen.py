@@ -72,18 +72,10 @@ CHOICE_NAMES = tuple(each.name for each in fields(Choice))
 
 @dataclass(frozen=True, slots=True)
 class ChosenDialogues:
-    """The dialogues that are scored.
+    """The dialogues that are scored."""
 
-    Parameters
-    ----------
-    hashes
-        Of their keys or places, or of the names of a sample.
-    seed
-        The seed of the sample, None for the first dialogues of a log.
-    """
-
-    hashes: NameSet
-    seed: int | None
+    hashes: NameSet  # of their keys or places, or of the names of a sample
+    seed: int | None  # the seed of the sample, None for the first dialogues of a log
 
     def kept(self, part: Part, source: Source) -> Part:
         """Remove rows of other dialogues than the first. Lines that are not rows remain."""
@@ -148,21 +140,12 @@ def _is_dialogue(source: Source, format: Format) -> pl.Expr:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where the chosen dialogues are.
+    """Where the chosen dialogues are."""
 
-    Parameters
-    ----------
-    chosen
-        The dialogues that begin there.
-    last_file
-        The file with the last of them. None if there are none.
-    after
-        The byte of that file after which no row belongs to them. None if rows continue to its end
-        or have no position.
-    """
-
-    chosen: ChosenDialogues
-    last_file: str | None
+    chosen: ChosenDialogues  # the dialogues that begin there
+    last_file: str | None  # The file with the last of them. None if there are none.
+    # The byte of that file after which no row belongs to them. None if rows continue to its end or
+    # have no position.
     after: int | None
 
 

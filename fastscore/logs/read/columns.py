@@ -6,7 +6,7 @@ unusual numbers as text) are converted by Python, one by one.
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -86,6 +86,16 @@ def convert_columns(
     return [converted[column.name] for column in columns]
 
 
+def first_faults(columns: Iterable[Converted], n_rows: int) -> tuple[UInt8Array, Int64Array]:
+    """Return the fault of each row, 0 for none, and the column of its first fault."""
+    bad = np.zeros(n_rows, np.uint8)
+    culprit = np.zeros(n_rows, np.int64)
+    for index, column in enumerate(columns):
+        fresh = (bad == 0) & (column.faults > 0)
+        bad[fresh], culprit[fresh] = column.faults[fresh], index
+    return bad, culprit
+
+
 def convert(found: Places, column: Column) -> Converted:
     """Convert a column's values as declared."""
     converted = _convert(found, column, None)
@@ -102,15 +112,21 @@ def _masked(found: Places, where: Mask | None) -> Places:
     if where is None:
         return found
     filled = found.filled and replace(found.filled, valid=found.filled.valid & where)
+    values = found.values
+    if values is not None:
+        values = pl.select(pl.when(pl.Series(where)).then(pl.lit(values))).to_series()
     tags = np.where(where, found.tags, ABSENT).astype(np.uint8)
-    return replace(found, tags=tags, filled=filled)
+    return replace(found, tags=tags, filled=filled, values=values)
 
 
 def _convert(found: Places, column: Column, where: Mask | None) -> Converted:
     if column.kind in NAN_IS_NULL:
         found = _without_nan(found)
-    converter = _CONVERTERS[column.kind] if found.tags.any() else _null_column
-    converted = converter(found, column)
+    if found.values is not None:
+        converted = Converted(found.values, np.zeros(found.tags.size, np.uint8))
+    else:
+        converter = _CONVERTERS[column.kind] if found.tags.any() else _null_column
+        converted = converter(found, column)
     faults = converted.faults
     if column.otherwise == "null":
         faults[(faults == _fault_code("wrong_type")) | (faults == _fault_code("out_of_range"))] = (
@@ -266,7 +282,7 @@ def _falsy(found: Places) -> Mask:
 
 def _json(found: Places, column: Column) -> Converted:
     """Take the JSON text of every value. Arrays given as JSON in a string are decoded."""
-    if found.syntax == "csv":
+    if found.is_table:
         return _text(found, column)
     values = json_texts(found)
     if column.items and (texts := np.flatnonzero(_is_tagged(found, STRING, ESCAPED))).size:

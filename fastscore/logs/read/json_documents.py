@@ -7,7 +7,6 @@ the data read have doubled, so a long element is scanned at most twice.
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,58 +24,42 @@ from fastscore_readers.json.documents import (
 from fastscore.logs.inputs.document_values import load_json
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import Reject, decode
-from fastscore.logs.read.lines import BOM, MOST_LINES, BlockStream, Lines, read_blocks
+from fastscore.logs.read.lines import (
+    BOM,
+    MOST_LINES,
+    Block,
+    BlockStream,
+    Lines,
+    read_blocks,
+    too_long,
+)
 from fastscore.unpacked import Compression, Damage, DamageError
 
 _SHOWN_BYTES, _FIRST_BYTES = 1 << 10, 1 << 14
 _EXPECTED = "a JSON object or an array"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Where reading of a document begins, and whether it continues after the stream.
-
-    Parameters
-    ----------
-    offset, line
-        Byte and line of the first element.
-    in_array
-        Whether it is in the document's array.
-    goes_on
-        Whether more elements follow.
-    """
-
-    offset: int = 0
-    line: int = 1
-    in_array: bool = False
-    goes_on: bool = False
-
-    @property
-    def place(self) -> int:
-        """The parser's state for `elements`."""
-        if not self.offset:
-            return AT_START
-        return AFTER_COMMA if self.in_array else BETWEEN_VALUES
-
-
-_WHOLE = Entry()
-
-
 def read_document(
-    blocks: Iterator[bytes],
+    blocks: Iterator[Block],
     file: str,
     *,
     holds_rows: Callable[[Any], bool],
+    offset: int = 0,
+    line: int = 1,
+    in_array: bool = False,
+    goes_on: bool = False,
     damage: Damage | None = None,
-    entry: Entry = _WHOLE,
 ) -> Iterator[Lines]:
-    """Split a document into lines."""
-    stream = BlockStream(blocks, entry.offset == 0, damage)
-    place, line = entry.place, entry.line
-    pending, offset, wanted = b"", entry.offset, 0
+    """Split a document into lines, from an element on: whether it is in the document's array.
+
+    If the document goes on after the blocks, more elements follow.
+    """
+    stream = BlockStream(blocks, offset == 0, damage)
+    place = AT_START if offset == 0 else AFTER_COMMA if in_array else BETWEEN_VALUES
+    pending, wanted = b"", 0
     ended = False
     # a document that is read from its middle is an array of rows, or consecutive values
-    whole_array = None if place == AT_START else not entry.in_array
+    whole_array = None if place == AT_START else not in_array
     while not ended:
         pending = bytes(stream.more(wanted - len(pending), pending))
         offset, stream.mark = offset + stream.mark, 0
@@ -91,7 +74,7 @@ def read_document(
             whole_array=whole_array,
             place=place,
             line=line,
-            final=ended and not entry.goes_on,
+            final=ended and not goes_on,
         )
         yield from _element_lines(found, file, pending, offset, stream.damage if ended else None)
         if found.fault >= 0 and (stream.damage is None or not ended):
@@ -102,7 +85,7 @@ def read_document(
         wanted = min(2 * len(pending), MAX_RECORD_BYTES + 1)
         if len(pending) > MAX_RECORD_BYTES and not ended:
             passed, rest = _pass(stream, pending, line)
-            refused = _too_long(file, passed.n_bytes, pending, offset, line)
+            refused = too_long(file, line, offset, passed.n_bytes, pending)
             yield Lines(b"", offset, line, refused=refused)
             pending, line, wanted = rest, passed.line, 0
             offset += passed.n_bytes
@@ -131,7 +114,7 @@ def is_array_of_rows(path: str, holds_rows: Callable[[Any], bool]) -> bool:
     """Return whether an uncompressed document is an array of rows."""
     text = b""
     for block in read_blocks(path, "none"):
-        text += block if text else block.removeprefix(BOM)
+        text += block if text else bytes(block).removeprefix(BOM)
         whole = _is_whole(text, holds_rows, final=False)
         if whole is not None:
             return not whole and text.lstrip(b" \t\r\n")[:1] == b"["
@@ -148,7 +131,7 @@ def first_text(path: str, compression: Compression) -> bytes:
     blocks = read_blocks(path, compression, limits=None, block_bytes=_FIRST_BYTES)
     with suppress(DamageError):
         for block in blocks:
-            text = block.removeprefix(BOM).lstrip(b" \t\r\n")
+            text = bytes(block).removeprefix(BOM).lstrip(b" \t\r\n")
             if text:
                 return text
     return b""
@@ -170,7 +153,7 @@ def _element_lines(
         begin, line = int(found.start[first]), int(found.line[first])
         end = int(found.start[after]) - 1 if after < found.start.size else found.data.size
         if first in is_long:
-            refused = _too_long(file, is_long[first], text[begin:end], offset + begin, line)
+            refused = too_long(file, line, offset + begin, is_long[first], text[begin:end])
             yield Lines(b"", offset + begin, line, refused=refused)
             continue
         numbers = np.stack([found.start[first:after] - begin, found.line[first:after]], 1)
@@ -216,20 +199,6 @@ def _pass(stream: BlockStream, pending: bytes, line: int) -> tuple[PassedValue, 
             return passed, block[end:]
         block = stream.next()
     return passed, b""
-
-
-def _too_long(file: str, size: int, text: bytes, offset: int, line: int) -> Reject:
-    """Return the reject of an element that is too long."""
-    return Reject(
-        file,
-        line,
-        offset,
-        None,
-        "line_too_long",
-        f"{size} bytes",
-        f"at most {MAX_RECORD_BYTES} bytes",
-        decode(text[:_SHOWN_BYTES]),
-    )
 
 
 def _empty(file: str) -> Reject:

@@ -26,8 +26,8 @@ from fastscore_readers.line_scan import LineScan
 from fastscore.errors import InputError
 from fastscore.logs.inputs.archives import open_packed
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits
-from fastscore.logs.integrity.rejects import Reject
-from fastscore.logs.objects import open_file
+from fastscore.logs.integrity.rejects import Reject, decode
+from fastscore.logs.objects import open_file, size_of
 from fastscore.unpacked import Compression, Damage, DamageError, as_utf8, unpacked
 
 _MORE = 1 << 12
@@ -93,21 +93,29 @@ _SHORT_PART = 8
 """A cut line is read again if it is shorter than this fraction of a block."""
 
 
+Block: TypeAlias = bytes | memoryview
+
+
 def read_blocks(
     path: str,
     compression: Compression,
     start: int = 0,
     stop: int | None = None,
-    observe: Callable[[bytes], object] | None = None,
+    observe: Callable[[Block], object] | None = None,
     *,
     whole: bool = False,
     limits: Limits | None = DEFAULT_LIMITS,
     block_bytes: int | None = None,
-) -> Iterator[bytes]:
-    """Yield a file's bytes in blocks, unpacked."""
+) -> Iterator[Block]:
+    """Yield a file's bytes in blocks, unpacked.
+
+    Blocks of an uncompressed file mostly end at line ends: views contain complete lines. A line
+    that a block cuts is read again, unless it is long. That is faster than joining it to the next.
+    """
     size = block_bytes or BLOCK_BYTES
     try:
         if compression == "none":
+            stop = size_of(path) if stop is None else stop
             yield from _plain_blocks(path, start, stop, observe, size, whole=whole)
         else:
             yield from _unpacked_blocks(path, compression, observe, limits, size)
@@ -118,27 +126,39 @@ def read_blocks(
 def _plain_blocks(
     path: str,
     start: int,
-    stop: int | None,
-    observe: Callable[[bytes], object] | None,
+    stop: int,
+    observe: Callable[[Block], object] | None,
     size: int,
     *,
     whole: bool,
-) -> Iterator[bytes]:
+) -> Iterator[Block]:
+    left = stop - start
+    size = left if whole and left <= _LARGEST_WHOLE * BLOCK_BYTES else size
     with open_file(path, stop=stop) as file:
         file.seek(start)
-        left = (1 << 63) if stop is None else stop - start
-        size = max(left, 1) if whole and left <= _LARGEST_WHOLE * BLOCK_BYTES else size
-        while block := file.read(min(size, left)):
-            left -= len(block)
+        if not left:
+            file.read(1)  # an unreadable file is not an empty one
+        while left > 0:
+            buffer = take_buffer(min(left, size))
+            block = buffer[: file.readinto(buffer)]
+            if not block:
+                break
+            cut = len(block) if len(block) == left else last_end(block)
+            if cut and (len(block) - cut) * _SHORT_PART < len(block):
+                file.seek(cut - len(block), os.SEEK_CUR)
+                block = block[:cut]
+                yield block
+            else:
+                yield block.tobytes()
             if observe is not None:
                 observe(block)
-            yield block
+            left -= len(block)
 
 
 def _unpacked_blocks(
     path: str,
     compression: Compression,
-    observe: Callable[[bytes], object] | None,
+    observe: Callable[[Block], object] | None,
     limits: Limits | None,
     size: int,
 ) -> Iterator[bytes]:
@@ -156,9 +176,9 @@ def _unpacked_blocks(
         yield from gathered(parts, size)
 
 
-def gathered(parts: Iterator[bytes], size: int) -> Iterator[bytes]:
+def gathered(parts: Iterator[Block], size: int) -> Iterator[bytes]:
     """Join parts to blocks of a size. Data before damage are yielded before it."""
-    joined: list[bytes] = []
+    joined: list[Block] = []
     waiting = 0
     damage: DamageError | None = None
     while True:
@@ -177,44 +197,6 @@ def gathered(parts: Iterator[bytes], size: int) -> Iterator[bytes]:
         yield b"".join(joined)
     if damage is not None:
         raise damage
-
-
-def line_blocks(
-    path: str,
-    observe: Callable[[bytes | memoryview], object],
-    start: int,
-    stop: int,
-    *,
-    whole: bool = False,
-) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of an uncompressed file in blocks that mostly end at line ends.
-
-    Views contain complete lines. A line that a block cuts is read again, unless it is long. That is
-    faster than joining it to the next block.
-    """
-    fits = whole and stop - start <= _LARGEST_WHOLE * BLOCK_BYTES
-    left = stop - start
-    try:
-        with open_file(path, stop=stop) as file:
-            file.seek(start)
-            if not left:
-                file.read(1)  # an unreadable file is not an empty one
-            while left > 0:
-                buffer = take_buffer(left if fits else min(left, BLOCK_BYTES))
-                block = buffer[: file.readinto(buffer)]
-                if not block:
-                    break
-                cut = len(block) if len(block) == left else last_end(block)
-                if cut and (len(block) - cut) * _SHORT_PART < len(block):
-                    file.seek(cut - len(block), os.SEEK_CUR)
-                    block = block[:cut]
-                    yield block
-                else:
-                    yield block.tobytes()
-                observe(block)
-                left -= len(block)
-    except OSError as error:
-        raise unreadable(path, error) from error
 
 
 def _bounded(parts: Iterator[bytes], path: str, packed: int, limits: Limits) -> Iterator[bytes]:
@@ -251,50 +233,32 @@ _NEWLINE, _RETURN = 10, 13
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Complete lines of a stream, or a fault in it.
+    """Complete lines of a stream, or a fault in it."""
 
-    Parameters
-    ----------
-    data
-        The lines; of a line that is too long, its beginning.
-    offset
-        The byte of the (unpacked) file at which they start.
-    line
-        The number of the first line.
-    long_line
-        The length of a line that is too long, 0 for ordinary lines.
-    damage
-        Why the stream ends after these lines before the file does; None otherwise.
-    numbers
-        Ascending positions of lines in ``data`` and their numbers in the file, int64 (n, 2), if
-        these are not consecutive; None otherwise.
-    offsets
-        The bytes of the file at which these lines start, int64 (n,), if the file has other bytes
-        than ``data``; None otherwise.
-    records
-        The lines as scanned CSV records; positions are those in ``data``.
-    refused
-        Why a part of the file is not a line; there are no data then.
-    dense
-        Whether the lines are so short that no others are joined to them.
-    in_document
-        Whether they are values of JSON documents, of which one line may contain many.
-    """
-
-    data: bytes | memoryview
-    offset: int
-    line: int
-    long_line: int = 0
+    data: bytes | memoryview  # the lines
+    offset: int  # the byte of the (unpacked) file at which they start
+    line: int  # the number of the first line
+    # why the stream ends after these lines before the file does; None otherwise
     damage: Damage | None = None
+    # ascending positions of lines in `data` and their numbers in the file, int64 (n, 2), if these
+    # are not consecutive; None otherwise
     numbers: npt.NDArray[np.int64] | None = None
+    # the bytes of the file at which these lines start, int64 (n,), if the file has other bytes than
+    # `data`; None otherwise
     offsets: npt.NDArray[np.int64] | None = None
+    # the lines as scanned CSV records; positions are those in `data`
     records: LineScan | None = None
-    refused: Reject | None = None
-    dense: bool = False
+    refused: Reject | None = None  # why a part of the file is not a line; there are no data then
+    dense: bool = False  # whether the lines are so short that no others are joined to them
+    # whether they are values of JSON documents, of which one line may contain many
     in_document: bool = False
 
 
-Block: TypeAlias = bytes | memoryview
+def too_long(file: str, line: int, offset: int, size: int, text: Block) -> Reject:
+    """Return the reject of a line, or an element of a document, that is skipped for its length."""
+    expected = f"at most {MAX_RECORD_BYTES} bytes"
+    raw = decode(bytes(text[:_HEAD_BYTES]))
+    return Reject(file, line, offset, None, "line_too_long", f"{size} bytes", expected, raw)
 
 
 class BlockStream:
@@ -337,17 +301,17 @@ class BlockStream:
 
 
 def read_lines(
-    blocks: Iterator[bytes] | Iterator[bytes | memoryview],
+    blocks: Iterator[Block],
+    file: str,
     *,
     offset: int = 0,
     line: int = 1,
     damage: Damage | None = None,
-    max_line: int = MAX_RECORD_BYTES,
     stop: int | None = None,
 ) -> Iterator[Lines]:
     """Cut blocks at line ends, and remove a byte order mark at byte 0."""
     stream = BlockStream(blocks, offset == 0, damage)
-    cutter = _LineSplitter(offset, line, max_line, stop)
+    cutter = _LineSplitter(file, offset, line, stop)
     while (block := stream.next()) is not None:
         cutter.offset, stream.mark = cutter.offset + stream.mark, 0
         yield from cutter.cut(block)
@@ -358,9 +322,9 @@ def read_lines(
 class _LineSplitter:
     """Splits a stream into lines, and stores the incomplete last line."""
 
+    file: str
     offset: int
     line: int
-    max_line: int
     stop: int | None
     pending: list[bytes] = field(default_factory=list)
     size: int = 0
@@ -368,7 +332,7 @@ class _LineSplitter:
     dropped: int = 0
     """Skipped bytes of a line that is too long; `head` is its beginning."""
 
-    def cut(self, block: bytes | memoryview) -> Iterator[Lines]:
+    def cut(self, block: Block) -> Iterator[Lines]:
         """Yield the lines that end in a block."""
         if isinstance(block, memoryview):
             if not self.pending:
@@ -377,7 +341,7 @@ class _LineSplitter:
             block = block.tobytes()
         self.pending.append(block)
         self.size += len(block)
-        if self.size <= self.max_line and not self.dropped and not last_end(block):
+        if self.size <= MAX_RECORD_BYTES and not self.dropped and not last_end(block):
             return
         data = yield from self._skip_long(b"".join(self.pending))
         end = 0 if self.dropped else last_end(data)
@@ -391,32 +355,36 @@ class _LineSplitter:
         """Yield the data after the last line end, and the reason for the stream's end."""
         rest = b"".join(self.pending)
         length = self.dropped + len(rest.rstrip(b"\r\n"))
-        if self.dropped or length > self.max_line:
-            yield Lines(self.head or rest[:_HEAD_BYTES], self.offset, self.line, long_line=length)
+        if self.dropped or length > MAX_RECORD_BYTES:
+            yield self._refused(length, self.head or rest)
             self.offset += self.dropped + len(rest)
             self.line += 1
             rest = b""
         if rest or damage:
             yield from _parts(Lines(rest, self.offset, self.line, damage=damage))
 
-    def _whole(self, data: bytes | memoryview) -> Iterator[Lines]:
+    def _whole(self, data: Block) -> Iterator[Lines]:
         yield from _parts(Lines(data, self.offset, self.line))
         self.offset += len(data)
         if self.line and self.offset != self.stop:
             self.line += count_line_ends(np.frombuffer(data, np.uint8))
 
+    def _refused(self, length: int, head: bytes) -> Lines:
+        refused = too_long(self.file, self.line, self.offset, length, head)
+        return Lines(b"", self.offset, self.line, refused=refused)
+
     def _skip_long(self, data: bytes) -> Generator[Lines, None, bytes]:
         """Report the lines that are too long; return the data after them."""
-        while self.size > self.max_line or self.dropped:
+        while self.size > MAX_RECORD_BYTES or self.dropped:
             end, after = first_end(data)
             length = end if end >= 0 else len(data.removesuffix(b"\r"))
-            if not self.dropped and length <= self.max_line:
+            if not self.dropped and length <= MAX_RECORD_BYTES:
                 break
             self.head = self.head or data[:_HEAD_BYTES]
             if end < 0:
                 self.dropped += length
                 return data[length:]
-            yield Lines(self.head, self.offset, self.line, long_line=self.dropped + end)
+            yield self._refused(self.dropped + end, self.head)
             self.offset += self.dropped + after
             self.line += 1
             data, self.head, self.dropped = data[after:], b"", 0

@@ -77,10 +77,16 @@ class Places:
     starts: Int64Array
     ends: Int64Array
     filled: Filled | None = None
+    values: pl.Series | None = None  # the column of a table, if all its values have its type
+
+    @property
+    def is_table(self) -> bool:
+        """Whether texts are cells, which have no quotes and escapes of JSON."""
+        return self.syntax in ("csv", "parquet")
 
     def raw(self, row: int) -> bytes:
         """Return the bytes of a row's value, with the quotes of strings."""
-        quotes = 1 if self.tags[row] in (STRING, ESCAPED) and self.syntax != "csv" else 0
+        quotes = 1 if self.tags[row] in (STRING, ESCAPED) and not self.is_table else 0
         return self.data[self.starts[row] - quotes : self.ends[row] + quotes].tobytes()
 
     def at(self, rows: Int64Array) -> "Places":
@@ -98,9 +104,11 @@ class Places:
 
     def unescaped(self, rows: Int64Array) -> tuple[UInt8Array, Int64Array, Int64Array]:
         """Return the texts of some rows' strings: bytes, starts, ends; the end is -1 if invalid."""
-        if self.syntax != "csv":
+        if not self.is_table:
             return located_values.unescaped(self.data, self.starts[rows], self.ends[rows])
-        texts = [self.raw(row).replace(b'""', b'"') for row in rows.tolist()]
+        texts = [self.raw(row) for row in rows.tolist()]
+        if self.syntax == "csv":
+            texts = [text.replace(b'""', b'"') for text in texts]
         ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
         return np.frombuffer(b"".join(texts), np.uint8), ends - np.diff(ends, prepend=0), ends
 

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +30,8 @@ from fastscore.logs.integrity.file_state import (
     check_stamp,
     read_whole,
     verified_blocks,
-    verified_lines,
 )
-from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.integrity.rejects import (
     FileRejects,
     Reject,
@@ -44,7 +44,6 @@ from fastscore.logs.read.batches import (
     Batch,
     gather,
     line_fault,
-    long_line,
     map_ordered,
     note_damage,
     raw_line,
@@ -59,10 +58,10 @@ from fastscore.logs.read.chat_lines import (
     sorted_turns,
     with_own_models,
 )
-from fastscore.logs.read.columns import EXPECTED, KINDS, Converted, convert_columns
+from fastscore.logs.read.columns import EXPECTED, KINDS, convert_columns, first_faults
 from fastscore.logs.read.csv_records import read_records
-from fastscore.logs.read.json_documents import Entry, is_array_of_rows, read_document
-from fastscore.logs.read.lines import Lines, buffers_kept, read_lines
+from fastscore.logs.read.json_documents import is_array_of_rows, read_document
+from fastscore.logs.read.lines import Block, Lines, buffers_kept, read_lines
 from fastscore.logs.read.mapped_rows import mapped_rows, stored_source
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
 from fastscore.logs.read.places import array_key, cell_fills, describe, fills, places, wanted_keys
@@ -75,50 +74,30 @@ _SPARSE = 4
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of a shard.
+    """The rows of a shard."""
 
-    Parameters
-    ----------
-    frame
-        The rows in input order: the columns of `ROW_SCHEMA`, then the declared ones.
-    rejects
-        Lines that cannot be parsed, in the schema of `REJECTS_TABLE`: the first of each file in
-        input order, then the number of others.
-    counts
-        ``lines`` = ``blank`` + ``rows`` + ``rejects`` + ``left_out`` (rows of dialogues that are
-        not selected). A compressed file that is truncated between two lines counts as one more
-        line, which is a reject.
-    """
-
+    # the rows in input order: the columns of `ROW_SCHEMA`, then the declared ones
     frame: pl.DataFrame
+    # lines that cannot be parsed, in the schema of `REJECTS_TABLE`: the first of each file in input
+    # order, then the number of others
     rejects: pl.DataFrame
+    # `lines` = `blank` + `rows` + `rejects` + `left_out` (rows of dialogues that are not selected).
+    # A compressed file that is truncated between two lines counts as one more line, which is a
+    # reject.
     counts: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Rows of one batch.
+    """Rows of one batch."""
 
-    Parameters
-    ----------
-    frame
-        The rows: the columns of `ROW_SCHEMA`, then the declared ones.
-    rejects
-        Lines that cannot be parsed, in input order.
-    lines, blank
-        The numbers of lines and of blank lines.
-    left_out
-        The number of rows of dialogues that are not selected.
-    format
-        The format of their files.
-    """
-
-    frame: pl.DataFrame
-    rejects: list[Reject]
+    frame: pl.DataFrame  # the rows: the columns of `ROW_SCHEMA`, then the declared ones
+    rejects: list[Reject]  # lines that cannot be parsed, in input order
+    # the numbers of lines and of blank lines
     lines: int
     blank: int
-    left_out: int = 0
-    format: Format = "jsonl"
+    left_out: int = 0  # the number of rows of dialogues that are not selected
+    format: Format = "jsonl"  # the format of their files
 
 
 def read_shard(shard: Shard, source: Source, *, threads: int = 1) -> Rows:
@@ -215,7 +194,8 @@ def _read_lines(file_ranges: Sequence[FileRange], source: Source, threads: int) 
     """Read byte ranges of line-based files of one format."""
     files = tuple(file_range.file for file_range in file_ranges)
     streams = (
-        (index, range_lines(file_range, source)) for index, file_range in enumerate(file_ranges)
+        (index, range_lines(file_range, verified_blocks(file_range), source))
+        for index, file_range in enumerate(file_ranges)
     )
     return read_streams(streams, files, line_source(source, file_ranges[0].format), threads)
 
@@ -260,54 +240,36 @@ def row_schema(source: Source) -> dict[str, pl.DataType]:
     return {**ROW_SCHEMA, **{column.name: KINDS[column.kind] for column in source.columns}}
 
 
-def range_lines(file_range: FileRange, source: Source) -> Iterator[Lines]:
-    """Stream the lines of a byte range of a file that is not Parquet."""
-    lines = _found_lines(file_range, source)
-    return chat_lines(lines, source, file_range.file, file_range.format)
+def range_lines(
+    file_range: FileRange, blocks: Iterator[Block], source: Source, read: Source | None = None
+) -> Iterator[Lines]:
+    """Cut the bytes of a range into lines: those of text, records, or elements of a document.
 
-
-def _found_lines(file_range: FileRange, source: Source) -> Iterator[Lines]:
-    """Stream the lines of a byte range as they are in its file."""
-    if file_range.format == "json":
+    ``read`` has the columns that are read, by default those of the source.
+    """
+    file, format = file_range.file, file_range.format
+    places: dict[str, Any] = {"offset": file_range.start, "line": file_range.first_line}
+    places["damage"] = file_range.damage
+    if format == "json":
         holds_rows = array_holds_rows(source)
         in_array = file_range.header == b"[" and is_array_of_rows(file_range.path, holds_rows)
-        entry = Entry(file_range.start, file_range.first_line, in_array, file_range.goes_on)
-        return read_document(
-            verified_blocks(file_range),
-            file_range.file,
-            holds_rows=holds_rows,
-            damage=file_range.damage,
-            entry=entry,
-        )
-    blocks: Iterator[bytes | memoryview] = (
-        verified_lines(file_range)
-        if file_range.compression == "none"
-        else verified_blocks(file_range)
-    )
-    if file_range.format == "csv":
-        stored = stored_source(source)
-        return read_records(
+        lines = read_document(
             blocks,
-            file_range.file,
-            stored.columns,
-            offset=file_range.start,
-            line=file_range.first_line,
-            header=file_range.header,
-            damage=file_range.damage,
-            fill=cell_fills(stored.columns, stored.dialogue_key),
+            file,
+            holds_rows=holds_rows,
+            in_array=in_array,
+            goes_on=file_range.goes_on,
+            **places,
         )
-    return _lines_of(file_range, blocks)
-
-
-def _lines_of(file_range: FileRange, blocks: Iterator[bytes | memoryview]) -> Iterator[Lines]:
-    return read_lines(
-        blocks,
-        offset=file_range.start,
-        line=file_range.first_line,
-        damage=file_range.damage,
-        max_line=MAX_RECORD_BYTES,
-        stop=file_range.stop if file_range.compression == "none" else None,
-    )
+    elif format == "csv":
+        stored = stored_source(read or source)
+        fill = cell_fills(stored.columns, stored.dialogue_key)
+        header = file_range.header
+        lines = read_records(blocks, file, stored.columns, header=header, fill=fill, **places)
+    else:
+        stop = file_range.stop if file_range.compression == "none" else None
+        lines = read_lines(blocks, file, stop=stop, **places)
+    return chat_lines(lines, source, file, format)
 
 
 def _read_batch(
@@ -316,9 +278,8 @@ def _read_batch(
     """Convert one batch to typed rows and rejects."""
     declared, source = source, stored_source(source)
     last = batch.segments[-1]
-    if batch.has_no_lines:
-        reject = last.refused or long_line(files[int(batch.parts[0])], last)
-        return Part(pl.DataFrame(schema=row_schema(declared)), [reject], lines=1, blank=0)
+    if last.refused is not None:
+        return Part(pl.DataFrame(schema=row_schema(declared)), [last.refused], lines=1, blank=0)
     scan = batch.scan(keys, array_key(source), fills(source.columns))
     parts, offsets = batch.places(scan.start)
     columns = {"file": _names(files, parts), "line": pl.Series(scan.line)}
@@ -327,7 +288,7 @@ def _read_batch(
         places(scan, keys, column, names_dialogue=column.name in source.dialogue_key)
         for column in source.columns
     ]
-    bad, culprit = _first_faults(convert_columns(found, source.columns, columns), scan.line.size)
+    bad, culprit = first_faults(convert_columns(found, source.columns, columns), scan.line.size)
     frame = pl.DataFrame(columns, schema=row_schema(source))
 
     def bad_row(row: int) -> Reject:
@@ -357,18 +318,6 @@ def _read_batch(
     # lines from documents have the syntax of elements, too
     format = "jsonl" if scan.syntax == "json" and not last.in_document else scan.syntax
     return mapped_part(part, declared, format)
-
-
-def _first_faults(
-    columns: Iterable[Converted], n_rows: int
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Return the fault of each row, 0 for none, and the column of its first fault."""
-    bad = np.zeros(n_rows, np.uint8)
-    culprit = np.zeros(n_rows, np.int64)
-    for index, column in enumerate(columns):
-        fresh = (bad == 0) & (column.faults > 0)
-        bad[fresh], culprit[fresh] = column.faults[fresh], index
-    return bad, culprit
 
 
 def _rejects(
@@ -454,30 +403,23 @@ def read_files(
     """Read files in order. Memory is bounded by a few batches."""
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
         for format, group in itertools.groupby(files, lambda file: file.format):
+            states = [_unread(file, limits) for file in group]
             if format == "parquet":
-                for file in group:
-                    yield from read_parts([_parquet_range(file, Path(scratch), limits)], source)
+                for state in states:
+                    yield from read_parts([whole_table(state, Path(scratch))], source)
             else:
-                ranges = [
-                    FileRange(
-                        file.path,
-                        file.location,
-                        file.format,
-                        file.compression,
-                        0,
-                        file.size,
-                        limits=limits,
-                    )
-                    for file in group
-                ]
-                yield from read_parts(ranges, source, threads=threads)
+                yield from read_parts([state.whole for state in states], source, threads=threads)
 
 
-def _parquet_range(file: InputFile, scratch: Path, limits: Limits) -> FileRange:
-    """Return the range of a whole Parquet file, which is decompressed first if needed."""
-    path = file.location
-    if file.compression != "none":
-        state = FileState(file, path=path, compression=file.compression, limits=limits)
+def _unread(file: InputFile, limits: Limits) -> FileState:
+    return FileState(
+        file, path=file.location, compression=file.compression, size=file.size, limits=limits
+    )
+
+
+def whole_table(state: FileState, scratch: Path) -> FileRange:
+    """Return the range of a whole Parquet file, which is unpacked first if needed."""
+    if state.compression != "none":
         read_whole(state, scratch)
-        path = state.path
-    return FileRange(file.path, path, "parquet", "none", 0, parquet_rows(path, file.path))
+    state.size = parquet_rows(state.path, state.file.path)
+    return state.whole

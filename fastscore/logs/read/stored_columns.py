@@ -9,46 +9,58 @@ beginning of a file.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+from fastscore_jit.arrays import UInt8Array
+from fastscore_jit.arrow import string_column
+from fastscore_readers.json.tokens import (
+    ABSENT,
+    ARRAY,
+    FALSE,
+    FLOAT,
+    INTEGER,
+    NULL,
+    OBJECT,
+    STRING,
+    TRUE,
+)
 from polars.datatypes import DataTypeClass
 
 from fastscore.errors import InputError, RunError, UsageError
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.first_bytes import HEAD_BYTES, Format, content_of
-from fastscore.logs.inputs.folders import folder_value
 from fastscore.logs.inputs.frames import FRAME_NAME, row_blocks
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, RAW_CHARACTERS, Reject, cut
-from fastscore.logs.read.columns import EXPECTED, INTEGER_RANGE, KINDS, NAN_IS_NULL
-from fastscore.suites.declarations import Column, RejectReason
+from fastscore.logs.read.columns import EXPECTED, KINDS, NAN_IS_NULL, convert_columns, first_faults
+from fastscore.logs.read.lines import Block
+from fastscore.logs.read.places import Places
+from fastscore.suites.declarations import REJECT_REASONS, Column
 
-_FAULT, _BAD = "fault:", ":bad"
-_DIGITS = r"^\s*[+-]?[0-9_]+\s*$"
+_NO_DATA = np.zeros(0, np.uint8)
+_TAGS = {
+    "null": NULL,
+    "string": STRING,
+    "boolean": FALSE,
+    "integer": INTEGER,
+    "number": FLOAT,
+    "nested": ARRAY,
+}
+"""The type of stored values, by the JSON name of their type; true and structs have their own."""
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredColumns:
-    """Stored columns for a source's declared columns.
+    """Stored columns for a source's declared columns."""
 
-    Parameters
-    ----------
-    name
-        The name of the file or frame in rejects and errors.
-    columns
-        The declared columns that they provide.
-    dtypes
-        The stored columns to read, by name, with their types.
-    """
-
-    name: str
-    columns: tuple[Column, ...]
-    dtypes: Mapping[str, pl.DataType]
+    name: str  # the name of the file or frame in rejects and errors
+    columns: tuple[Column, ...]  # the declared columns that they provide
+    dtypes: Mapping[str, pl.DataType]  # the stored columns to read, by name, with their types
 
 
 def check_stored(
@@ -79,36 +91,20 @@ def convert_stored(
     stored: StoredColumns, raw: pl.DataFrame, first_line: int
 ) -> tuple[pl.DataFrame, list[Reject]]:
     """Convert stored columns as declared."""
-    read = _read_columns(tuple(stored.dtypes.items()), stored.columns)
     line = pl.int_range(first_line, first_line + raw.height, dtype=pl.Int64, eager=True)
-    # literals get the length of the lines, as a frame without columns has no rows
-    frame = raw.select(line.alias("line"), *read.values, read.is_bad.alias(_BAD))
-    bad = frame.drop_in_place(_BAD)
+    values = {"line": line}
+    found = [_places(raw, stored.dtypes, column) for column in stored.columns]
+    bad, culprit = first_faults(convert_columns(found, stored.columns, values), raw.height)
+    frame = pl.DataFrame(
+        [values[name].alias(name) for name in ("line", *(each.name for each in stored.columns))]
+    )
     if not bad.any():
         return frame, []
-    faulty = raw.filter(bad)
-    found = faulty.select(line.filter(bad).alias("line"), *read.faults)
-    return frame.filter(~bad), _rejects(stored, faulty, found)
-
-
-@dataclass(frozen=True, slots=True)
-class _ReadColumns:
-    """Expressions of the declared columns' values, of their faults, and of rows with a fault."""
-
-    values: tuple[pl.Expr, ...]
-    faults: tuple[pl.Expr, ...]
-    is_bad: pl.Expr
-
-
-@lru_cache(maxsize=64)
-def _read_columns(
-    stored: tuple[tuple[str, pl.DataType], ...], columns: tuple[Column, ...]
-) -> _ReadColumns:
-    dtypes, named = dict(stored), {column.name: column for column in columns}
-    values = tuple(_read_where(dtypes, column, _value, named) for column in columns)
-    faults = tuple(_read_where(dtypes, column, _fault, named) for column in columns)
-    is_bad = pl.any_horizontal(pl.lit(False), *(fault.is_not_null() for fault in faults))
-    return _ReadColumns(values, tuple(fault.name.prefix(_FAULT) for fault in faults), is_bad)
+    rejects = [
+        _reject(stored, raw, row, int(line[row]), stored.columns[culprit[row]], int(bad[row]))
+        for row in np.flatnonzero(bad).tolist()
+    ]
+    return frame.filter(pl.Series(bad == 0)), rejects
 
 
 def _class_of(dtype: pl.DataType) -> str:
@@ -149,145 +145,82 @@ def _served(column: Column) -> str:
     return names[column.kind]
 
 
-def _choice(
-    dtypes: Mapping[str, pl.DataType],
-    column: Column,
-    make: Callable[[str, pl.DataType, Column], pl.Expr],
-) -> pl.Expr:
-    """Return the expression of the first of a column's names that is not null in a row."""
+def _places(raw: pl.DataFrame, dtypes: Mapping[str, pl.DataType], column: Column) -> Places:
+    """Return a column's values: in each row those of its first name that is not null there."""
     names = [name for name in column.keys if name in dtypes]
-    chosen = make("", pl.Null(), column)
-    for name in reversed(names):
-        own = make(name, dtypes[name], column)
-        chosen = pl.when(pl.col(name).is_not_null()).then(own).otherwise(chosen)
-    return chosen
+    if len(names) == 1:
+        values = _taken(raw[names[0]], column)
+        if values is not None:
+            tags = np.where(values.is_null().to_numpy(), NULL, STRING).astype(np.uint8)
+            nowhere = np.zeros(raw.height, np.int64)
+            return Places("parquet", _NO_DATA, tags, nowhere, nowhere, values=values)
+    tags = np.zeros(raw.height, np.uint8)
+    texts = pl.Series([None], dtype=pl.String).new_from_index(0, raw.height)
+    for name in names:
+        own, written = _spelled(raw[name], column)
+        tags = np.where(tags == ABSENT, own, tags).astype(np.uint8)
+        texts = pl.select(pl.coalesce(texts, written)).to_series()
+    held = string_column(column.name, texts.fill_null(""))
+    starts, ends = held.offsets[:-1].copy(), held.offsets[1:].copy()
+    return Places("parquet", held.data, tags, starts, ends)
 
 
-def _read_where(
-    dtypes: Mapping[str, pl.DataType],
-    column: Column,
-    make: Callable[[str, pl.DataType, Column], pl.Expr],
-    named: Mapping[str, Column],
-) -> pl.Expr:
-    """Return a column's expression, null in rows in which the column is not read."""
-    chosen = _choice(dtypes, column, make)
-    if column.only_where is not None:
-        name, value = column.only_where
-        chosen = pl.when(_choice(dtypes, named[name], _value) == value).then(chosen)
-    given = folder_value(column)
-    if given is not None and make is _value:
-        chosen = chosen.fill_null(pl.lit(given, KINDS[column.kind]))
-    return chosen.alias(column.name)
-
-
-def _fault(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
-    """Return the reason why a value is rejected, null if it is not."""
-    missing = pl.lit("missing_field" if column.required else None, dtype=pl.String)
-    if isinstance(dtype, pl.Null):
-        return missing
-    given = _is_given(name, dtype, column)
-    if column.otherwise == "null":
-        return pl.when(~given).then(missing)
-    wrong: RejectReason = "wrong_type"
-    outside: RejectReason = "out_of_range"
-    reason = pl.lit(wrong)
-    stored = _class_of(dtype)
-    if column.kind == "integer" and stored == "integer":
-        reason = pl.lit(outside)
-    elif column.kind == "integer" and stored == "number":
-        double = pl.col(name).cast(pl.Float64)
-        part = pl.lit(False) if "number" in column.accepts else double != double.floor()
-        reason = pl.when(part & double.is_finite()).then(reason).otherwise(pl.lit(outside))
-    elif column.kind == "integer" and stored == "string" and "string" in column.accepts:
-        digits = pl.col(name).cast(pl.String).str.contains(_DIGITS)
-        reason = pl.when(digits).then(pl.lit(outside)).otherwise(reason)
-    failed = pl.when(_value(name, dtype, column).is_null()).then(reason)
-    return pl.when(given).then(failed).otherwise(missing)
-
-
-def _is_given(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
-    """Return in which rows there is a value. NaN counts as missing where it is not allowed."""
-    given = pl.col(name).is_not_null()
-    is_nan = dtype.is_float() and column.kind in NAN_IS_NULL
-    return given & pl.col(name).is_not_nan() if is_nan else given
-
-
-def _value(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
-    """Convert a stored column as declared; null if that fails."""
-    found = pl.col(name)
-    stored = _class_of(dtype)
-    null = pl.lit(None, dtype=KINDS[column.kind])
+def _taken(found: pl.Series, column: Column) -> pl.Series | None:
+    """Convert a stored column whose values are all of the declared kind; None for any other."""
+    stored, kind = _class_of(found.dtype), column.kind
     if stored == "null":
-        return null
-    if column.kind == "json":
-        return found.cast(pl.String) if stored == "string" else json_text(found)
-    if column.kind == "text":
-        texts = _text(found, dtype, column)
-        return texts.replace(dict(column.mapped.words)) if column.mapped.words else texts
-    if column.kind == "boolean":
-        return found if stored == "boolean" else null
-    if stored == "nested" or (stored in ("string", "boolean") and stored not in column.accepts):
-        return null
-    if stored == "string":
-        return _by_python(found, int if column.kind == "integer" else float)
-    if column.kind == "number":
-        return found.cast(pl.Float64)
-    if stored == "number":
-        return _whole(found, truncated="number" in column.accepts)
-    return found.cast(pl.Int64, strict=False)
+        return pl.Series([None], dtype=KINDS[kind]).new_from_index(0, found.len())
+    if kind == "json" or (kind, stored) == ("text", "string"):
+        return _json_or_text(found)
+    if (kind, stored) in (("number", "integer"), ("number", "number"), ("boolean", "boolean")):
+        return found.cast(KINDS[kind])
+    if kind == "integer":
+        whole = found if stored == "integer" else _as_whole(found)
+        return None if whole is None else _without_loss(whole)
+    return None
 
 
-def _whole(found: pl.Expr, *, truncated: bool) -> pl.Expr:
-    """Convert doubles to integers, null if not integral."""
-    double = found.cast(pl.Float64)
-    usable = (double >= -(2.0**63)) & (double < 2.0**63)
-    if not truncated:
-        usable &= double == double.floor()
-    return pl.when(usable).then(double).cast(pl.Int64, strict=False)
+def _without_loss(found: pl.Series) -> pl.Series | None:
+    """Convert integers to 64 bits, None if one is too large."""
+    values = found.cast(pl.Int64, strict=False)
+    return values if values.null_count() == found.null_count() else None
 
 
-def _text(found: pl.Expr, dtype: pl.DataType, column: Column) -> pl.Expr:
-    """Convert strings, and other values that the column accepts as text."""
-    stored = _class_of(dtype)
-    if stored == "string" or (stored == "integer" and "integer" in column.accepts):
+def _as_whole(found: pl.Series) -> pl.Series | None:
+    """Return doubles as integers, NaN as null; None if one is not whole."""
+    if _class_of(found.dtype) != "number":
+        return None
+    doubles = found.cast(pl.Float64).fill_nan(None)
+    whole = doubles.cast(pl.Int64, strict=False)
+    return whole if doubles.equals(whole.cast(pl.Float64)) else None
+
+
+def _json_or_text(found: pl.Series) -> pl.Series:
+    """Return texts as they are, and other values as JSON."""
+    if _class_of(found.dtype) == "string":
         return found.cast(pl.String)
-    other = pl.lit(None, dtype=pl.String)
-    if stored == "number" and "integer" in column.accepts:
-        other = _whole(found, truncated=False).cast(pl.String)
-    elif stored == "boolean" and "boolean" in column.accepts:
-        other = found.cast(pl.Int8).cast(pl.String)
-    if "falsy" not in column.accepts:
-        return other
-    if stored == "nested":
-        falsy = found.list.len() == 0 if isinstance(dtype, pl.List) else pl.lit(False)
-    else:
-        falsy = found.cast(pl.Float64) == 0.0
-    return pl.when(falsy).then(pl.lit("")).otherwise(other)
+    return pl.select(json_text(pl.lit(found))).to_series()
 
 
-def _by_python(found: pl.Expr, read: Callable[[str], int | float]) -> pl.Expr:
-    """Parse each distinct string once, by Python."""
-    target = pl.Int64() if read is int else pl.Float64()
-
-    def convert(column: pl.Series) -> pl.Series:
-        distinct = column.unique().drop_nulls()
-        if distinct.is_empty():
-            return pl.repeat(None, column.len(), dtype=target, eager=True).alias(column.name)
-        values = pl.Series([_number_of(text, read) for text in distinct.to_list()], dtype=target)
-        return column.replace_strict(distinct, values, return_dtype=target)
-
-    return found.cast(pl.String).map_batches(convert, return_dtype=target)
-
-
-def _number_of(text: str, read: Callable[[str], int | float]) -> int | float | None:
-    """Parse a string as a number in the column's range, None otherwise."""
-    try:
-        value = read(text)
-    except ValueError:
-        return None
-    if isinstance(value, int) and not INTEGER_RANGE[0] <= value <= INTEGER_RANGE[1]:
-        return None
-    return value
+def _spelled(found: pl.Series, column: Column) -> tuple[UInt8Array, pl.Series]:
+    """Return the types and the texts of stored values."""
+    is_null = found.is_null().to_numpy()
+    if column.kind == "json":
+        return np.where(is_null, ABSENT, STRING).astype(np.uint8), _json_or_text(found)
+    stored = _class_of(found.dtype)
+    if stored == "number":
+        found = found.cast(pl.Float64)
+        # of 0 and 0.0 only the latter is falsy
+        has_whole = column.kind in NAN_IS_NULL and "falsy" not in column.accepts
+        whole = _as_whole(found) if has_whole else None
+        stored, found = ("number", found) if whole is None else ("integer", whole)
+    tags = np.where(is_null, ABSENT, np.where(found.is_null().to_numpy(), NULL, _TAGS[stored]))
+    if stored == "boolean":
+        tags[found.fill_null(False).to_numpy()] = TRUE
+    elif isinstance(found.dtype, pl.Struct):
+        tags[~is_null] = OBJECT
+    texts = _json_or_text(found) if stored == "nested" else found.cast(pl.String)
+    return tags.astype(np.uint8), texts
 
 
 def json_text(found: pl.Expr) -> pl.Expr:
@@ -296,27 +229,22 @@ def json_text(found: pl.Expr) -> pl.Expr:
     return pl.when(found.is_not_null()).then(wrapped.str.strip_prefix('{"v":').str.head(-len("}")))
 
 
-def _rejects(stored: StoredColumns, raw: pl.DataFrame, checked: pl.DataFrame) -> list[Reject]:
-    """Return the reject of each faulty row: its first faulty column."""
-    rejects: list[Reject] = []
-    for row, found in zip(raw.iter_rows(named=True), checked.iter_rows(named=True), strict=True):
-        column = next(each for each in stored.columns if found[_FAULT + each.name] is not None)
-        names = column.keys
-        value = next((row[name] for name in names if row.get(name) is not None), None)
-        text = "null" if value is None else f"{type(value).__name__} {value!r}"
-        rejects.append(
-            Reject(
-                stored.name,
-                found["line"],
-                None,
-                column.name,
-                found[_FAULT + column.name],
-                cut(text, FOUND_CHARACTERS),
-                EXPECTED[column.kind],
-                cut(repr(row), RAW_CHARACTERS),
-            )
-        )
-    return rejects
+def _reject(
+    stored: StoredColumns, raw: pl.DataFrame, row: int, line: int, column: Column, fault: int
+) -> Reject:
+    """Return the reject of a row with a faulty column."""
+    values = raw.row(row, named=True)
+    value = next((values[name] for name in column.keys if values.get(name) is not None), None)
+    return Reject(
+        stored.name,
+        line,
+        None,
+        column.name,
+        REJECT_REASONS[fault - 1],
+        cut("null" if value is None else f"{type(value).__name__} {value!r}", FOUND_CHARACTERS),
+        EXPECTED[column.kind],
+        cut(repr(values), RAW_CHARACTERS),
+    )
 
 
 _COPIED_BYTES = 1 << 20
@@ -376,7 +304,7 @@ def spool_frame(frame: pl.DataFrame, columns: Sequence[Column], folder: Path) ->
     return stored_as(InputFile(FRAME_NAME, "parquet", "none", 0), path)
 
 
-def spool_head(file: InputFile, blocks: Iterable[bytes], size: int, folder: Path) -> InputFile:
+def spool_head(file: InputFile, blocks: Iterable[Block], size: int, folder: Path) -> InputFile:
     """Write the first bytes of an unpacked file."""
 
     def head() -> Iterator[bytes]:

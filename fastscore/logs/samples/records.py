@@ -27,7 +27,7 @@ from fastscore.logs.read.arrow_files import arrow_frames, is_arrow
 from fastscore.logs.read.csv_records import read_cells
 from fastscore.logs.read.csv_records import read_records as read_csv
 from fastscore.logs.read.json_documents import first_text, read_document
-from fastscore.logs.read.lines import BOM, Lines, read_blocks, read_lines
+from fastscore.logs.read.lines import BOM, Block, Lines, gathered, read_blocks, read_lines
 from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.parquet import bounded, group_sizes
 from fastscore.logs.samples.profile import HEAD_ROWS, Record
@@ -99,7 +99,7 @@ def _values(file: InputFile, holds_rows: Callable[[Any], bool]) -> Iterator[Any]
         return
     n_lines = n_bytes = 0
 
-    def blocks() -> Iterator[bytes]:
+    def blocks() -> Iterator[Block]:
         nonlocal n_bytes
         for block in _blocks(file):
             n_bytes += len(block)
@@ -112,7 +112,7 @@ def _values(file: InputFile, holds_rows: Callable[[Any], bool]) -> Iterator[Any]
     elif file.format == "json":
         values = _json_values(read_document(blocks(), file.path, holds_rows=holds_rows))
     else:
-        values = _json_values(read_lines(blocks(), line=0))
+        values = _json_values(read_lines(blocks(), file.path, line=0))
     for value in values:
         n_lines += 1
         if value is not None:
@@ -123,7 +123,7 @@ def _values(file: InputFile, holds_rows: Callable[[Any], bool]) -> Iterator[Any]
 def _json_values(stream: Iterable[Lines]) -> Iterator[Any]:
     """Yield the value of each line, None for lines that are no JSON."""
     for lines in stream:
-        for line in () if lines.long_line else bytes(lines.data).splitlines():
+        for line in bytes(lines.data).splitlines():
             text = line.removeprefix(BOM).strip()
             if text:
                 try:
@@ -132,7 +132,7 @@ def _json_values(stream: Iterable[Lines]) -> Iterator[Any]:
                     yield None
 
 
-def _blocks(file: InputFile) -> Iterator[bytes]:
+def _blocks(file: InputFile) -> Iterator[Block]:
     """Yield the unpacked bytes of a file; its own reader bounds them."""
     return read_blocks(file.location, file.compression, limits=None, block_bytes=_BLOCK_BYTES)
 
@@ -197,11 +197,12 @@ def _first_lines(file: InputFile) -> bytes:
     """Return the first lines of text, of CSV its first records."""
     blocks = itertools.islice(_blocks(file), MAX_RECORD_BYTES // _BLOCK_BYTES)
     is_csv, end = file.format == "csv", 0
-    for lines in read_csv(blocks, file.path, ()) if is_csv else read_lines(blocks, line=0):
+    name = file.path
+    for lines in read_csv(blocks, name, ()) if is_csv else read_lines(blocks, name, line=0):
         end = lines.offset + len(lines.data)
         if end >= _HEAD_BYTES:
             break
-    return b"".join(itertools.islice(_blocks(file), end // _BLOCK_BYTES + 1))[:end]
+    return bytes(next(gathered(_blocks(file), max(end, 1)), b"")[:end])
 
 
 def _first_values(file: InputFile) -> bytes:

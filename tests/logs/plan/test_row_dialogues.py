@@ -2,10 +2,10 @@
 
 import errno
 import gzip
+import io
 import json
-import os
-import time
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,7 +13,6 @@ import pytest
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import resolve_inputs
-from fastscore.logs.integrity import file_state
 from fastscore.logs.integrity.file_state import FileState
 from fastscore.logs.plan.index import ROW_BYTES, find_spans, join_spans
 from fastscore.logs.plan.shards import Plan, plan_shards
@@ -29,7 +28,6 @@ KEYED = Source(columns=COLUMNS, dialogue_key=("id",), row_dialogues=("jsonl", "p
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "BLOCK_BYTES", 4096)
-    monkeypatch.setattr(file_state, "PLAIN_BLOCK_BYTES", 1000)
     monkeypatch.setattr(batches, "BLOCK_BYTES", 4096)
 
 
@@ -121,40 +119,19 @@ def test_places_do_not_grow_with_the_rows(tmp_path: Path) -> None:
     assert joined["dialogues"].sum() == 20_000
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_blocks_are_observed_in_order_whoever_looks_at_them(tmp_path: Path, threads: int) -> None:
-    data = bytes(range(256)) * 100 + b"rest"
-    path = tmp_path / "log.jsonl"
-    path.write_bytes(data)
-    observed: list[bytes] = []
-
-    def look(begin: int, block: memoryview) -> tuple[int, bytes]:
-        # the earlier a block, the later it is looked at
-        time.sleep(0.002 * (begin % 3000 == 0))
-        return begin, bytes(block)
-
-    seen = list(
-        file_state.map_plain_blocks(
-            str(path), lambda block: observed.append(bytes(block)), look, threads
-        )
-    )
-    assert seen == [(begin, data[begin : begin + 1000]) for begin in range(0, len(data), 1000)]
-    assert b"".join(observed) == data
-
-
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_block_that_cannot_be_read_ends_the_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
     path = write(tmp_path, "log.jsonl", [None] * 500)
-    read = os.preadv
 
-    def fail(file: int, rooms: list[memoryview], begin: int) -> int:
-        if 5000 <= begin < 6000:
-            raise OSError(errno.EIO, "Input/output error")
-        return read(file, rooms, begin)
+    class Broken(io.FileIO):
+        def readinto(self, buffer: Any) -> int:
+            if self.tell() >= 5000:
+                raise OSError(errno.EIO, "Input/output error")
+            return super().readinto(buffer)
 
-    monkeypatch.setattr(os, "preadv", fail)
+    monkeypatch.setattr(lines, "open_file", lambda path, stop: Broken(path))
     with pytest.raises(InputError, match=r"log\.jsonl.*cannot be read: Input/output error"):
         plan(tmp_path, path, KEYLESS, 1 << 20, threads)
 

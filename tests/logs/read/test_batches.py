@@ -35,7 +35,7 @@ def test_lines_of_any_length_are_handed_on_a_bounded_number_at_once(
 ) -> None:
     """For any combination of line length and sampling distance."""
     data = head + (b"x" * (length - 1) + b"\n") * ((4 << 20) // length)
-    parts = [bytes(lines.data) for lines in read_lines(iter([data]))]
+    parts = [bytes(lines.data) for lines in read_lines(iter([data]), "")]
     assert b"".join(parts) == data
     assert max(part.count(b"\n") for part in parts) <= 1.1 * MOST_LINES
 

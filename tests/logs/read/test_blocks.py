@@ -24,15 +24,15 @@ def test_blocks_end_at_line_ends_and_hold_every_byte_once(
         observed: list[bytes] = []
         blocks = [
             (bytes(block), isinstance(block, memoryview))
-            for block in log_blocks.line_blocks(
-                str(path), lambda block, to=observed: to.append(bytes(block)), 0, len(data)
+            for block in log_blocks.read_blocks(
+                str(path), "none", observe=lambda block, to=observed: to.append(bytes(block))
             )
         ]
         assert b"".join(block for block, _ in blocks) == b"".join(observed) == data
         assert all(block[-1:] in b"\n\r" for block, is_view in blocks[:-1] if is_view)
         lines = [
             replace(lines, data=bytes(lines.data))
-            for lines in read_lines(log_blocks.line_blocks(str(path), lambda _: None, 0, len(data)))
+            for lines in read_lines(log_blocks.read_blocks(str(path), "none"), "")
         ]
         assert b"".join(line.data for line in lines) == data
         begun = 0

@@ -203,7 +203,7 @@ def test_a_line_beyond_the_limit_is_a_reject(
     monkeypatch.setattr(lines, "BLOCK_BYTES", block)
     monkeypatch.setattr(lines, "_LARGEST_WHOLE", 1)
     monkeypatch.setattr(batches, "BLOCK_BYTES", block)
-    monkeypatch.setattr("fastscore.logs.read.rows.MAX_RECORD_BYTES", 64)
+    monkeypatch.setattr("fastscore.logs.read.lines.MAX_RECORD_BYTES", 64)
     long_one = b'{"id":"' + b"x" * 100 + b'"}'
     for end in (b"\n", b"\r\n", b"\r"):
         parts = [
