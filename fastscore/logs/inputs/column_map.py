@@ -32,6 +32,8 @@ LEFT_OUT = NOT_A_TURN
 _TEXT_KEYS = ("content", "parts")
 """Where the texts of turns are, if neither the suite's names nor a map leads to one."""
 _CSV = "csv"
+TURNS = "turns"
+"""In a map, the array of turns; of a suite whose rows are turns, too."""
 REPLY = "reply"
 """In a map, the place of the assistant's last turn, if the other turns are elsewhere."""
 CHAT_OPTIONS = ("alternate", "sort_by", "dialogue", "without")
@@ -255,8 +257,67 @@ _DIALOGUE_KEYS = ("session_id", "conversation_id", "dialogue_id", "dialog_id", "
 """What names the dialogue of a document, whatever its suite calls it, unless a layout says so."""
 
 
+def _parts_of_chats(source: Source) -> dict[str, str]:
+    """Return the suite's columns for the parts of chats, by the names that all suites share."""
+    rows = source.chat_rows
+    if rows is None:
+        return {"id": source.dialogue_key[0]} if source.dialogue_key else {}
+    names = {"id": rows.id, TURNS: rows.array or TURNS, "speaker": rows.speaker, "text": rows.text}
+    names |= {"model": rows.model, "condition": rows.condition}
+    return {name: own for name, own in names.items() if own}
+
+
+def _in_own_words(columns: ColumnMap, source: Source) -> ColumnMap:
+    """Return a map with the suite's names for parts of chats, and its words for roles."""
+    own, parts = _short_names(source), _parts_of_chats(source)
+    names = {name: column for name, column in parts.items() if name not in own}
+
+    def renamed(name: str) -> str:
+        array, each, item = name.rpartition(EACH)
+        return f"{names.get(array, array)}{each}{names.get(item, item)}"
+
+    values = [(renamed(name), found, meant) for name, found, meant in columns.values]
+    rows = source.chat_rows
+    if rows is not None:
+        words = dict(rows.words)
+        if rows.array:
+            words = dict.fromkeys(ROLES, LEFT_OUT) | words
+        values = [
+            (name, found, words.get(meant, meant) if name == rows.speaker else meant)
+            for name, found, meant in values
+        ]
+    return replace(
+        columns,
+        columns=tuple((renamed(name), path) for name, path in columns.columns),
+        values=tuple(values),
+        optional=frozenset(map(renamed, columns.optional)),
+    )
+
+
+def in_shared_words(flags: Iterable[Flag], source: Source) -> tuple[Flag, ...]:
+    """Return options in the names and roles that all suites share, as far as they map chats."""
+    rows = source.chat_rows
+    if rows is None:
+        return tuple(flags)
+    names = {own: name for name, own in _parts_of_chats(source).items()}
+    roles = {word: role for role, word in rows.words}
+    shared: dict[Flag, None] = {}
+    for flag in flags:
+        name, *words = flag.words
+        array, each, inner = words[-1].rpartition(EACH) if words else ("", "", "")
+        if flag.option == "value" and name == rows.speaker:
+            words[-1] = roles.get(words[-1], words[-1])
+        elif flag.option == "column" and name in (rows.speaker, rows.text) and each:
+            shared[column_flag(TURNS, array)] = None
+            words[-1] = inner
+        is_named = flag.option in ("column", "value")
+        shared[flag._replace(words=(names.get(name, name) if is_named else name, *words))] = None
+    return tuple(shared)
+
+
 def map_source(source: Source, columns: ColumnMap) -> Source:
     """Return a source whose columns are read where a map says."""
+    columns = _in_own_words(columns, source)
     options = dict(columns.chat_options)
     if options.keys() <= {"dialogue"} and options and source.chat_rows is None:
         named = ColumnMap(((source.dialogue_key[0], options.pop("dialogue")),))
@@ -497,7 +558,7 @@ def _moved_layout(source: Source, columns: ColumnMap) -> ChatLayout | None:
     paths = dict(columns.columns)
     moved = {rows.array, rows.speaker, rows.text} if rows.can_be_turns else {rows.array}
     moved |= {REPLY}
-    in_array = any(EACH in path for path in paths.values())
+    in_array = TURNS in paths or any(EACH in path for path in paths.values())
     is_moved = in_array or {name.rpartition(EACH)[2] for name in paths} & (moved - {""})
     if not (is_moved or columns.chat_options):
         return None
@@ -507,7 +568,7 @@ def _moved_layout(source: Source, columns: ColumnMap) -> ChatLayout | None:
 
 def _edited(chat: ChatLayout, rows: ChatRows, columns: ColumnMap) -> tuple[ChatLayout, ColumnMap]:
     """Edit a layout by a map; return it with the columns and values that are no parts of chats."""
-    steps = {rows.array: "turns", rows.id: "id"}
+    steps = {rows.array or TURNS: "turns", rows.id: "id"}
     parts = {rows.speaker: "speaker", rows.text: "text"}
     labels = {rows.model: "model", rows.condition: "condition"}
     others = []

@@ -19,6 +19,7 @@ from fastscore.logs.inputs.column_map import (
     ColumnMap,
     Flag,
     UnmappedLogError,
+    in_shared_words,
     map_of,
     map_source,
     typed,
@@ -233,7 +234,8 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
             if not trial.n_scored:
                 raise InputError(trial.fault or "nothing of the first rows would be scored")
             lacking = _lacking(map_source(source, columns), found)
-            words = tuple(word for flag in flags for word in flag.typed)
+            shared = in_shared_words(flags, source)
+            words = tuple(word for flag in shared for word in flag.typed)
             speakers = speakers_in(file, map_source(source, columns))
             return Fit(suite, words, lacking, columns, trial, speakers)
     raise InputError(f"{file.path}: no columns of it were found to serve {suite}.")

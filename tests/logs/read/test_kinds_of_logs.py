@@ -14,6 +14,8 @@ import pytest
 
 import fastscore
 from fastscore.errors import FastscoreError, InputError, UsageError
+from fastscore.logs.inputs.column_map import column_map, map_source, role_words
+from fastscore.suites.registry import load_suite
 
 ASKED = ["A drama, please.", "Rather a comedy.", "With Al Pacino."]
 REPLIES = ["Watch Heat.", "Watch Clueless.", "Heat has Al Pacino."]
@@ -188,10 +190,9 @@ def test_events_of_spans_are_turns(options: Any, tmp_path: Path) -> None:
 def test_words_of_a_dialogue_decide_its_roles(options: Any, tmp_path: Path) -> None:
     """`agent` is a guest of guest_simulation, but not beside a user."""
     path = write(tmp_path / "log.jsonl", [{"messages": chat(assistant="agent")}])
-    for suite, word in (("guest_simulation", "assistant"), ("preference_shift", "SYSTEM")):
-        flags = proposed(path, suite)
-        assert flags[:3] == ["--layout", "openai", "--value"]
-        assert flags[3].endswith(f":agent={word}")
+    for suite in ("guest_simulation", "preference_shift"):
+        flags = ["--layout", "openai", "--value", "speaker:agent=assistant"]
+        assert proposed(path, suite) == flags
     with pytest.raises(InputError, match="does not name 'agent'"):
         fastscore.score(path, "guest_simulation", layout="openai")
 
@@ -524,7 +525,7 @@ def test_a_command_of_which_every_metric_is_null_is_not_proposed(tmp_path: Path)
 
 def test_system_is_a_reply_where_no_assistant_speaks(options: Any, tmp_path: Path) -> None:
     path = write(tmp_path / "log.jsonl", [{"messages": chat(assistant="system")}])
-    flags = ["--layout", "openai", "--value", "speaker:system=SYSTEM"]
+    flags = ["--layout", "openai", "--value", "speaker:system=assistant"]
     assert proposed(path) == flags
     assert pairs(path, options, **reading(flags)) == PAIRS
     prompt = {"role": "system", "content": "Recommend films."}
@@ -691,8 +692,8 @@ def test_a_side_that_is_not_read_is_named(reply: str, options: Any, tmp_path: Pa
     path = write(tmp_path / "log.jsonl", [{"id": "d1", "turns": sides("user", reply)}])
     with pytest.raises(InputError, match=f"only 'user' speaks .* {reply!r} is not read"):
         fastscore.score(path, options, embedder=None, layout="pairs")
-    for suite, word in (("preference_shift", "speaker"), ("guest_simulation", "role")):
-        assert f"{word}:{reply}=" in proposed(path, suite)[-1]
+    for suite in ("preference_shift", "guest_simulation"):
+        assert proposed(path, suite)[-1] == f"speaker:{reply}=assistant"
     assert pairs(path, options, **reading(proposed(path))) == PAIRS
 
 
@@ -710,3 +711,69 @@ def test_who_begins_is_asked_for_where_the_reply_is_first(options: Any, tmp_path
 def test_a_key_called_user_is_no_side_beside_messages(options: Any, tmp_path: Path) -> None:
     path = write(tmp_path / "log.jsonl", [{"id": "d1", "user": "u17", "messages": chat()}])
     assert proposed(path) == ["--layout", "openai"]
+
+
+LOG = chat(speaker="who", text="said")
+SHARED = {
+    "columns": {"turns": "log", "speaker": "who", "text": "said", "id": "number", "model": "by"},
+    "values": {"speaker": {"asker": "user", "helper": "assistant", "shop": "system"}},
+}
+
+
+@pytest.mark.parametrize("suite", ["preference_shift", "guest_simulation", "group_travel"])
+def test_one_mapping_is_that_of_all_suites(suite: str) -> None:
+    own = {
+        "preference_shift": ("session_id", "conversation", "speaker", "text", "model_name"),
+        "guest_simulation": ("conversation_id", "", "role", "content", "model"),
+        "group_travel": ("dialogue_id", "turns", "speaker", "utterance", ""),
+    }[suite]
+    words = {
+        "preference_shift": ("USER", "SYSTEM", ""),
+        "guest_simulation": ("guest", "assistant", "system"),
+        "group_travel": ("user", "System", ""),
+    }[suite]
+    name, array, speaker, text, model = own
+    columns = {name: "number", speaker: "who", text: "said"} | ({array: "log"} if array else {})
+    columns |= {model: "by"} if model else {}
+    if not array:
+        columns |= {speaker: "log[].who", text: "log[].said"}
+    values = {speaker: dict(zip(("asker", "helper", "shop"), words, strict=True))}
+    shared = {key: path for key, path in SHARED["columns"].items() if model or key != "model"}
+    source = load_suite(suite).source
+    by_own = map_source(source, column_map(columns, values))
+    by_shared = map_source(source, column_map(shared, SHARED["values"]))
+    assert by_shared.chat is not None
+    assert by_own.chat is not None
+    for part in ("turns", "speaker", "text", "id", "model"):
+        assert getattr(by_shared.chat.layout, part) == getattr(by_own.chat.layout, part)
+    assert role_words(by_shared.chat.layout, by_shared.chat.rows) == role_words(
+        by_own.chat.layout, by_own.chat.rows
+    )
+
+
+def test_inspect_prints_one_mapping_for_every_suite(options: Any, tmp_path: Path) -> None:
+    turns = [{**turn, "who": {"user": "customer"}.get(turn["who"], "bot")} for turn in LOG]
+    path = write(tmp_path / "log.jsonl", [{"id": "d1", "log": turns * 2}])
+    flags = proposed(path)
+    assert (
+        flags
+        == proposed(path, "guest_simulation")
+        == [
+            word
+            for each in ("turns=log", "speaker=who", "text=said")
+            for word in ("--column", each)
+        ]
+        + ["--value", "speaker:bot=assistant", "--value", "speaker:customer=user"]
+    )
+    assert pairs(path, options, **reading(flags)) == PAIRS * 2
+
+
+def test_a_layout_maps_columns_of_any_suite_by_the_shared_names(
+    options: Any, tmp_path: Path
+) -> None:
+    layout = tmp_path / "mine.toml"
+    layout.write_text('title = "mine"\n[columns]\nturns = "log"\nspeaker = "who"\ntext = "said"\n')
+    path = write(tmp_path / "log.jsonl", [{"id": "d1", "log": LOG}])
+    assert pairs(path, options, layout=str(layout)) == PAIRS
+    guests = fastscore.score(path, fastscore.GuestSimulation(), embedder=None, layout=str(layout))
+    assert guests.tables["messages"]["dialogue"].to_list() == ["d1"] * 3
