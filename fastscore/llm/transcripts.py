@@ -19,8 +19,10 @@ from fastscore.content_hash import hash_bytes
 from fastscore.errors import InputError, UsageError, did_you_mean
 from fastscore.llm.requests import ModelOptions
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from, map_source
+from fastscore.logs.inputs.files import STDIN
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.read.rows import join_parts
+from fastscore.logs.samples.screening import screen
 from fastscore.logs.score_input import ScoreInput
 from fastscore.results.dialogues import place_of_log
 from fastscore.results.runs import open_run
@@ -189,7 +191,10 @@ def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame]:
     suite = None if logs.suite == CHATS else load_suite(logs.suite)
     source = map_source(_CHATS if suite is None else suite.source, logs.columns)
     given = ScoreInput.of(list(logs.inputs))
-    if suite is not None:  # what files lack for metrics is of no concern
+    if suite is None:
+        files = [file for file in given.files(source) if file.path != STDIN]
+        screen(files, source, "judge")
+    else:  # what files lack for metrics is of no concern
         given, _ = given.logs(source, logs.suite)
     read = join_parts(given.read(source), source)
     turns = _chat_turns if suite is None else suite.turns

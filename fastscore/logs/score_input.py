@@ -112,7 +112,7 @@ class ScoreInput:
 
     def logs(self, source: Source, suite: str) -> tuple["ScoreInput", str]:
         """Return the files to read as a suite's logs, and notes about them."""
-        files = () if self.is_frame else self._files(source)
+        files = () if self.is_frame else self.files(source)
         try:
             if self.is_frame:
                 self.screen(source, suite)
@@ -141,7 +141,7 @@ class ScoreInput:
         if self.rows:
             return row_records(self.rows, array_name(source))
         # standard input has been consumed
-        files = [file for file in self._files(source) if file.path != STDIN]
+        files = [file for file in self.files(source) if file.path != STDIN]
         return (row for file in files for row in read_records(file, source))
 
     def read(self, source: Source, *, threads: int = 1) -> Iterator[Part]:
@@ -150,9 +150,10 @@ class ScoreInput:
             return read_frame(self.frame, source)
         if self.rows:
             return _read_objects(self.rows, source)
-        return read_files(self._files(source), source, threads=threads)
+        return read_files(self.files(source), source, threads=threads)
 
-    def _files(self, source: Source) -> tuple[InputFile, ...]:
+    def files(self, source: Source) -> tuple[InputFile, ...]:
+        """Return its files that a source reads, but those left aside."""
         files = resolve_inputs(self.paths, source.formats, self.format)
         return tuple(file for file in files if file.path not in self.left_aside)
 

@@ -108,12 +108,16 @@ def named_inputs(
         files: tuple[InputFile, ...] = (InputFile(FRAME_NAME, "parquet", "none", 0),)
         return NamedInputs(request, columns, source, files, None)
     files = resolve_inputs(request.inputs, source.formats, request.format)
-    can_be_turns = source.chat_rows is not None and source.chat_rows.can_be_turns
-    if can_be_turns and not columns:
+    rows = source.chat_rows
+    others = columns.values or columns.chat or columns.chat_options
+    # a key of the dialogue's name says nothing of turns
+    names_only = rows is not None and all(name == rows.id for name, _ in columns.columns)
+    if rows is not None and rows.can_be_turns and names_only and not others:
         found = row_per_turn(files, suite.name, source)
         if found:
             note(f'each row is a turn: read as by layout="{ROW_PER_TURN}"')
-            columns, source = found, map_source(suite.source, found)
+            columns = found | columns
+            source = map_source(suite.source, columns)
     reads_once = any(_is_read_once(request, file) for file in files)
     screened = None if reads_once else _screened(request, source, files, note)
     return NamedInputs(request, columns, source, files, screened)

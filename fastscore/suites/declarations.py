@@ -694,7 +694,8 @@ NOTED_COUNTS = {
     REPLACED_ROWS: (
         "rows",
         ("is", "are"),
-        "replaced by a later row for the same step or utterance: the last row counts",
+        "replaced by a later row for the same step or utterance: the last row counts; if they are "
+        "of several systems, map the key that names the system: --column miner_uid=KEY",
     ),
     FLAGS_AS_TEXT: (
         "dialogues",

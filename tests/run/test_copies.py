@@ -119,5 +119,6 @@ def test_steps_that_are_predicted_again(tmp_path: Path) -> None:
     path.write_text("\n".join([*lines, *predicted[:2], completed[0]]) + "\n")
     (note,) = notes("score_dialogue", [path], **options)
     assert note == (
-        "3 rows are replaced by a later row for the same step or utterance: the last row counts"
+        "3 rows are replaced by a later row for the same step or utterance: the last row counts; "
+        "if they are of several systems, map the key that names the system: --column miner_uid=KEY"
     )

@@ -425,7 +425,8 @@ def _known_targets(source: Source, name: str) -> list[tuple[Column | None, Colum
 
 def _read_from_path(source: Source, name: str, path: str) -> Source:
     """Read the columns of a name from a path."""
-    if not path and name in source.dialogue_key[:1]:
+    of_chats = () if source.chat_rows is None else (source.chat_rows.id,)
+    if not path and name in (*source.dialogue_key[:1], *of_chats):
         return _with_column(source, _moved(source.column(name), NOWHERE))
     array, each, inner = _checked_path(name, path)
     targets = _known_targets(source, name)
@@ -577,6 +578,9 @@ def _edited(chat: ChatLayout, rows: ChatRows, columns: ColumnMap) -> tuple[ChatL
     for full_name, full_path in columns.columns:
         if full_name == REPLY:
             reply = full_path
+            continue
+        if full_name == rows.id and not full_path:
+            moved["id"] = ((NOWHERE,),)
             continue
         array, each, path = _checked_path(full_name, full_path)
         name = full_name.rpartition(EACH)[2]

@@ -155,7 +155,8 @@ def _sample_rows(
 ) -> None:
     """Look at the first rows, and at more where something that is needed has no value in them."""
     keys: dict[str, None] = {}
-    is_named = not source.dialogue_key or source.chat is not None or bool(source.rows)
+    has_documents = source.chat is not None and not source.chat.layout.is_row_per_turn
+    is_named = not source.dialogue_key or has_documents or bool(source.rows)
     of_rows, profile = counted_source(source), Profile()
     counted = {need.place: need for need in all_columns(of_rows)}
     of_cells = seen.file.format == "csv"
@@ -207,8 +208,10 @@ def rows_of(record: Record, source: Source) -> Iterator[Record]:
 def _names_dialogue(record: Record, source: Source) -> bool:
     """Tell whether a row names its dialogue, or is one by itself."""
     key = source.column(source.dialogue_key[0])
+    ways = [column.keys for column in (key, *arrays_of(source))]
+    ways += source.chat.layout.id if source.chat is not None else ()
     return key.mapped.path == NOWHERE or any(
-        first_at(record, column.keys) is not None for column in (key, *arrays_of(source))
+        keys == (NOWHERE,) or first_at(record, keys) is not None for keys in ways
     )
 
 

@@ -24,8 +24,10 @@ STATUSES = ("ok", "no_steps")
 STATUS_DTYPE = pl.Enum(STATUSES)
 
 
-def _label(name: str, description: str) -> Column:
-    return Column(name=name, kind="text", accepts=("integer",), description=description)
+def _label(name: str, description: str, *aliases: str) -> Column:
+    return Column(
+        name=name, kind="text", accepts=("integer",), aliases=aliases, description=description
+    )
 
 
 SOURCE = Source(
@@ -80,8 +82,8 @@ SOURCE = Source(
             _label("challenge_type", "The kind of challenge; the dialogue's first one counts."),
             otherwise="null",
         ),
-        _label("miner_uid", "The miner that predicted."),
-        _label("miner_hotkey", "The miner's hotkey."),
+        _label("miner_uid", "The miner that predicted.", "miner"),
+        _label("miner_hotkey", "The miner's hotkey.", "hotkey"),
     ),
     dialogue_key=DIALOGUE_KEY,
     variants=(

@@ -1,15 +1,20 @@
 """Names of dialogues under other keys, and words of speakers as a set."""
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
+import fastscore
+from fastscore.errors import InputError
 from fastscore.logs.inputs.column_map import parse_map
 from fastscore.logs.inputs.near_names import role_meanings, word_flags
 from fastscore.suites.chats import ChatRows
 from fastscore.suites.declarations import Column
 from fastscore.suites.registry import load_suite
+from tests.conftest import fastscore_command
 from tests.logs.samples.screened import refusal, screened
 from tests.logs.samples.wrong_logs import write
 
@@ -37,6 +42,52 @@ def test_another_key_that_names_dialogues_is_refused(key: str, tmp_path: Path) -
     assert screened("score_dialogue", log, columns=parse_map(flags, [])).files
     # the user knows better
     assert screened("score_dialogue", log, columns=parse_map(["dialogue_uid="], [])).files
+
+
+TICKETS = [
+    {"ticket": ticket, "speaker": speaker, "text": f"{ticket} {speaker}"}
+    for ticket in ("T-1", "T-2", "T-3")
+    for speaker in ("USER", "SYSTEM")
+]
+
+
+@pytest.mark.parametrize("form", ["log.csv", "log.jsonl", "frame"])
+@pytest.mark.parametrize("layout", ["turns", None])
+def test_turns_of_several_dialogues_under_another_key_are_never_one(
+    form: str, layout: str | None, tmp_path: Path
+) -> None:
+    if layout is None and form != "log.jsonl":
+        pytest.skip("rows of tables are turns by a layout alone")
+    (tmp_path / "items.json").write_text('[{"name": "Heat", "genre": "drama"}]')
+    options = fastscore.PreferenceShift(catalogue=str(tmp_path / "items.json"), segments="metadata")
+    log: Any = TICKETS if form == "frame" else tmp_path / form
+    if form == "log.csv":
+        pl.DataFrame(TICKETS).write_csv(log)
+    elif form == "log.jsonl":
+        pl.DataFrame(TICKETS).write_ndjson(log)
+
+    def scored(**columns: str) -> pl.Series:
+        how: dict[str, Any] = {"layout": layout, "columns": columns, "embedder": None}
+        return fastscore.score(log, options, **how).tables["dialogues"]["session_id"]
+
+    with pytest.raises(InputError, match="'ticket' varies within the file") as refused:
+        scored()
+    assert "Type --column session_id=ticket." in str(refused.value)
+    assert scored(session_id="ticket").to_list() == ["T-1", "T-2", "T-3"]
+    assert len(scored(session_id="")) == 1
+
+
+def test_a_judge_reads_no_several_dialogues_as_one(tmp_path: Path) -> None:
+    pl.DataFrame(TICKETS).write_csv(tmp_path / "log.csv")
+
+    def asked(*columns: str) -> subprocess.CompletedProcess[str]:
+        server = ["--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--dry-run"]
+        chats = ["judge", tmp_path / "log.csv", "--layout", "turns", "-o", tmp_path / "judged"]
+        return fastscore_command([*chats, *server, *columns])
+
+    assert "Type --column id=ticket." in asked().stderr
+    assert "requests   3," in asked("--column", "id=ticket").stdout
+    assert "requests   1," in asked("--column", "id=").stdout
 
 
 def test_a_second_name_far_down_the_file_is_found(tmp_path: Path) -> None:
