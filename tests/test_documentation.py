@@ -254,10 +254,7 @@ SETUPS: dict[str, tuple[Setup, ...]] = {
     "docs/significance.md": (scored("score_dialogue", "run"),),
     "docs/troubleshooting.md": (chats, odd_ids),
     "docs/check.md": (one_model, check_limits),
-    "docs/compare.md": (
-        scored("memory_finance", "base", "new"),
-        scored("guest_simulation", "run"),
-    ),
+    "docs/compare.md": (scored("memory_finance", "base", "new"), scored("guest_simulation", "run")),
     "docs/own_metrics.md": (logs, own_metric),
     "docs/published_numbers.md": (rewards,),
     "docs/python.md": (logs,),

@@ -35,9 +35,7 @@ WRONG: dict[str, dict[Any, str]] = {
         3: "layout is 3, expected str.",
         "opena": "There is no layout 'opena'. Did you mean 'openai'?",
     },
-    "columns": {
-        "text=content": "columns is of type str, expected a dict: {'text': 'content'}.",
-    },
+    "columns": {"text=content": "columns is of type str, expected a dict: {'text': 'content'}."},
     "values": {3: "values is of type int, expected a dict: {'speaker': {'user': 'USER'}}."},
     "alternate": {"agent": "alternate is 'agent'."},
     "sort_by": {3: "sort_by is 3, expected str."},

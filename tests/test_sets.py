@@ -184,10 +184,7 @@ def test_other_columns_of_lists_are_read() -> None:
             lambda: sets.idf_cosine("a", "b", idf={"a": 1.0, None: 2.0}),
             "`idf` has members of types NoneType and str; expected strings or numbers alone.",
         ),
-        (
-            lambda: sets.idf("a"),
-            "`sets` is of type str; expected a Series of lists.",
-        ),
+        (lambda: sets.idf("a"), "`sets` is of type str; expected a Series of lists."),
     ],
 )
 def test_what_is_no_argument_is_refused_in_a_sentence(call: Function, message: str) -> None:

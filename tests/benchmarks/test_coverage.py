@@ -3,11 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.coverage import (
-    DIALOGUES,
-    ROWS,
-    coverage,
-)
+from benchmarks.coverage import DIALOGUES, ROWS, coverage
 
 
 @pytest.mark.parametrize("name", [*DIALOGUES, *ROWS])

@@ -1,7 +1,6 @@
 """The measuring itself: costs, agreement, sizes and ratios, without timing anything."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import polars as pl
 import pytest
 
 from benchmarks.end_to_end import distinct_pairs, net_rate
-from benchmarks.processes import Cost, measure
+from benchmarks.processes import Cost
 from benchmarks.scenarios import DisagreementError, Side, check_agreement
 
 STEP = {
@@ -39,13 +38,6 @@ def write_run(folder: Path, **changed: Any) -> Path:
     row = {"dialogue": "d", "utterance_index": 3, "step": 0, **STEP, **changed}
     pl.DataFrame([row]).write_parquet(folder / "steps" / "part-00000.parquet")
     return folder
-
-
-def test_equal_numbers_agree(tmp_path: Path) -> None:
-    scores, run = write_scores(tmp_path / "scores"), write_run(tmp_path / "run")
-    agreement = check_agreement(scores, run, lexical_only=True)
-    assert agreement.rows == 1
-    assert set(agreement.largest.values()) == {0.0}
 
 
 @pytest.mark.parametrize(
@@ -77,17 +69,6 @@ def test_rows_that_only_one_side_has_are_named(tmp_path: Path) -> None:
     scores, run = write_scores(tmp_path / "scores"), write_run(tmp_path / "run", step=1)
     with pytest.raises(DisagreementError, match="same logs"):
         check_agreement(scores, run, lexical_only=True)
-
-
-def test_a_process_is_measured_from_outside(tmp_path: Path) -> None:
-    held = "held = b'x' * 300_000_000; import pathlib; pathlib.Path('ran').touch()"
-    cost = measure([sys.executable, "-S", "-c", held], cwd=tmp_path)
-    assert (tmp_path / "ran").exists()
-    assert cost.wall > 0
-    assert cost.cpu > 0
-    assert 300 < cost.peak_mb < 340
-    small = measure([sys.executable, "-S", "-c", "pass"], cwd=tmp_path)
-    assert small.peak_mb < 60
 
 
 def test_pairs_are_counted_once(tmp_path: Path) -> None:

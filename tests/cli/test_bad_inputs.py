@@ -126,10 +126,7 @@ def test_a_second_run_beside_the_first_is_refused(tmp_path: Path) -> None:
         "    print('held', flush=True); sys.stdin.read()\n"
     )
     first = subprocess.Popen(
-        [sys.executable, "-c", holder],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", holder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert first.stdout is not None
     assert first.stdout.readline() == "held\n"

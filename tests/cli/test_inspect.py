@@ -83,12 +83,7 @@ def test_keys_have_types_nulls_and_examples(tmp_path: Path) -> None:
         "types": {"integer": 1, "string": 1},
         "example": "1",
     }
-    assert keys["b.c"] == {
-        "count": 2,
-        "null_share": 0.5,
-        "types": {"string": 1},
-        "example": "text",
-    }
+    assert keys["b.c"] == {"count": 2, "null_share": 0.5, "types": {"string": 1}, "example": "text"}
     assert file["fits"] == []
     assert set(file["unfit"]) == set(example_names())
     assert "group_travel" in file["unfit"]

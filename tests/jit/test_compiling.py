@@ -252,10 +252,7 @@ def test_a_prepared_call_reads_what_its_arrays_hold_now():
 
 @pytest.mark.parametrize(
     "chosen",
-    [
-        pytest.param(ESSENTIALS, id="essentials"),
-        pytest.param([], id="all", marks=pytest.mark.slow),
-    ],
+    [pytest.param(ESSENTIALS, id="essentials"), pytest.param([], id="all", marks=pytest.mark.slow)],
 )
 @compiled_only
 def test_kernels_agree_with_the_oracles_where_nothing_is_compiled(chosen):

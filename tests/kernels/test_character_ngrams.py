@@ -18,8 +18,7 @@ def spaced(texts):
 
 def nearest(groups, texts, top, least, threads=None):
     index = index_character_ngrams(
-        *spaced([value for group in groups for value in group]),
-        np.cumsum([0, *map(len, groups)]),
+        *spaced([value for group in groups for value in group]), np.cumsum([0, *map(len, groups)])
     )
     out = nearest_by_character_ngrams(
         index, *spaced(texts), top=top, least=least, threads=threads

@@ -127,15 +127,7 @@ CASES = {
         "5 items at index 0 of 2",
     ),
     f"{KERNELS}.sets:_intersections": (
-        lambda: (
-            empty(1, np.int32),
-            longs(0, 4),
-            empty(1, np.int32),
-            longs(0, 1),
-            empty(1),
-            0,
-            1,
-        ),
+        lambda: (empty(1, np.int32), longs(0, 4), empty(1, np.int32), longs(0, 1), empty(1), 0, 1),
         "16 items at index 0 of 4",
     ),
     f"{KERNELS}.cosine:_dots": (

@@ -47,9 +47,7 @@ def test_checksum_tells_any_change_within_a_word():
 
 
 @given(
-    st.integers(1, 19),
-    st.lists(st.integers(0, 9), max_size=12),
-    st.randoms(use_true_random=False),
+    st.integers(1, 19), st.lists(st.integers(0, 9), max_size=12), st.randoms(use_true_random=False)
 )
 def test_rows_read_equal_the_oracle(tmp_path_factory, size, wanted, random):
     path = tmp_path_factory.mktemp("rows") / "file"

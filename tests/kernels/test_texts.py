@@ -71,10 +71,7 @@ def phrases_of_owners(draw):
     wanted = draw(st.lists(phrase, min_size=1, max_size=4))
     rows = draw(
         st.lists(
-            st.tuples(
-                st.integers(0, len(given_texts) - 1),
-                st.integers(0, len(wanted) - 1),
-            ),
+            st.tuples(st.integers(0, len(given_texts) - 1), st.integers(0, len(wanted) - 1)),
             max_size=12,
         )
     )

@@ -66,10 +66,7 @@ def run(stub, tmp_path, a, b, models=(), **options):
         model="judge",
         output=tmp_path / "judged",
         models=ModelOptions(
-            base_url=stub.url,
-            answers=tmp_path / "answers.sqlite",
-            timeout=PATIENCE,
-            **dict(models),
+            base_url=stub.url, answers=tmp_path / "answers.sqlite", timeout=PATIENCE, **dict(models)
         ),
         **options,
     )

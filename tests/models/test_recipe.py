@@ -95,10 +95,7 @@ def test_missing_recipe_file():
         (MINIMAL + "[source]\nhub = 3", r"source\.hub"),
         (MINIMAL + "[source]\nfolder = ['a']", r"source\.folder"),
         (MINIMAL + f'[sha256]\n"model.bin" = "{DIGEST}"', r"model\.bin"),
-        (
-            MINIMAL + '[sha256]\n"config.json" = "abc"',
-            r"config\.json', holds 'abc': .*\{64\}",
-        ),
+        (MINIMAL + '[sha256]\n"config.json" = "abc"', r"config\.json', holds 'abc': .*\{64\}"),
         (MINIMAL + '[sha256]\n"config.json" = 5', r"sha256\.config\.json', holds 5: Expected `str"),
         (MINIMAL + f'[sha256]\n"config.json" = "{DIGEST[1:]}g"', r"sha256\.config\.json.*\{64\}"),
         (MINIMAL + CHECK.replace('"x"', "1"), r"check\.text"),

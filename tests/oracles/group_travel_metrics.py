@@ -45,11 +45,7 @@ class Scorer(Reading):
     def score(self) -> Scores:
         """Return all metrics."""
         self.vectors.prepare(self.texts())
-        metrics = {
-            **self.dialogue_metrics(),
-            **self.addressing(),
-            "M14": self.concession(),
-        }
+        metrics = {**self.dialogue_metrics(), **self.addressing(), "M14": self.concession()}
         places: list[PlaceScore] = []
         rates: dict[str, float] = {}
         if self.plan.days:

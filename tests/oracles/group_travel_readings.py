@@ -4,13 +4,7 @@ from functools import cached_property
 
 from tests.oracles.group_travel_logs import ACTIONABLE, Dialogue
 from tests.oracles.group_travel_plans import candidate_keys
-from tests.oracles.group_travel_scores import (
-    KINDS,
-    Options,
-    Pair,
-    Place,
-    categories,
-)
+from tests.oracles.group_travel_scores import KINDS, Options, Pair, Place, categories
 from tests.oracles.group_travel_vectors import Vectors
 from tests.oracles.group_travel_words import (
     BUILT_IN,

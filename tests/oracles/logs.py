@@ -231,10 +231,5 @@ def naive_read_csv(
             rows.append(row)
         else:
             rejects.append((*place.values(), *fault))
-    counts = {
-        "lines": len(records),
-        "blank": blank,
-        "rows": len(rows),
-        "rejects": len(rejects),
-    }
+    counts = {"lines": len(records), "blank": blank, "rows": len(rows), "rejects": len(rejects)}
     return rows, rejects, counts

@@ -193,9 +193,7 @@ def score_turn(
 
 
 def score_turns(
-    dialogs: Sequence[Mapping[str, Any]],
-    words: Mapping[str, Any],
-    ignore_memory_keys: bool = False,
+    dialogs: Sequence[Mapping[str, Any]], words: Mapping[str, Any], ignore_memory_keys: bool = False
 ) -> list[Row]:
     """Make the rows of all turns of valid dialogues."""
     rows: list[Row] = []

@@ -222,13 +222,6 @@ def test_units_of_a_drop_are_those_of_a_column(twelve: dict[str, Run]) -> None:
     assert drop.detail.endswith("pairs by dialogue_uid+challenge_uid, unit challenge_type")
 
 
-def test_a_run_has_not_dropped_against_itself(suite_runs: Mapping[str, Run]) -> None:
-    run = suite_runs["group_travel"]
-    found, missing = check(run, CheckLimits(max_drop={"M9": 0.0}), run)
-    assert found.outcome == missing.outcome == "passed"
-    assert found.detail.startswith("not worse")
-
-
 def test_what_cannot_be_checked_is_said(run: Run) -> None:
     with pytest.raises(UsageError, match="nothing to check"):
         check(run, CheckLimits())

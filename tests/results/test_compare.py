@@ -249,23 +249,6 @@ def test_another_column_is_the_unit(both: Run) -> None:
         fastscore.compare(both, by="miner_uid", cluster="challenge_typ")
 
 
-def test_two_runs_as_independent_samples(base: Run, better: Run) -> None:
-    """Equal ids are pairs, except if the samples are said to be independent: Welch's test then."""
-    asked: dict[str, Any] = {"metrics": ["average_U_best_early"], "test": "t"}
-    found = row_of(fastscore.compare(base, better, unpaired=True, **asked).differences)
-    assert (found["n_a"], found["n_b"]) == (10, 11)
-    x, y = (
-        [values[0] for values in values_by_dialogue(run, "average_U_best_early").values()]
-        for run in (base, better)
-    )
-    expected = stats.ttest_ind(y, x, equal_var=False)
-    ends = expected.confidence_interval()
-    assert found["p"] == pytest.approx(expected.pvalue)
-    assert (found["low"], found["high"]) == pytest.approx((ends.low, ends.high))
-    paired = row_of(fastscore.compare(base, better, **asked).differences)
-    assert paired["p"] != pytest.approx(expected.pvalue, rel=1e-3)
-
-
 def test_units_that_are_named_are_shared_by_independent_samples(both: Run) -> None:
     asked: dict[str, Any] = {"by": "miner_uid", "pair_by": "dialogue_uid", "metrics": ["U_best"]}
     apart = row_of(fastscore.compare(both, unpaired=True, **asked).differences)

@@ -77,9 +77,7 @@ def test_evidence_of_group_travel_adds_up_to_its_numbers(suite_runs: Mapping[str
     assert seen == shares | {"W1", "W2", "W3", "M11", "M13", "M15"}
 
 
-def test_evidence_of_score_dialogue_adds_up_to_its_numbers(
-    suite_runs: Mapping[str, Run],
-) -> None:
+def test_evidence_of_score_dialogue_adds_up_to_its_numbers(suite_runs: Mapping[str, Run]) -> None:
     """Similarity of the shown texts, utility of the shown parts, the best of the shown steps."""
     dialogues = Dialogues(suite_runs["score_dialogue"])
     weight = dialogues.options.lex_weight

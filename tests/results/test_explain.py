@@ -195,9 +195,7 @@ def test_evidence_deep_in_a_text_is_shown() -> None:
     assert "4,606 more characters" in shown
 
 
-def test_a_dialogue_is_chosen_by_name_by_score_or_at_random(
-    suite_runs: Mapping[str, Run],
-) -> None:
+def test_a_dialogue_is_chosen_by_name_by_score_or_at_random(suite_runs: Mapping[str, Run]) -> None:
     dialogues = Dialogues(suite_runs["group_travel"])
     name = dialogues.names[3]
     assert choose_dialogue(dialogues, name) == 3

@@ -199,9 +199,7 @@ def test_ties_are_not_called_worst_and_best() -> None:
     }
 
 
-def test_a_summary_pools_no_levels(
-    suite_runs: Mapping[str, Run],
-) -> None:
+def test_a_summary_pools_no_levels(suite_runs: Mapping[str, Run]) -> None:
     run = suite_runs["guest_simulation"]
     shown = [run.suite.metric(id) for id in ("PAS", "DEI", "ORA")]
     notes = notes_on_rows(run, shown)

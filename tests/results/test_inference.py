@@ -256,10 +256,7 @@ def test_skewed_drops_do_not_fail_a_gate_of_fifty_pairs() -> None:
                 for one in metrics
             }
             still = {one.id: np.zeros(50) for one in metrics}
-            sides = {
-                "a": sums_of(still, metrics=metrics),
-                "b": sums_of(changes, metrics=metrics),
-            }
+            sides = {"a": sums_of(still, metrics=metrics), "b": sums_of(changes, metrics=metrics)}
             drops = compared(sides, limits=dict.fromkeys(still, 0.0)).drops
             failed += "failed" in drops["outcome"].to_list()
         assert failed / checks <= 0.06 + 3 * math.sqrt(0.06 * 0.94 / checks)

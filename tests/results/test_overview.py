@@ -43,9 +43,7 @@ def shown(tmp_path: Path) -> list[fastscore.Run]:
     ]
 
 
-def test_scores_and_runs_print_on_ten_lines(
-    shown: list[fastscore.Run],
-) -> None:
+def test_scores_and_runs_print_on_ten_lines(shown: list[fastscore.Run]) -> None:
     for each in shown:
         lines = repr(each).splitlines()
         assert len(lines) <= LINES

@@ -335,9 +335,7 @@ def test_runs_of_different_signatures_are_not_called_better(tmp_path: Path) -> N
     ]
     runs = [
         fastscore.score(
-            turns,
-            fastscore.ScoreDialogue(lex_weight=1.0, max_text=most),
-            output=tmp_path / name,
+            turns, fastscore.ScoreDialogue(lex_weight=1.0, max_text=most), output=tmp_path / name
         )
         for name, most in (("one", 1000), ("two", 900))
     ]

@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from fastscore.statistics.agreement import (
-    categorical_agreement,
-    krippendorff_alpha,
-    weighted_kappa,
-)
+from fastscore.statistics.agreement import categorical_agreement, krippendorff_alpha, weighted_kappa
 
 NAN = np.nan
 

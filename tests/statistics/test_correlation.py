@@ -162,11 +162,7 @@ def jackknife_interval(value: float, replicates: list[float]) -> tuple[float, fl
 
 
 @settings(max_examples=30)
-@given(
-    st.integers(3, 5),
-    st.integers(1, 3),
-    st.lists(st.integers(-2, 2), min_size=30, max_size=30),
-)
+@given(st.integers(3, 5), st.integers(1, 3), st.lists(st.integers(-2, 2), min_size=30, max_size=30))
 def test_few_complete_clusters_count_every_order_of_them(
     n_clusters: int, n_strata: int, values: list[int]
 ) -> None:

@@ -12,11 +12,7 @@ from fastscore.suites.summary import summarise
 
 
 def suite_of(
-    metrics: Sequence[Metric],
-    groups: Sequence[str],
-    *,
-    design: Design | None = None,
-    **known: Any,
+    metrics: Sequence[Metric], groups: Sequence[str], *, design: Design | None = None, **known: Any
 ) -> Suite:
     """Return a suite of metrics in tables."""
     asked = Summarised(metrics=metrics, groups=groups, **known)

@@ -18,23 +18,10 @@ from fastscore.options import build_options
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Design, Fixed, Scale
 from fastscore.suites.registry import load_suite
-from fastscore.suites.summary import (
-    Added,
-    add_up_parts,
-    joint_sizes,
-    measure_parts,
-    summarise,
-)
+from fastscore.suites.summary import Added, add_up_parts, joint_sizes, measure_parts, summarise
 from tests.conftest import fastscore_command, often
 from tests.suites.summaries import suite_of
-from tests.suites.test_summary_intervals import (
-    BOUNDED,
-    DIALOGUES,
-    LABELS,
-    ROWS,
-    Row,
-    tables,
-)
+from tests.suites.test_summary_intervals import BOUNDED, DIALOGUES, LABELS, ROWS, Row, tables
 
 Frames = Mapping[str, pl.LazyFrame]
 

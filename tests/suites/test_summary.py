@@ -91,11 +91,7 @@ def test_a_number_on_a_grid_is_a_multiple_of_a_power_of_two():
 
 def test_a_list_of_reasons_that_is_null_gives_none():
     tables = table([0.5, None, None, None], [None, "bad_input", "", None], [*"aaab"])
-    assert reasons_of(tables) == {
-        None: (0, 0, 1, 0),
-        "a": (0, 0, 1, 0),
-        "b": (0, 0, 0, 0),
-    }
+    assert reasons_of(tables) == {None: (0, 0, 1, 0), "a": (0, 0, 1, 0), "b": (0, 0, 0, 0)}
 
 
 def test_a_sole_reason_counts_the_nulls_of_each_label():
@@ -149,9 +145,7 @@ def test_more_columns_than_are_read_at_once_are_all_summed():
         schema_overrides={"null_reasons": NULL_REASONS_DTYPE},
     )
     summary = summarise_metrics(
-        {"dialogues": rows},
-        [replace(SCORE, id=name) for name in names],
-        (),
+        {"dialogues": rows}, [replace(SCORE, id=name) for name in names], ()
     )
     assert summary["mean"].to_list() == [(place + 1) / 2 for place in range(40)]
     assert summary["n"].to_list() == [2] * 40

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import fastscore_models
 import numpy as np
-import polars as pl
-import pyarrow as pa
 import pytest
 from fastscore_models import export
 from hypothesis import given
@@ -146,17 +144,6 @@ def test_prefix_goes_before_every_text(tmp_path, tiny_cache):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_columns_of_every_kind(tiny):
-    expected = tiny.encode(TEXTS)
-    for column in (pl.Series(TEXTS), pa.array(TEXTS), pa.chunked_array([TEXTS[:5], TEXTS[5:]])):
-        np.testing.assert_array_equal(tiny.encode(column), expected)
-
-
-def test_no_texts(tiny):
-    assert tiny.encode([]).shape == (0, 12)
-    assert tiny.encode([], dim=5).shape == (0, 5)
-
-
 def test_dim_truncates_then_normalises(tiny):
     full, cut = tiny.encode(TEXTS), tiny.encode(TEXTS, dim=5)
     assert cut.shape == (len(TEXTS), 5)
@@ -184,23 +171,11 @@ def test_null_is_refused(tiny):
         tiny.encode(["a", None])
 
 
-def test_progress_reaches_the_end(tiny):
-    seen = []
-    tiny.encode(TEXTS, progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (len(TEXTS), len(TEXTS))
-    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
-
-
 def test_fingerprint_follows_all_that_decides_a_vector(tmp_path, tiny_cache, tiny):
     seen = {tiny.fingerprint}
     assert Embedder("tiny", threads=1, cache_dir=tiny_cache).fingerprint in seen
     shutil.copytree(tiny_cache / "source", tmp_path / "source")
-    changes = [
-        {},
-        {"pooling": "cls"},
-        {"prefix": "w1 "},
-        {"max_tokens": 7},
-    ]
+    changes = [{}, {"pooling": "cls"}, {"prefix": "w1 "}, {"max_tokens": 7}]
     for number, change in enumerate(changes):
         recipe = make_recipe(name=f"tiny{number}", **change)
         export(recipe, tmp_path, folder=tmp_path / "source")
@@ -247,16 +222,6 @@ def test_a_recipe_file_that_changed_since_the_export_is_refused(tmp_path, tiny_c
     path.write_text(path.read_text().replace("8", "7"))
     with pytest.raises(ModelError, match="another recipe"):
         Embedder(str(path), cache_dir=tiny_cache)
-
-
-@pytest.mark.parametrize("options", [{"precision": "int3"}, {"threads": 0}])
-def test_options_that_cannot_be_used(tiny_cache, options):
-    with pytest.raises(UsageError):
-        Embedder("tiny", cache_dir=tiny_cache, **options)
-
-
-def test_recipe_is_readable(tiny):
-    assert tiny.recipe.max_tokens == 8
 
 
 def rename_export(cache, name):

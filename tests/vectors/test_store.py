@@ -13,21 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fastscore.errors import StoreError, UsageError
+from fastscore.errors import StoreError
 from fastscore.vectors.view import text_ids
 from tests.vectors.stores import DIM, append_texts, files_of, open_store, vectors_of, window_ids
 
 SEGMENT = re.compile(r"seg-\d{20}-\d+-[0-9a-f]{8}\.(ids|faiss)")
-
-
-def test_what_is_appended_is_there(tmp_path):
-    store = open_store(tmp_path)
-    ids = window_ids(0)
-    assert store.missing(ids).all()
-    store.append(ids, vectors_of(ids))
-    assert not store.missing(ids).any()
-    np.testing.assert_array_equal(store.gather(ids), vectors_of(ids))
-    assert store.gather(ids).flags.c_contiguous
 
 
 def test_files_are_two_a_segment_and_a_description(tmp_path):
@@ -97,16 +87,6 @@ def test_chunks_do_not_show(tmp_path, monkeypatch):
     ids = window_ids(0)
     store.append(ids, vectors_of(ids))
     np.testing.assert_array_equal(store.gather(ids[::-1]), vectors_of(ids[::-1]))
-
-
-def test_dim_truncates_then_normalises(tmp_path):
-    store = open_store(tmp_path)
-    append_texts(store, 0)
-    cut = vectors_of(window_ids(0))[:, :3].astype(np.float64)
-    cut /= np.sqrt((cut**2).sum(axis=1, keepdims=True))
-    np.testing.assert_allclose(store.gather(window_ids(0), 3), cut, atol=1e-6)
-    with pytest.raises(UsageError, match="1 to 8"):
-        store.gather(window_ids(0), 9)
 
 
 def test_view_holds_each_text_once(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from fastscore.errors import StoreError
 from fastscore.vectors.segments import list_segments
 from fastscore.vectors.store import VectorStore
-from tests.vectors.stores import DIM, append_texts, files_of, open_store, vectors_of, window_ids
+from tests.vectors.stores import append_texts, files_of, open_store, vectors_of, window_ids
 
 
 def test_every_flipped_bit_is_found(tmp_path):
@@ -119,14 +119,6 @@ def test_a_store_that_was_removed(tmp_path):
 def test_vectors_of_a_wrong_shape_are_refused(tmp_path):
     with pytest.raises(ValueError, match="expected"):
         open_store(tmp_path).append(window_ids(0), np.zeros((50, 3), np.float32))
-
-
-def test_nothing_appended_leaves_nothing(tmp_path):
-    store = open_store(tmp_path)
-    store.append(np.empty((0, 2), np.uint64), np.empty((0, DIM), np.float32))
-    assert files_of(store) == {"store.json"}
-    assert store.gather(np.empty((0, 2), np.uint64)).shape == (0, DIM)
-    assert store.verify().segments == 0
 
 
 def flip_vector(path):

@@ -18,24 +18,6 @@ def as_ids(pairs):
     return np.array(pairs, np.uint64).reshape(-1, 2)
 
 
-@given(IDS)
-def test_distinct_ids(pairs):
-    ids = as_ids(pairs)
-    distinct, positions, inverse = distinct_ids(ids)
-    expected = sorted(set(pairs))
-    assert [tuple(row) for row in distinct.rows().tolist()] == expected
-    assert positions.tolist() == [pairs.index(pair) for pair in expected]
-    assert inverse.tolist() == [expected.index(pair) for pair in pairs]
-
-
-@given(IDS, IDS)
-def test_an_index_finds_what_is_there(pairs, wanted):
-    index = IdIndex(distinct_ids(as_ids(pairs))[0])
-    among = sorted(set(pairs))
-    expected = [among.index(pair) if pair in among else -1 for pair in wanted]
-    assert index.find(*np.ascontiguousarray(as_ids(wanted).T)).tolist() == expected
-
-
 @given(pairs=IDS, held=IDS)
 def test_shared_ids_are_found_whichever_side_is_searched(pairs, held):
     wanted, among = sorted(set(pairs)), sorted(set(held))

@@ -1,6 +1,5 @@
 import numpy as np
 import polars as pl
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,17 +9,6 @@ from fastscore.vectors.view import VectorView
 
 TEXTS = ["b", "", "naïve", "a", "b"]
 MATRIX = np.eye(5, dtype=np.float32)
-
-
-def test_codes_lead_to_each_texts_row():
-    view = VectorView.from_texts(TEXTS, MATRIX)
-    assert len(view) == 4
-    assert view.dim == 5
-    codes = view.codes(pl.Series(["a", None, "", "b", "a"]))
-    assert codes.dtype == np.int32
-    assert codes[1] == -1
-    rows = view.matrix[codes[[0, 2, 3, 4]]]
-    np.testing.assert_array_equal(rows, MATRIX[[3, 1, 0, 3]])  # of repeats, the first
 
 
 def test_ids_are_sorted_and_the_matrix_contiguous():
@@ -42,11 +30,6 @@ def test_codes_of_any_column(texts, picks):
     codes = view.codes(pl.Series(column, dtype=pl.String))
     found = [None if code < 0 else texts[int(view.matrix[code, 0])] for code in codes]
     assert found == column
-
-
-def test_arrow_columns():
-    view = VectorView.from_texts(pa.array(TEXTS), MATRIX)
-    assert (view.codes(pa.array(["a", None])) >= 0).tolist() == [True, False]
 
 
 def test_a_text_without_a_vector_is_named():

@@ -13,12 +13,7 @@ import zstandard
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs import files
-from fastscore.logs.inputs.files import (
-    UNKNOWN_SUFFIX,
-    InputFile,
-    list_left_aside,
-    resolve_inputs,
-)
+from fastscore.logs.inputs.files import UNKNOWN_SUFFIX, InputFile, list_left_aside, resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.samples.records import first_row, records
 from fastscore.suites.declarations import Source
@@ -177,10 +172,7 @@ def test_a_json_document_is_told_from_json_lines_by_the_source(folder: Path) -> 
         resolve_inputs(["logs/sub/c.json"], ("csv",))
 
 
-@pytest.mark.parametrize(
-    ("suffix", "compression"),
-    [("", "none"), (".gz", "gz"), (".zst", "zst")],
-)
+@pytest.mark.parametrize(("suffix", "compression"), [("", "none"), (".gz", "gz"), (".zst", "zst")])
 @pytest.mark.parametrize("format", ["csv", "json", "jsonl", "parquet"])
 def test_every_format_compressed_or_not(
     folder: Path, format: str, suffix: str, compression: str

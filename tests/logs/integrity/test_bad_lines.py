@@ -17,7 +17,7 @@ SOURCE = Source(
         Column(name="score", kind="number"),
         Column(name="done", kind="boolean"),
         Column(name="id", kind="text", otherwise="required"),
-    ),
+    )
 )
 
 BAD = [

@@ -102,9 +102,7 @@ def test_values_by_the_rules_of_json(tmp_path: Path) -> None:
     assert found.frame["extra"].to_list() == ['{"x":1}', None, "2", "4"]
     assert found.frame["uid"].to_list() == ["1", "2", None, "4"]
     told = found.rejects.select("line", "field", "reason", "found").rows()
-    assert told == [
-        (4, "index", "out_of_range", "float 1e+30"),
-    ]
+    assert told == [(4, "index", "out_of_range", "float 1e+30")]
 
 
 def test_strings_are_read_as_python_reads_them(tmp_path: Path) -> None:

@@ -9,9 +9,7 @@ from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.samples.screening import Screened, screen
 from fastscore.suites.registry import load_suite
-from tests.logs.samples.wrong_logs import (
-    NEEDED,
-)
+from tests.logs.samples.wrong_logs import NEEDED
 
 WHERE = {
     "score_dialogue": ("prediction", "2 rows"),

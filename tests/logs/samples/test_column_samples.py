@@ -50,10 +50,7 @@ def test_an_empty_cell_is_a_text_and_no_other_value() -> None:
 
 
 def test_a_value_of_a_type_that_reading_makes_null_is_counted_by_type() -> None:
-    columns = (
-        Column(name="n", kind="integer", otherwise="null"),
-        Column(name="m", kind="integer"),
-    )
+    columns = (Column(name="n", kind="integer", otherwise="null"), Column(name="m", kind="integer"))
     row = {"n": "7", "m": "7"}
     found = counted(Source(columns=columns), row, {"n": [1], "m": 1}, {"n": 1.0}, {"n": 3})
     assert numbers(found["n"]) == (4, 4, 2)

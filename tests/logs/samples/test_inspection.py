@@ -17,7 +17,7 @@ SAID = Source(
         Column(name="text", kind="text", needed=Needed(ALL_METRICS)),
         Column(name="mood", kind="text", needed=Needed(("M1",))),
         Column(name="place", kind="text", needed=Needed(affects=("M2",))),
-    ),
+    )
 )
 EVENTS = Source(
     columns=(

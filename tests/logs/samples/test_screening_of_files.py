@@ -16,12 +16,7 @@ import pytest
 from fastscore.logs.inputs.column_map import column_map
 from fastscore.logs.samples.profile import ROWS_SAMPLED
 from tests.logs.samples.screened import refusal, screened
-from tests.logs.samples.wrong_logs import (
-    RIGHT,
-    changed,
-    renamed,
-    write,
-)
+from tests.logs.samples.wrong_logs import RIGHT, changed, renamed, write
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.jsonl.gz"])

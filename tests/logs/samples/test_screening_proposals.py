@@ -9,11 +9,7 @@ from fastscore.logs.inputs.column_map import column_map, map_source
 from fastscore.logs.inputs.layout import load_layout
 from fastscore.suites.registry import load_suite
 from tests.logs.samples.screened import found, message, refusal, screened
-from tests.logs.samples.wrong_logs import (
-    RIGHT,
-    renamed,
-    write,
-)
+from tests.logs.samples.wrong_logs import RIGHT, renamed, write
 
 
 def test_words_in_another_case(tmp_path: Path) -> None:

@@ -86,11 +86,7 @@ def set_clocks() -> None:
         "max_backoff": timedelta(milliseconds=20),
         "base": 2,
     }
-    objects._RETRY = {
-        "max_retries": 3,
-        "retry_timeout": timedelta(seconds=5),
-        "backoff": backoff,
-    }
+    objects._RETRY = {"max_retries": 3, "retry_timeout": timedelta(seconds=5), "backoff": backoff}
 
 
 def pause_sometimes(share: float) -> list[int]:

@@ -9,10 +9,7 @@ from fastscore.errors import UsageError
 from fastscore.signature import signature
 from fastscore.suites.group_travel import SUITE, GroupTravel, terms
 from fastscore.suites.group_travel.terms import load_lexicon
-from tests.suites.group_travel.travelling import (
-    dialogue,
-    turn,
-)
+from tests.suites.group_travel.travelling import dialogue, turn
 
 BUILT_IN = Path(terms.__file__).parent / "lexicon.toml"
 

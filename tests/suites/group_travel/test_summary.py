@@ -8,13 +8,7 @@ import pytest
 
 from fastscore.suites.group_travel import SUITE, GroupTravel
 from fastscore.suites.summary import SUMMARY_SCHEMA, summarise
-from tests.suites.group_travel.travelling import (
-    PLAN,
-    RECORDS,
-    opening,
-    score,
-    turn,
-)
+from tests.suites.group_travel.travelling import PLAN, RECORDS, opening, score, turn
 
 
 def test_the_summary_has_the_firings_of_channels_beside_m10() -> None:

@@ -4,11 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.suites.memory_finance.tracing import (
-    dialog,
-    first_dialogue,
-    turn,
-)
+from tests.suites.memory_finance.tracing import dialog, first_dialogue, turn
 
 
 def accuracies(row: dict[str, Any]) -> tuple[float, ...]:

@@ -81,11 +81,7 @@ def test_legacy_files_are_made_only_when_asked_for() -> None:
     assert SUITE.legacy_files(tables, ("a.jsonl",), MemoryFinance()) == {}
     options = MemoryFinance(legacy_files=True, legacy_dataset_path="set.jsonl")
     files = SUITE.legacy_files(tables, ("dialog_trace_mem0.jsonl",), options)
-    assert sorted(files) == [
-        "metrics_summary_mem0.json",
-        "report_mem0.md",
-        "turn_eval_mem0.jsonl",
-    ]
+    assert sorted(files) == ["metrics_summary_mem0.json", "report_mem0.md", "turn_eval_mem0.jsonl"]
     summary = json.loads(files["metrics_summary_mem0.json"])
     assert summary["dataset_path"] == "set.jsonl"
     assert summary["metrics"]["m2_profile_accuracy"]["micro"]["profile_score"] == 0.0

@@ -92,9 +92,7 @@ def read(logs: Sequence[Mapping[str, Any]], chosen: PreferenceShift) -> Events:
 
 
 def score(
-    logs: Sequence[Mapping[str, Any]],
-    chosen: PreferenceShift,
-    vectors: VectorView | None = None,
+    logs: Sequence[Mapping[str, Any]], chosen: PreferenceShift, vectors: VectorView | None = None
 ) -> dict[str, pl.DataFrame]:
     """Score logs; every table has its declared schema."""
     tables = SUITE.score(read(logs, chosen), vectors or VectorView.empty(), chosen)

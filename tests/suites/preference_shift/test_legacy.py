@@ -8,14 +8,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.suites.preference_shift import SUITE
-from tests.suites.preference_shift.conversing import (
-    exchange,
-    log,
-    options,
-    score,
-    system,
-    user,
-)
+from tests.suites.preference_shift.conversing import exchange, log, options, score, system, user
 
 RESULT_KEYS = [
     "model",

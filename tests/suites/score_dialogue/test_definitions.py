@@ -39,9 +39,7 @@ def revealed(utterance: int, step: Any) -> dict[str, Any]:
 
 
 def score(
-    *rows: dict[str, Any],
-    options: ScoreDialogue = LEXICAL,
-    view: VectorView | None = None,
+    *rows: dict[str, Any], options: ScoreDialogue = LEXICAL, view: VectorView | None = None
 ) -> dict[str, pl.DataFrame]:
     raw, _ = raw_frame([("log.jsonl", line, row) for line, row in enumerate(rows, 1)])
     return score_frame(raw, options, view)[1]

@@ -127,11 +127,7 @@ def test_the_keys_are_those_of_the_definitions():
 
 @pytest.mark.parametrize(
     ("keys", "message"),
-    [
-        ((b"a-b",), "ASCII identifiers"),
-        ((b"abc", b"abc"), "distinct"),
-        ((b"ab",), "longer ones"),
-    ],
+    [((b"a-b",), "ASCII identifiers"), ((b"abc", b"abc"), "distinct"), ((b"ab",), "longer ones")],
 )
 def test_keys_that_cannot_be_looked_for_are_named(keys, message):
     with pytest.raises(ValueError, match=message):

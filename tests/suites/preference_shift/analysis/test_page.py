@@ -142,9 +142,7 @@ def six(run: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Anal
     return folder / "run", made, figures
 
 
-def test_six_long_names_leave_room_for_what_is_drawn(
-    six: tuple[Path, Analysis, list[Any]],
-) -> None:
+def test_six_long_names_leave_room_for_what_is_drawn(six: tuple[Path, Analysis, list[Any]]) -> None:
     figures = six[-1]
     wide = 0
     for figure in figures:
@@ -301,8 +299,7 @@ def test_what_cannot_be_analysed_is_refused(run: Path, tmp_path: Path) -> None:
     judge = tmp_path / "judge.csv"
     judge.write_text("session_id,model,tone\n00000,slow,4\n")
     with pytest.raises(
-        UsageError,
-        match=r"csv: no column 'tones', which judge_columns names\. Columns: session_id",
+        UsageError, match=r"csv: no column 'tones', which judge_columns names\. Columns: session_id"
     ):
         analyse(run, tmp_path / "o", judge=judge, judge_columns=["tone", "tones"])
     with pytest.raises(UsageError, match="judge_columns names tone, but there is no judge's file"):

@@ -47,12 +47,7 @@ def log(model: str, session: str, *pairs: tuple[str, str], shifts: tuple[int, ..
         for number, (asked, answered) in enumerate(pairs, start=1)
         for turn in (user(asked, shift=number in shifts), system(answered))
     ]
-    return {
-        "session_id": session,
-        "model_name": model,
-        "conversation": turns,
-        "shift_events": [],
-    }
+    return {"session_id": session, "model_name": model, "conversation": turns, "shift_events": []}
 
 
 HAND = [
