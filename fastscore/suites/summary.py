@@ -27,6 +27,7 @@ from fastscore.suites.columns import collected, hold_if_small
 from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Metric
 from fastscore.suites.sums import (
     BETWEEN,
+    MOMENTS,
     TOTALS,
     Size,
     grids_of,
@@ -330,7 +331,7 @@ def _summarise_table(table: _Table, columns_at_once: int, asked: Summarised) -> 
         size = table.added.size
         add_up = partial(merge_sums, table.added.sums.with_columns(by), names)
     grids = grids_of(size, table.metrics)
-    columns: dict[str, list[Any]] = {name: [] for name in _WITHOUT_REASONS}
+    rows: list[dict[str, Any]] = []
     for metrics in _batches(table.metrics, columns_at_once):
         raise_if_stopped()
         own = {name: grids[name] for name in summed_columns(metrics)}
@@ -340,12 +341,8 @@ def _summarise_table(table: _Table, columns_at_once: int, asked: Summarised) -> 
         for group in (ALL, *table.groups):
             of_group = _of_group(group, sums)
             for metric in metrics:
-                of_metric = _summarise_group(group, metric, of_group, grids)
-                for name, values in columns.items():
-                    found = of_metric.get(name)
-                    values += [None] * of_group.totals.height if found is None else found
-    summary = pl.DataFrame(columns, _WITHOUT_REASONS)
-    return _with_reasons(summary, table, asked)
+                rows += _summarise_group(group, metric, of_group, grids)
+    return _with_reasons(pl.DataFrame(rows, _WITHOUT_REASONS), table, asked)
 
 
 def _batches(metrics: Sequence[Metric], at_once: int) -> Iterator[list[Metric]]:
@@ -391,76 +388,62 @@ def _of_group(group: str, sums: pl.DataFrame) -> _Group:
 
 def _summarise_group(
     group: str, metric: Metric, sums: _Group, grids: Mapping[str, int]
-) -> dict[str, Sequence[Any]]:
-    """Return for each value of a label the statistics of a metric, without the reasons of nulls."""
-    totals, column = sums.totals, open_column(metric)
-    n, total, squares, rows, n_all, total_all = (
-        totals[name].to_list()
-        for name in (
-            *(f"{column}:{of}" for of in ("n", "sum", "squares")),
-            ":rows",
-            f"{metric.id}:n",
-            f"{metric.id}:sum",
-        )
-    )
+) -> Iterator[dict[str, Any]]:
+    """Yield for each value of a label the statistics of a metric, without the reasons of nulls."""
+    column = open_column(metric)
     bits = grids[column]
-    ends: dict[str, Any] = {"minimum": metric.scale.minimum, "maximum": metric.scale.maximum}
-    mean = [mean_of(one, of, bits) if of else None for one, of in zip(total, n, strict=True)]
-    deviation = [
-        _deviation(one, square, of, bits) if of > 1 else None
-        for one, square, of in zip(total, squares, n, strict=True)
-    ]
     of_units = sums.units[f"{column}:sum"].cast(pl.Float64) * 2.0**-bits
-    counts = sums.units[f"{column}:n"]
-    found = clustered_means(of_units.to_numpy(), counts.to_numpy(), sums.bounds, **ends)
-    if metric.scale.by:
-        least, largest = (totals[f"{metric.id}:scale:{of}"] for of in ("least", "largest"))
-        several = (least != largest).fill_null(False)
-        for place in several.arg_true():
-            mean[place] = deviation[place] = None
-            found[place] = Estimate(None, n_units=found[place].n_units, reason="several_scales")
-    count_of = len(rows)
-    return {
-        "group": [group] * count_of,
-        "value": totals["value"].to_list(),
-        "metric": [metric.id] * count_of,
-        "n": n,
-        "n_null": [all_rows - of for all_rows, of in zip(rows, n_all, strict=True)],
-        "n_fixed": [of_all - of for of_all, of in zip(n_all, n, strict=True)],
-        "n_units": [one.n_units for one in found],
-        "mean": mean,
-        "sd": deviation,
-        "ci_low": [one.low for one in found],
-        "ci_high": [one.high for one in found],
-        "degrees_of_freedom": [one.degrees_of_freedom for one in found],
-        "interval_reason": [one.reason for one in found],
-        # no zero is negative: which of two equal ones comes first is chance
-        **{
-            end: [None if one is None else one + 0.0 for one in totals[f"{column}:{end}"]]
-            for end in ends
-        },
-        "mean_all_rows": [
-            mean_of(one, of, bits) if of else None for one, of in zip(total_all, n_all, strict=True)
-        ],
-        **_micro(metric, totals, grids),
+    counts = sums.units[f"{column}:n"].to_numpy()
+    ends = {"minimum": metric.scale.minimum, "maximum": metric.scale.maximum}
+    found = clustered_means(of_units.to_numpy(), counts, sums.bounds, **ends)
+    own = {
+        **{name: f"{column}:{name}" for name in MOMENTS},
+        **{f"all_{name}": f"{metric.id}:{name}" for name in ("n", "sum")},
+        **{name: f"{metric.id}:scale:{name}" for name in ("least", "largest") if metric.scale.by},
+        **{f"micro_{place}": f"{one}:sum" for place, one in enumerate(metric.micro or ())},
     }
+    named = (pl.col(one).alias(name) for name, one in own.items())
+    rows = sums.totals.select("value", ":rows", *named).iter_rows(named=True)
+    for row, estimate in zip(rows, found, strict=True):
+        n, n_all = row["n"], row["all_n"]
+        mean = mean_of(row["sum"], n, bits) if n else None
+        deviation = _deviation(row["sum"], row["squares"], n, bits) if n > 1 else None
+        if row.get("least") != row.get("largest"):
+            mean = deviation = None
+            estimate = Estimate(None, n_units=estimate.n_units, reason="several_scales")
+        yield {
+            "group": group,
+            "value": row["value"],
+            "metric": metric.id,
+            "n": n,
+            "n_null": row[":rows"] - n_all,
+            "n_fixed": n_all - n,
+            "n_units": estimate.n_units,
+            "mean": mean,
+            "sd": deviation,
+            "ci_low": estimate.low,
+            "ci_high": estimate.high,
+            "degrees_of_freedom": estimate.degrees_of_freedom,
+            "interval_reason": estimate.reason,
+            # no zero is negative: which of two equal ones comes first is chance
+            "minimum": None if row["minimum"] is None else row["minimum"] + 0.0,
+            "maximum": None if row["maximum"] is None else row["maximum"] + 0.0,
+            "mean_all_rows": mean_of(row["all_sum"], n_all, bits) if n_all else None,
+            **_micro(metric, row, grids),
+        }
 
 
 def _micro(
-    metric: Metric, totals: pl.DataFrame, grids: Mapping[str, int]
-) -> dict[str, Sequence[float | None]]:
-    """Return by value of a label the ratio of a metric's two sums, and both, if it has any."""
+    metric: Metric, row: Mapping[str, Any], grids: Mapping[str, int]
+) -> dict[str, float | None]:
+    """Return the ratio of a metric's two sums, and both, if it has any."""
     if metric.micro is None:
         return {}
-    numerators, denominators = (
-        [mean_of(total, 1, grids[column]) for total in totals[f"{column}:sum"].to_list()]
-        for column in metric.micro
+    above, below = (
+        mean_of(row[f"micro_{place}"], 1, grids[one]) for place, one in enumerate(metric.micro)
     )
-    ratios = [
-        numerator / denominator if denominator else None
-        for numerator, denominator in zip(numerators, denominators, strict=True)
-    ]
-    return {"micro_numerator": numerators, "micro_denominator": denominators, "micro": ratios}
+    ratio = above / below if below else None
+    return {"micro_numerator": above, "micro_denominator": below, "micro": ratio}
 
 
 def _deviation(total: int, squares: int, count: int, bits: int) -> float:
