@@ -19,7 +19,7 @@ from fastscore.options import build_options, option_values
 from fastscore.results.groups import notes_on_rows, summarise_run
 from fastscore.results.headlines import baseline_grid, baseline_records, read_headlines
 from fastscore.results.metric_text import NONE, counted, write_data
-from fastscore.results.repeats import PASS_SCHEMA, passes_grid, run_passes
+from fastscore.results.repeats import passes_grid, run_passes
 from fastscore.results.runs import Run, open_run
 from fastscore.results.summary_table import (
     choose_metrics,
@@ -76,14 +76,24 @@ def show_summary(
     summary = summarise_run(run, by, cluster)
     unit = unit_name(suite, cluster)
     ids = choose_metrics(suite, summary, metrics, everything=everything)
-    passes, uneven = _passes(run, repeats, cluster, by, metrics)
     content: dict[str, Any] = {
         "signature": run.signature,
         "summary": summary_records(suite, summary, ids),
-        **({"pass_k": passes} if repeats else {}),
     }
-    if baselines and format == "json":
-        content["baselines"] = baseline_records(read_headlines(run, cluster=cluster))
+    uneven: list[str] = []
+    if repeats:
+        if len(by) > 1:
+            raise UsageError(
+                f"pass^k is of the values of one label, not of {', '.join(by)}.",
+                "Name one column in by, or leave out repeats.",
+            )
+        label = next(iter(by), None)
+        content["pass_k"], uneven = run_passes(
+            run, repeats, task=cluster, by=label, metrics=metrics
+        )
+    headlines = read_headlines(run, cluster=cluster) if baselines else None
+    if headlines:
+        content["baselines"] = baseline_records(headlines)
     if write_data(content, format):
         return
     declared = suite.metric_by_id
@@ -98,29 +108,14 @@ def show_summary(
         grids += shown
         more += others
     more += uneven
-    if passes.height:
-        grids.append(passes_grid(passes, unit))
-    if baselines:
-        headlines = read_headlines(run, cluster=cluster)
+    if repeats:
+        grids.append(passes_grid(content["pass_k"], unit))
+    if headlines:
         more += [f"No trivial baselines: {headlines.lacking}"] if headlines.lacking else []
         grids += [baseline_grid(headlines)] if headlines.baselines else []
     show_grids(grids, format, _counted(run))
     for line in more if format == "table" else ():
         result_console().print(line)
-
-
-def _passes(
-    run: Run, repeats: str | None, task: str | None, by: Sequence[str], metrics: Sequence[str]
-) -> tuple[pl.DataFrame, list[str]]:
-    """Estimate pass^k for each value of at most one label."""
-    if repeats is None:
-        return pl.DataFrame(schema=PASS_SCHEMA), []
-    if len(by) > 1:
-        raise UsageError(
-            f"pass^k is of the values of one label, not of {', '.join(by)}.",
-            "Name one column in by, or leave out repeats.",
-        )
-    return run_passes(run, repeats, task=task, by=next(iter(by), None), metrics=metrics)
 
 
 def _first_groups(
@@ -246,11 +241,16 @@ def _row(path: Place, seconds: float) -> dict[str, object]:
     row: dict[str, object] = {"run": str(path), "finished": finished}
     try:
         run = open_run(str(path))
+        whole = overall_rows(run.summary)
         return row | {
             "suite": run.manifest.suite,
             "options": _options(run),
             "rows": run.manifest.tables["dialogues"]["rows"],
-            "headline": _headline(run),
+            "headline": [
+                {"metric": one.id, "mean": whole[one.id]["mean"]}
+                for one in headline_metrics(run.suite.metrics)
+                if one.id in whole and whole[one.id]["mean"] is not None
+            ],
         }
     except FastscoreError as error:
         return row | {"problem": error.message}
@@ -268,12 +268,6 @@ def _options(run: Run) -> str:
     shown = {name: value for name, value in given.items() if value != defaults[name]}
     shown |= {name: value for name, value in decides.items() if value != "default"}
     return ", ".join(f"{name}={value}" for name, value in shown.items())
-
-
-def _headline(run: Run) -> list[dict[str, object]]:
-    ids = [metric.id for metric in headline_metrics(run.suite.metrics)]
-    means = {id: row["mean"] for id, row in overall_rows(run.summary).items()}
-    return [{"metric": id, "mean": means[id]} for id in ids if means.get(id) is not None]
 
 
 def runs_grid(runs: pl.DataFrame, folder: Place) -> Grid:
