@@ -70,21 +70,7 @@ DIFFERENCES_SCHEMA: dict[str, pl.DataType] = {
     **dict.fromkeys(("units_needed", "repeats_needed"), pl.Int64()),
     "reason": pl.String(),
 }
-"""One row a group, pair of sides and metric. ``pair`` and ``unit`` name the design. ``n_a`` and
-``n_b`` count the pairs that have a value on both sides, or each side's dialogues with a value;
-``n_base`` what the first side has with a value; ``n_units`` the units; ``null_a`` and ``null_b``
-the pairs that are null on that side only, or the side's dialogues without a value.
-``difference`` is ``mean_b - mean_a`` with its interval of level ``1 - alpha`` by ``method``;
-``p`` tests that difference, by ``test``; ``p_holm`` is corrected over the ``family_size``
-distinct tests of its ``family``. ``significant`` is whether it is below ``alpha`` and the
-interval excludes 0; ``verdict`` then is ``better``, ``worse``, ``higher`` or ``lower``, else
-empty. ``p_skewed`` is adjusted for skewness; ``higher`` and ``lower`` count units, and
-``p_sign`` is their sign test. ``uneven`` is the part of the difference that comes from unequal
-numbers of rows: a verdict is withheld if it is the larger part. ``p_no_worse`` and ``p_equal``
-are corrected one-sided tests of the ``margin``. ``effect`` is Hedges' g with its interval.
-``detectable`` is a true difference that has a verdict with a probability of at least .8, at the
-corrected level; ``units_needed`` and ``repeats_needed`` are how many it takes for the difference
-``plan``. ``reason`` tells why there is no interval or no test."""
+"""One row a group, pair of sides and metric. `docs/compare.md` describes the columns."""
 
 DROPS_SCHEMA: dict[str, pl.DataType] = {
     **dict.fromkeys(("metric", "a", "b"), pl.String()),

@@ -379,23 +379,22 @@ def _metric(
 
 def _side(metric: Metric, shown: Shown) -> Values:
     record = shown.whole.get(metric.id)
-    name = shown.name
-    if record is None:
-        empty: Values = {"mean": None, "micro": None, "n": 0, "n_null": 0, "reason": ""}
-        return {"run": name, "parts": [], **empty}
     parts = [
         _part(metric, part.where, part.estimate, shown, part)
         for part in shown.headlines.of(metric.id)
     ]
-    is_split = any(part["where"] for part in parts)
+    if record is None:
+        record = {"n": 0, "n_null": 0, "micro": None}
+    elif not parts:
+        parts = [_part(metric, "", estimate_of(record), shown, None)]
     return {
-        "run": name,
-        "mean": parts[0]["mean"] if parts else record["mean"],
+        "run": shown.name,
+        "mean": parts[0]["mean"] if parts else None,
         "n": record["n"],
         "n_null": record["n_null"],
         "reason": _reason(record),
-        "micro": None if is_split else record["micro"],
-        "parts": parts or [_part(metric, "", estimate_of(record), shown, None)],
+        "micro": None if any(part["where"] for part in parts) else record["micro"],
+        "parts": parts,
     }
 
 
