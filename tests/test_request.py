@@ -16,6 +16,7 @@ from fastscore.run.context import embedder_identity, run_context
 from fastscore.run.request import SETTINGS, Request
 from fastscore.suites.registry import load_suite, suite_names
 from tests.conftest import fastscore_command
+from tests.run.logs import write_logs
 
 LEXICAL = fastscore.ScoreDialogue(lex_weight=1.0)
 
@@ -94,6 +95,21 @@ def test_the_command_line_refuses_a_share_that_is_no_number(tmp_path: Path) -> N
     )
     assert done.returncode == 2
     assert done.stderr == "Error: max_rejects is nan, expected a number from 0 to 1.\n"
+
+
+def test_the_command_line_asks_for_what_python_asks_for(tmp_path: Path) -> None:
+    logs = write_logs(tmp_path / "logs")
+    words = ["--lex-weight", "1", "--sample", "2", "--seed", "4", "--without", "think"]
+    words += ["--column", "prediction=prediction", "--max-rejects", "0.5", "--workers", "1"]
+    words += ["--max-memory", "3000"]
+    done = fastscore_command(["score", "score_dialogue", *logs, "-o", tmp_path / "a", *words])
+    assert done.returncode == 0, done.stderr
+    settings: dict[str, Any] = {"sample": 2, "seed": 4, "without": "think", "workers": 1}
+    settings |= {"columns": {"prediction": "prediction"}, "max_rejects": 0.5, "max_memory": 3000}
+    other = fastscore.score(logs, LEXICAL, output=tmp_path / "b", **settings).manifest
+    manifest = fastscore.open_run(tmp_path / "a").manifest
+    for name in ("signature", "options", "settings", "column_map", "parts_hash"):
+        assert getattr(manifest, name) == getattr(other, name)
 
 
 @pytest.mark.parametrize("call", [fastscore.score, fastscore.Scorer, fastscore.scan])

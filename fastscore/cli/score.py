@@ -59,18 +59,12 @@ def read_config(ctx: click.Context, parameter: click.Parameter, path: Path | Non
     values |= {name: value for name, value in own.items() if name not in MAP_TABLES}
     for mapped in (tables, own):
         ctx.meta[CONFIGURED] = ctx.meta.get(CONFIGURED, NO_MAP) | _configured_map(path, mapped)
-    known = {_config_key(option): option for option in ctx.command.params if option.expose_value}
+    known = {_key(each.opts): each for each in ctx.command.params if each.expose_value}
     for name, value in values.items():
         if name not in known:
             raise UsageError(f"{path}: unknown key {name!r}.", did_you_mean(name, known))
         _check_config_value(path, name, value, known[name])
     ctx.default_map = {str(known[name].name): value for name, value in values.items()}
-
-
-def configured_columns() -> ColumnMap:
-    """Return the column map of the file that this command was given."""
-    configured: ColumnMap = click.get_current_context().meta.get(CONFIGURED, NO_MAP)
-    return configured
 
 
 def _configured_map(path: Path, tables: Mapping[str, Any]) -> ColumnMap:
@@ -81,10 +75,10 @@ def _configured_map(path: Path, tables: Mapping[str, Any]) -> ColumnMap:
         raise UsageError(f"{path}: {error.message}", error.hint) from error
 
 
-def _config_key(parameter: click.Parameter) -> str:
+def _key(flags: Sequence[str]) -> str:
     """Return a parameter's key in a configuration file: its long flag with underscores."""
-    long_flags = [flag for flag in parameter.opts if flag.startswith("--")]
-    return (long_flags or [str(parameter.name)])[0].removeprefix("--").replace("-", "_")
+    long_flag = next((flag for flag in flags if flag.startswith("--")), flags[0])
+    return long_flag.partition("/")[0].removeprefix("--").replace("-", "_")
 
 
 def _check_config_value(path: Path, name: str, value: object, parameter: click.Parameter) -> None:
@@ -105,9 +99,7 @@ def _check_config_value(path: Path, name: str, value: object, parameter: click.P
 
 def _option(*flags: str, **declared: Any) -> click.Option:
     """Declare an option that also listens to its environment variable."""
-    long_flag = next(flag for flag in flags if flag.startswith("--")).split("/")[0]
-    variable = environment_name(long_flag.removeprefix("--").replace("-", "_"))
-    return HeadedOption(flags, envvar=variable, **declared)
+    return HeadedOption(flags, envvar=environment_name(_key(flags)), **declared)
 
 
 def _trust_store(ctx: click.Context, parameter: click.Parameter, is_trusted: bool) -> None:
@@ -190,7 +182,7 @@ def declared_setting(name: str) -> tuple[tuple[str, ...], dict[str, Any]]:
         "heading": rules["heading"],
         "help": rules["help"].format(layouts=", ".join(layout_names())),
         "metavar": rules["metavar"],
-        "envvar": environment_name(flags[-1].removeprefix("--").replace("-", "_")),
+        "envvar": environment_name(_key(flags)),
     }
     if kind is bool:
         declared["is_flag"] = True
@@ -204,15 +196,11 @@ def declared_setting(name: str) -> tuple[tuple[str, ...], dict[str, Any]]:
 
 
 def _click_type(hint: Any, rules: Mapping[str, Any]) -> Any:
-    kind, choices, bounds = (
-        value_type(hint),
-        allowed_values(hint),
-        (rules["minimum"], rules["maximum"]),
-    )
-    if choices:
+    if choices := allowed_values(hint):
         return click.Choice(choices)
     if takes_paths(hint):
         return PATH
+    kind, bounds = value_type(hint), (rules["minimum"], rules["maximum"])
     if bounds != (None, None):
         return click.IntRange(*bounds) if kind is int else click.FloatRange(*bounds)
     return kind if kind in (int, float) else str
@@ -352,7 +340,8 @@ def _request(suite: Suite, inputs: tuple[str, ...], given: dict[str, Any]) -> Re
     options = {field.name: given.pop(field.name) for field in dataclasses.fields(suite.options)}
     shard_size = given.pop("shard_size")
     # flags win over the file
-    mapped = configured_columns() | parse_map(given.pop("columns"), given.pop("values"))
+    configured: ColumnMap = click.get_current_context().meta.get(CONFIGURED, NO_MAP)
+    mapped = configured | parse_map(given.pop("columns"), given.pop("values"))
     words: dict[str, dict[str, str]] = {}
     for column, found, meant in mapped.values:
         words.setdefault(column, {})[found] = meant
