@@ -248,10 +248,11 @@ def _placed(run: Run, sums: Sums, table: str, how: Inference, notes: list[str]) 
                 f"its definition gives the value ({' or '.join(rules)})"
             )
     for columns, n in sums.lacking.items():
-        notes.append(
-            f"{run.path}: {counted(n, 'dialogues')} of {table} without {'+'.join(columns)}: each "
-            "is a unit of its own"
+        note = (
+            f"{run.path}: {counted(n, 'dialogues')} without {'+'.join(columns)}: each is a unit of "
+            "its own, and a pair with the dialogue of its name"
         )
+        notes += [note] if note not in notes else []
     for column, name in ((how.by and f"label:{how.by}", how.by), ("repeat", how.design.repeat)):
         if not name or not column:
             continue

@@ -312,11 +312,11 @@ def _cells(run: "Run") -> list[Sequence[str]]:
 
 
 def _of_part(header: Sequence[str], row: Sequence[str], part: Part, unit: str) -> Sequence[str]:
-    """Write the row of a part: its name says which rows it is of."""
+    """Write the row of a part: its id says which rows it is of."""
     estimate = part.estimate
     own = {
-        "id": row[0],
-        "metric": f"{part.metric.name} ({part.where})",
+        "id": f"{row[0]}, {part.where}",
+        "metric": part.metric.name,
         "": row[header.index("")],
         INTERVAL_HEADER: estimate_text(estimate),
         "n": f"{part.n:,}",

@@ -206,8 +206,8 @@ class Sums:
     sum in multiples of 2^-bits), ``ID:sum`` (rounded once), ``ID:n``, ``ID:at_minimum`` and
     ``ID:at_maximum`` (values at the ends of its range). Of the others: ``ID:fixed`` (rows) and
     ``ID:left_out`` (values). ``nulls`` has ``id``, ``metric``, ``reason`` and ``n``. ``lacking``
-    counts by columns of the design the dialogues in which all are null: such a dialogue has no
-    partner, and is a unit of its own.
+    counts by columns of the design the dialogues in which all are null: such a dialogue is a unit
+    of its own, and a pair with those of its name in other runs.
     """
 
     metrics: tuple[Metric, ...]
