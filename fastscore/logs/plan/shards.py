@@ -381,7 +381,8 @@ def _draft(
         file, stop = files[number], files[number].size
         if after < cuts.height and cuts["file"][after] == number:
             stop = cuts["start"][after]
-        of_ranges.append(replace(file, blocks=file.blocks[whole_blocks(start, stop)]))
+        own = file.blocks[whole_blocks(start, stop)]
+        of_ranges.append(replace(file, blocks=own) if file.blocks else file)
         ranges.append(
             FileRange(
                 file.file.path,

@@ -27,7 +27,7 @@ from fastscore.errors import InputError
 from fastscore.logs.inputs.archives import open_packed
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits
 from fastscore.logs.integrity.rejects import Reject, decode
-from fastscore.logs.objects import open_file, size_of
+from fastscore.logs.objects import open_file
 from fastscore.unpacked import Compression, Damage, DamageError, as_utf8, unpacked
 
 _MORE = 1 << 12
@@ -115,7 +115,6 @@ def read_blocks(
     size = block_bytes or BLOCK_BYTES
     try:
         if compression == "none":
-            stop = size_of(path) if stop is None else stop
             yield from _plain_blocks(path, start, stop, observe, size, whole=whole)
         else:
             yield from _unpacked_blocks(path, compression, observe, limits, size)
@@ -126,15 +125,15 @@ def read_blocks(
 def _plain_blocks(
     path: str,
     start: int,
-    stop: int,
+    stop: int | None,
     observe: Callable[[Block], object] | None,
     size: int,
     *,
     whole: bool,
 ) -> Iterator[Block]:
-    left = stop - start
-    size = left if whole and left <= _LARGEST_WHOLE * BLOCK_BYTES else size
     with open_file(path, stop=stop) as file:
+        left = (file.seek(0, os.SEEK_END) if stop is None else stop) - start
+        size = left if whole and left <= _LARGEST_WHOLE * BLOCK_BYTES else size
         file.seek(start)
         if not left:
             file.read(1)  # an unreadable file is not an empty one
@@ -307,11 +306,10 @@ def read_lines(
     offset: int = 0,
     line: int = 1,
     damage: Damage | None = None,
-    stop: int | None = None,
 ) -> Iterator[Lines]:
-    """Cut blocks at line ends, and remove a byte order mark at byte 0."""
+    """Cut blocks at line ends, and remove a byte order mark at byte 0; line 0 counts no lines."""
     stream = BlockStream(blocks, offset == 0, damage)
-    cutter = _LineSplitter(file, offset, line, stop)
+    cutter = _LineSplitter(file, offset, line)
     while (block := stream.next()) is not None:
         cutter.offset, stream.mark = cutter.offset + stream.mark, 0
         yield from cutter.cut(block)
@@ -325,12 +323,11 @@ class _LineSplitter:
     file: str
     offset: int
     line: int
-    stop: int | None
     pending: list[bytes] = field(default_factory=list)
     size: int = 0
     head: bytes = b""
-    dropped: int = 0
-    """Skipped bytes of a line that is too long; `head` is its beginning."""
+    dropped: int = 0  # skipped bytes of a line that is too long; `head` is its beginning
+    before: Block = b""  # lines that were yielded, and are counted once others follow
 
     def cut(self, block: Block) -> Iterator[Lines]:
         """Yield the lines that end in a block."""
@@ -361,15 +358,23 @@ class _LineSplitter:
             self.line += 1
             rest = b""
         if rest or damage:
+            self._count()
             yield from _parts(Lines(rest, self.offset, self.line, damage=damage))
 
+    def _count(self) -> None:
+        """Count the lines before; those at a file's end are nobody's."""
+        if self.line and self.before:
+            self.line += count_line_ends(np.frombuffer(self.before, np.uint8))
+        self.before = b""
+
     def _whole(self, data: Block) -> Iterator[Lines]:
+        self._count()
         yield from _parts(Lines(data, self.offset, self.line))
         self.offset += len(data)
-        if self.line and self.offset != self.stop:
-            self.line += count_line_ends(np.frombuffer(data, np.uint8))
+        self.before = data
 
     def _refused(self, length: int, head: bytes) -> Lines:
+        self._count()
         refused = too_long(self.file, self.line, self.offset, length, head)
         return Lines(b"", self.offset, self.line, refused=refused)
 

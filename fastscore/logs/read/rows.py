@@ -267,8 +267,7 @@ def range_lines(
         header = file_range.header
         lines = read_records(blocks, file, stored.columns, header=header, fill=fill, **places)
     else:
-        stop = file_range.stop if file_range.compression == "none" else None
-        lines = read_lines(blocks, file, stop=stop, **places)
+        lines = read_lines(blocks, file, **places)
     return chat_lines(lines, source, file, format)
 
 
