@@ -4,6 +4,7 @@ import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,9 +37,9 @@ StrPath = str | os.PathLike[str]
 
 def _setting(
     default: Any,
-    heading: str,
     help: str,
     *,
+    heading: str,
     minimum: float | None = None,
     maximum: float | None = None,
     flags: tuple[str, ...] = (),
@@ -64,6 +65,12 @@ def _setting(
     return field(default=default, metadata=metadata)
 
 
+_changes = partial(_setting, heading=CHANGES_SCORE)
+_where = partial(_setting, heading=WHERE_THINGS_ARE)
+_scored = partial(_setting, heading=WHAT_IS_SCORED)
+_runs = partial(_setting, heading=HOW_IT_RUNS)
+
+
 @dataclass(frozen=True, slots=True)
 class EmbedderSettings:
     """Which model embeds, where its vectors are kept and to what width they are cut.
@@ -83,171 +90,128 @@ class EmbedderSettings:
 class Request:
     """What a run is asked for, validated when it is made.
 
-    Each `_setting` is a keyword of `fastscore.score`, with the same annotation and default, and an
-    option of the command line. ``options`` are the suite's, or their values by name, or None if
-    rows are only read. ``inputs`` are files, folders and globs. ``memory`` is a frame or rows that
-    are read in their place.
-    ``shard_bytes`` is the maximum input of a shard, None for the suite's own.
+    Fields with a help text are keywords of `fastscore.score`, with the same annotation and default,
+    and options of the command line.
     """
 
     suite: str
     options: Any = field(default_factory=dict)
+    """The suite's options, or their values by name; None if rows are only read."""
     inputs: tuple[str, ...] = ()
+    """Files, folders and globs."""
     memory: "ScoreInput | None" = None
+    """A frame or rows that are read in the place of inputs."""
     shard_bytes: int | None = None
+    """Maximum input of a shard; None for the suite's own."""
 
-    embedder: "StrPath | Embedder | Embed | None" = _setting(
+    embedder: "StrPath | Embedder | Embed | None" = _changes(
         DEFAULT_EMBEDDER,
-        CHANGES_SCORE,
         "Embedding model: a name of `fastscore models list`, a recipe file or a folder. "
         f"'{NO_EMBEDDER}' uses none.",
     )
-    precision: Literal["fp32", "bf16"] = _setting(
-        "fp32",
-        CHANGES_SCORE,
-        "Number format of the model. The signature contains the accuracy of bf16.",
+    precision: Literal["fp32", "bf16"] = _changes(
+        "fp32", "Number format of the model. The signature contains the accuracy of bf16."
     )
-    device: Literal["cpu", "cuda"] = _setting(
-        "cpu",
-        CHANGES_SCORE,
-        "Where the model runs. 'cuda' is an NVIDIA GPU and needs the extra cuda.",
+    device: Literal["cpu", "cuda"] = _changes(
+        "cpu", "Where the model runs. 'cuda' is an NVIDIA GPU and needs the extra cuda."
     )
-    dim: int | None = _setting(
-        None,
-        CHANGES_SCORE,
-        "Truncate vectors to this width.  [default: the model's width]",
-        minimum=1,
+    dim: int | None = _changes(
+        None, "Truncate vectors to this width.  [default: the model's width]", minimum=1
     )
 
-    output: StrPath | None = _setting(
-        None,
-        WHERE_THINGS_ARE,
-        "The run directory, or an address such as s3://bucket/run.",
-        flags=("-o", "--output"),
+    output: StrPath | None = _where(
+        None, "The run directory, or an address such as s3://bucket/run.", flags=("-o", "--output")
     )
-    store: StrPath | None = _setting(
-        None, WHERE_THINGS_ARE, "The folder of vector stores.  [default: in the cache]"
-    )
-    format: Format | None = _setting(
+    store: StrPath | None = _where(None, "The folder of vector stores.  [default: in the cache]")
+    format: Format | None = _where(
         None,
-        WHERE_THINGS_ARE,
         "Format of standard input (-) and of files without a known suffix. For standard "
         "input the default is jsonl.",
     )
-    layout: str | None = _setting(
-        None,
-        WHERE_THINGS_ARE,
-        "Layout of the logs: a TOML file or one of {layouts}.",
-        metavar="NAME|FILE",
+    layout: str | None = _where(
+        None, "Layout of the logs: a TOML file or one of {layouts}.", metavar="NAME|FILE"
     )
-    columns: Mapping[str, str] | None = _setting(
+    columns: Mapping[str, str] | None = _where(
         None,
-        WHERE_THINGS_ARE,
         "Read column NAME from PATH: text=content, text=turns[].content. Repeatable.",
         flags=("--column",),
         metavar="NAME=PATH",
         example={"text": "content"},
     )
-    values: Mapping[str, Mapping[str, str]] | None = _setting(
+    values: Mapping[str, Mapping[str, str]] | None = _where(
         None,
-        WHERE_THINGS_ARE,
         "Replace a value of the log, such as speaker:user=USER. Repeatable.",
         flags=("--value",),
         metavar="COLUMN:FROM=TO",
         example={"speaker": {"user": "USER"}},
     )
-    alternate: Literal["user", "assistant"] | None = _setting(
-        None, WHERE_THINGS_ARE, "Turns without a speaker take turns, and this one begins."
+    alternate: Literal["user", "assistant"] | None = _where(
+        None, "Turns without a speaker take turns, and this one begins."
     )
-    sort_by: str | None = _setting(
-        None,
-        WHERE_THINGS_ARE,
-        "Sort the turns of each dialogue by KEY: a time, or a number.",
-        metavar="KEY",
+    sort_by: str | None = _where(
+        None, "Sort the turns of each dialogue by KEY: a time, or a number.", metavar="KEY"
     )
-    dialogue: str | None = _setting(
-        None,
-        WHERE_THINGS_ARE,
-        "KEY names the dialogue. Documents with the same name are joined.",
-        metavar="KEY",
+    dialogue: str | None = _where(
+        None, "KEY names the dialogue. Documents with the same name are joined.", metavar="KEY"
     )
-    without: str | None = _setting(
+    without: str | None = _where(
         None,
-        WHERE_THINGS_ARE,
         "Leave out of texts what tags enclose, such as think. Separated by commas.",
         metavar="TAGS",
     )
 
-    metrics: Sequence[OwnMetric | str] = _setting(
+    metrics: Sequence[OwnMetric | str] = _scored(
         (),
-        WHAT_IS_SCORED,
         "Metrics of your own: a Python file, or the name of an installed one. Repeatable.",
         metavar="FILE|NAME",
     )
-    limit: int | None = _setting(
-        None, WHAT_IS_SCORED, "Score only the first N dialogues.", minimum=1
-    )
-    sample: int | None = _setting(
+    limit: int | None = _scored(None, "Score only the first N dialogues.", minimum=1)
+    sample: int | None = _scored(
         None,
-        WHAT_IS_SCORED,
         "Score a random sample of N dialogues. It does not depend on the order of the log.",
         minimum=1,
     )
-    seed: int | None = _setting(None, WHAT_IS_SCORED, "Seed of --sample. Default: 0.")
-    max_rejects: float = _setting(
+    seed: int | None = _scored(None, "Seed of --sample. Default: 0.")
+    max_rejects: float = _scored(
         0.001,
-        WHAT_IS_SCORED,
         "Maximum share of rejected lines. Above it the exit code is 3.",
         minimum=0.0,
         maximum=1.0,
         in_manifest=True,
     )
-    strict: bool = _setting(
-        False,
-        WHAT_IS_SCORED,
-        "Exit with code 3 if a metric is null in every row because its column is missing.",
+    strict: bool = _scored(
+        False, "Exit with code 3 if a metric is null in every row because its column is missing."
     )
 
-    workers: int | None = _setting(
+    workers: int | None = _runs(
         None,
-        HOW_IT_RUNS,
         "Number of shards scored at once. Default: the number of processors.",
         minimum=1,
         in_manifest=True,
     )
-    engine: Literal["local", "dask", "ray"] = _setting(
-        "local",
-        HOW_IT_RUNS,
-        "Where tasks run: in this process, or on workers of Dask or Ray.",
-        in_manifest=True,
+    engine: Literal["local", "dask", "ray"] = _runs(
+        "local", "Where tasks run: in this process, or on workers of Dask or Ray.", in_manifest=True
     )
-    address: str | None = _setting(
-        None,
-        HOW_IT_RUNS,
-        "Address of the engine's scheduler.  [default: workers on this machine]",
+    address: str | None = _runs(
+        None, "Address of the engine's scheduler.  [default: workers on this machine]"
     )
-    max_memory: int | None = _setting(
+    max_memory: int | None = _runs(
         None,
-        HOW_IT_RUNS,
         "Maximum memory of the process in MiB. Above it the run exits with code 4. The "
         "same command continues it. With an engine: of each worker process.  "
         f"[default: {MEMORY_SHARE:.0%} of the machine]",
         minimum=256,
         in_manifest=True,
     )
-    max_unpacked: int = _setting(
-        DEFAULT_LIMITS.unpacked,
-        HOW_IT_RUNS,
-        "Maximum unpacked size of one compressed file in MiB.",
-        minimum=1,
+    max_unpacked: int = _runs(
+        DEFAULT_LIMITS.unpacked, "Maximum unpacked size of one compressed file in MiB.", minimum=1
     )
-    max_ratio: float = _setting(
+    max_ratio: float = _runs(
         DEFAULT_LIMITS.ratio,
-        HOW_IT_RUNS,
         "Maximum ratio of unpacked and compressed size, beyond 64 MiB.",
         minimum=1.0,
     )
-    overwrite: bool = _setting(False, HOW_IT_RUNS, "Replace an existing run in -o.")
+    overwrite: bool = _runs(False, "Replace an existing run in -o.")
 
     # what follows is made of what is given
     folder: Path = field(init=False)
