@@ -195,22 +195,22 @@ def _metric(name: str, scale: tuple[float, float]) -> Metric:
 def _with_table(
     run: Run, rows: pl.DataFrame, judged: Judged, metrics: tuple[Metric, ...]
 ) -> JudgedRun:
-    numbers = pl.select(conversation=pl.int_range(rows.height, dtype=pl.UInt32))
-    columns: list[pl.Series] = []
-    reasons: list[pl.Expr] = []
+    table, reasons = rows.with_row_index("conversation"), []
+    bad, missing = (
+        pl.lit(reason, pl.Enum(NULL_REASONS)) for reason in ("bad_input", "missing_input")
+    )
     for metric in metrics:
         is_it = pl.col("judge") == metric.id.removeprefix(_PREFIX)
-        scores = numbers.join(
-            judged.scores.filter(is_it), on="conversation", how="left", maintain_order="left"
-        )["score"].alias(metric.id)
-        refused = numbers["conversation"].is_in(
-            judged.refused.filter(is_it)["conversation"].implode()
+        scores = judged.scores.filter(is_it).select(
+            "conversation", pl.col("score").alias(metric.id)
         )
-        columns.append(scores)
-        reasons.append(pl.when(scores.is_null()).then(_reason(metric.id, refused)))
-    table = rows.with_columns(columns).with_columns(
-        null_reasons=pl.concat_list(reasons).list.drop_nulls().cast(NULL_REASONS_DTYPE)
-    )
+        table = table.join(scores, on="conversation", how="left", maintain_order="left")
+        refused = judged.refused.filter(is_it)["conversation"].implode()
+        reason = pl.when(pl.col("conversation").is_in(refused)).then(bad).otherwise(missing)
+        entry = pl.struct(pl.lit(metric.id).alias("metric"), reason.alias("reason"))
+        reasons.append(pl.when(pl.col(metric.id).is_null()).then(entry))
+    listed_reasons = pl.concat_list(reasons).list.drop_nulls().cast(NULL_REASONS_DTYPE)
+    table = table.with_columns(null_reasons=listed_reasons).drop("conversation")
     refusals = describe_rejects(judged).removesuffix(".")
     return JudgedRun(
         **{each.name: getattr(run, each.name) for each in fields(Run)},
@@ -219,14 +219,6 @@ def _with_table(
         judges=judged.judges,
         notes=(f"{run.path}: {refusals}",) if refusals else (),
     )
-
-
-def _reason(metric: str, refused: pl.Series) -> pl.Expr:
-    bad, missing = (
-        pl.lit(reason, pl.Enum(NULL_REASONS)) for reason in ("bad_input", "missing_input")
-    )
-    reason = pl.when(refused).then(bad).otherwise(missing)
-    return pl.struct(pl.lit(metric).alias("metric"), reason.alias("reason"))
 
 
 PAIRS_SCHEMA: dict[str, pl.DataType] = {

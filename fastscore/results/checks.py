@@ -55,24 +55,14 @@ class CheckLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One check: what was asked, what was found, and how that came out.
-
-    Parameters
-    ----------
-    name, limit, found, detail
-        Texts for readers.
-    outcome
-        ``undecided`` if the data and the limits do not decide between the two others.
-    numbers
-        What was found, unrounded, by name.
-    """
+    """One check: what was asked, what was found, and how that came out, in texts for readers."""
 
     name: str
     found: str
     limit: str
-    outcome: Outcome
+    outcome: Outcome  # undecided if the data and the limits do not decide
     detail: str = ""
-    numbers: Mapping[str, float | None] = field(default_factory=dict)
+    numbers: Mapping[str, float | None] = field(default_factory=dict)  # what was found, unrounded
 
 
 def check(

@@ -43,27 +43,21 @@ class Inference:
     """
 
     design: Design
-    # finds the pair in the dialogue id
-    pattern: str | None = None
+    pattern: str | None = None  # finds the pair in the dialogue id
     by: str | None = None
     levels: tuple[str, ...] = ()
     paired: bool = True
     complete: bool = False
-    # whether units were asked for
-    clustered: bool = False
+    clustered: bool = False  # whether units were asked for
     test: Test = "auto"
     alpha: float = ALPHA
     seed: int = SEED
     margin: float | None = None
     plan: float | None = None
-    # by metric, how much worse the second side may be
-    limits: Mapping[str, float] = field(default_factory=dict)
-    # by metric, in the place of `margin`
-    margins: Mapping[str, float] = field(default_factory=dict)
-    # of all pairs of sides, or of each with the first
-    contrasts: Literal["all", "first"] = "all"
-    # whether all sides are tested together, too
-    omnibus: bool = False
+    limits: Mapping[str, float] = field(default_factory=dict)  # how much worse b may be
+    margins: Mapping[str, float] = field(default_factory=dict)  # in the place of `margin`
+    contrasts: Literal["all", "first"] = "all"  # of all pairs of sides, or with the first
+    omnibus: bool = False  # whether all sides are tested together, too
 
     @classmethod
     def of(
@@ -371,8 +365,9 @@ def _with_value(side: Side, metric: Metric) -> pl.DataFrame:
 
 def _lost(side: Side, metric: Metric) -> int:
     """Count the dialogues whose every row is null."""
-    rows = side.sums.frame.group_by("id").agg(pl.col(f"{metric.id}:n", f"{metric.id}:fixed").sum())
-    return rows.filter(pl.col(f"{metric.id}:n") + pl.col(f"{metric.id}:fixed") == 0).height
+    frame = side.sums.frame
+    has_row = frame.filter(pl.sum_horizontal(f"{metric.id}:n", f"{metric.id}:fixed") > 0)
+    return frame["id"].n_unique() - has_row["id"].n_unique()
 
 
 def _lost_in_pairs(a: Side, b: Side, metric: Metric) -> list[int]:
@@ -686,11 +681,7 @@ def letter_groups(ordered: Sequence[str], differ: Mapping[tuple[str, str], bool]
             groups.append({i, j})
     groups = [group for group in groups if not any(group < other for other in groups)]
     groups.sort(key=lambda group: (min(group), max(group)))
-    letters = len(ascii_lowercase)
-    names = [
-        ascii_lowercase[number % letters] + "'" * (number // letters)
-        for number in range(len(groups))
-    ]
+    names = [ascii_lowercase[number % 26] + "'" * (number // 26) for number in range(len(groups))]
     return [
         "".join(name for name, group in zip(names, groups, strict=True) if place in group)
         for place in range(n)
@@ -746,13 +737,8 @@ def _check_pattern(pattern: str) -> None:
         groups = re.compile(pattern).groups
         pl.select(pl.lit("").str.extract(pattern, 1 if groups else 0))  # knows no look-around
     except (re.error, pl.exceptions.ComputeError) as error:
-        why = (
-            str(error)
-            .partition("\n\nThis error")[0]
-            .split("\n")[-1]
-            .removeprefix("error: ")
-            .rstrip(".")
-        )
+        found = str(error).partition("\n\nThis error")[0].split("\n")[-1]
+        why = found.removeprefix("error: ").rstrip(".")
         raise UsageError(f"pair_by {pattern!r} is no regular expression: {why}.") from error
     if groups != 1:
         raise UsageError(

@@ -57,13 +57,11 @@ def describe_repeats(
     for metric in metrics:
         rows = values.filter(pl.col(f"{metric.id}:n") > 0).drop_nulls("repeat")
         cells = sum_values(rows, metric, "pair", "repeat")
-        parts = variance_components(
-            (cells["sum"] / cells["n"]).to_numpy(),
-            *(
-                cells[name].rank("dense").to_numpy().astype(np.int64) - 1
-                for name in ("pair", "repeat")
-            ),
+        codes = (
+            cells[name].rank("dense").to_numpy().astype(np.int64) - 1 for name in ("pair", "repeat")
         )
+        parts = variance_components((cells["sum"] / cells["n"]).to_numpy(), *codes)
+        deviations = (None if part is None else math.sqrt(part) for part in parts)
         names = ("sd_dialogues", "sd_repeats", "sd_residual")
         yield {
             "group": group,
@@ -74,10 +72,7 @@ def describe_repeats(
             "mean": float(cells["sum"].to_numpy().sum() / cells["n"].to_numpy().sum())
             if cells.height
             else None,
-            **{
-                name: None if part is None else math.sqrt(part)
-                for name, part in zip(names, parts, strict=True)
-            },
+            **dict(zip(names, deviations, strict=True)),
         }
 
 
