@@ -97,7 +97,7 @@ def check(
     found = _of_one_run(run, limits)
     if against is not None and needs_another:
         _refuse_damage(against)
-        how = Inference.of(run.suite.design, pair_by=pair_by, cluster=cluster, paired=not unpaired)
+        how = Inference.of(run.suite.design, pair_by=pair_by, cluster=cluster, unpaired=unpaired)
         notes: Sequence[str] = ()
         if limits.of_differences:
             compared = _compared(against, run, limits, how, different=different_signatures)

@@ -123,7 +123,14 @@ def compare(
     >>> found = fastscore.compare("run", by="miner_uid", metrics=["average_U_best_early"])
     >>> found.differences.select("a", "b", "difference", "p_holm").head(3)
     """
-    opened = _opened(runs, alpha, test)
+    if not 0.0 < alpha < 1.0:
+        raise UsageError(f"Alpha is {alpha}, expected a number above 0 and below 1.")
+    if test not in TESTS:
+        raise UsageError(f"The test is {test!r}, expected one of {', '.join(TESTS)}.")
+    if not runs:
+        raise UsageError("No run is given.", "Name two runs, or one and a column to compare by.")
+    opened = as_runs(runs)
+    _require_one_suite(opened)
     if repeats is not None and test == "permutation":
         raise UsageError(
             "Permutations of dialogues leave out the variance between repeats, so their p-values "
@@ -140,7 +147,7 @@ def compare(
         pair_by,
         cluster,
         repeats,
-        paired=not unpaired,
+        unpaired,
         complete=complete,
         test=test,
         alpha=alpha,
@@ -424,19 +431,6 @@ def check_judges(runs: Sequence[JudgedRun], *, allow: bool) -> list[str]:
             )
         notes.append(f"judges differ: {', '.join(judges)}")
     return notes
-
-
-def _opened(runs: Sequence[Run | str | PathLike[str]], alpha: float, test: str) -> list[Run]:
-    """Open the runs; refuse settings that no comparison can have, and runs of several suites."""
-    if not 0.0 < alpha < 1.0:
-        raise UsageError(f"Alpha is {alpha}, expected a number above 0 and below 1.")
-    if test not in TESTS:
-        raise UsageError(f"The test is {test!r}, expected one of {', '.join(TESTS)}.")
-    if not runs:
-        raise UsageError("No run is given.", "Name two runs, or one and a column to compare by.")
-    opened = as_runs(runs)
-    _require_one_suite(opened)
-    return opened
 
 
 def _require_one_suite(runs: Sequence[Run]) -> None:

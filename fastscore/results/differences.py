@@ -68,6 +68,7 @@ class Inference:
         pair_by: str | None = None,
         cluster: str | None = None,
         repeats: str | None = None,
+        unpaired: bool = False,
         **how: Any,
     ) -> "Inference":
         """Change a suite's design as it is asked for."""
@@ -94,6 +95,7 @@ class Inference:
             pattern=pattern,
             by=by,
             levels=tuple(levels),
+            paired=not unpaired,
             clustered=cluster is not None,
             **how,
         )

@@ -81,16 +81,10 @@ def compare_groups(
                 else f"{len(levels):,} groups, at most {MOST_GROUPS} are compared"
             )
             continue
-        how = Inference.of(
-            run.suite.design,
-            label,
-            levels if len(sizes) > MOST_LEVELS else (),
-            design.get("pair_by"),
-            design.get("cluster"),
-            paired=not design.get("unpaired"),
-        )
+        chosen = levels if len(sizes) > MOST_LEVELS else ()
+        how = Inference.of(run.suite.design, label, chosen, **design, omnibus=True)
         try:
-            found = compare_runs([run], headlines.metrics, replace(how, omnibus=True))
+            found = compare_runs([run], headlines.metrics, how)
         except UsageError as error:
             untested[label] = error.message
             continue

@@ -179,13 +179,7 @@ def _comparisons(
     if len(shown) == 1:
         return {}, []
     first, others, notes = shown[0], list(shown[1:]), list[str]()
-    how = Inference.of(
-        first.run.suite.design,
-        pair_by=design.get("pair_by"),
-        cluster=design.get("cluster"),
-        paired=not design.get("unpaired"),
-        contrasts="first",
-    )
+    how = Inference.of(first.run.suite.design, **design, contrasts="first")
     for one in shown[1:]:
         try:
             pairs_in_common(first.run, one.run, how)
