@@ -6,7 +6,7 @@ whose fields come from `option`), the tables that it writes (`Table`) and the me
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal, get_args
@@ -305,6 +305,11 @@ class Source:
         chat = self.chat
         return chat is not None and chat.layout.is_row_per_turn and chat.rows.can_be_turns
 
+    @property
+    def document_chat(self) -> "Chat | None":
+        """How documents are converted one by one; None if columns at paths read them."""
+        return None if self.chat is None or self.chat.is_plain else self.chat
+
     def column(self, name: str) -> Column:
         """Return the column of a name."""
         return next(column for column in self.columns if column.name == name)
@@ -324,12 +329,22 @@ class Chat:
         How the rows that are made of chats are read; of rows that are turns, each turn.
     is_plain
         Whether the layout is compiled to paths of columns. Other layouts read each document.
+    words
+        The suite's words for the words of speakers that the layout knows.
+    kept_beside, kept_of_turn
+        The keys of a dialogue and of a turn that the suite reads by their own names.
+    json_of_turn
+        Those of `kept_of_turn` that are read as JSON.
     """
 
     layout: ChatLayout
     rows: ChatRows
     native: Source
     is_plain: bool
+    words: Mapping[str, str] = dataclasses.field(compare=False)
+    kept_beside: frozenset[str]
+    kept_of_turn: frozenset[str]
+    json_of_turn: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,13 +16,13 @@ through `chat_rows`, one by one.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from fastscore.logs.inputs.column_map import ORDER, role_words
+from fastscore.logs.inputs.column_map import ORDER
 from fastscore.logs.inputs.document_values import (
     dump_json,
     first_at,
@@ -55,9 +55,6 @@ _OTHER = {USER_ROLE: ASSISTANT_ROLE, ASSISTANT_ROLE: USER_ROLE}
 
 Json = dict[str, Any]
 T = TypeVar("T")
-_MOST_TABLES = 64
-_TABLES: "dict[int, tuple[Chat, Mapping[str, str], KeptKeys]]" = {}
-"""By the identity of a chat, which is kept so that no other has it."""
 
 
 @dataclass(slots=True)
@@ -112,7 +109,7 @@ def _rows_of(beside: Json, turns: list[Turn] | None, chat: Chat) -> list[Any]:
             return [beside]
         # readers reject a value that is not an object
         return [f"a document without turns at {' or '.join(map('/'.join, chat.layout.turns))}"]
-    written = [row for turn in turns for row in _written(turn, chat)]
+    written = _written(turns, chat)
     if chat.rows.user_begins:
         written = _from_user(written, chat)
     if chat.rows.array:
@@ -134,11 +131,13 @@ def _turn_rows(document: Any, chat: Chat) -> list[Json]:
     """Return the row of a turn."""
     if isinstance(document, list):
         return [row for each in document for row in chat_rows(each, chat, "")]
-    turn = row_turn(document, chat.layout)
     beside = _beside(document, document, None, chat, None)
     if chat.layout.sort_by:
         beside[ORDER] = order_of(value_at(document, chat.layout.sort_by))
-    return [beside | row if isinstance(row, dict) else row for row in _written(turn, chat)]
+    return [
+        beside | row if isinstance(row, dict) else row
+        for row in _written([row_turn(document, chat.layout)], chat)
+    ]
 
 
 def row_turn(document: Json, layout: ChatLayout) -> Turn:
@@ -265,7 +264,7 @@ def array_holds_rows(source: Source) -> Callable[[Any], bool]:
         chat = source.chat
         if chat is not None and chat.layout.is_row_per_turn:
             return True
-        if chat is not None and (source.array_column is not None or not chat.is_plain):
+        if chat is not None and (source.array_column is not None or source.document_chat):
             return is_dialogue(element, chat.layout)
         if source.array_column is None:
             return True
@@ -335,7 +334,9 @@ def threads(dialogue: Any, layout: ChatLayout) -> Iterator[tuple[str, list[Turn]
             found = [[_turn(each, layout, None) for each in path] for path in paths]
     else:
         steps = list(_steps(dialogue, layout))
-        found = [turns for parts in product(*steps) if (turns := _joined(parts)) is not None]
+        found = [_joined(parts) for parts in product(*steps)]
+        if len(found) > 1:  # each has roles of its own
+            found = [[replace(turn) for turn in turns] for turns in found]
     for number, turns in enumerate(found, 1):
         yield str(number) if len(found) > 1 else "", _in_order(turns, dialogue, layout)
     if not found:
@@ -365,10 +366,11 @@ def _branch(nodes: Json, dialogue: Any, layout: ChatLayout) -> Iterator[list[Jso
     yield path[::-1]
 
 
-def _steps(dialogue: Any, layout: ChatLayout) -> Iterator[list[list[Turn] | None]]:
-    """Yield for each place of turns what stands there, of candidates each."""
+def _steps(dialogue: Any, layout: ChatLayout) -> Iterator[list[list[Turn]]]:
+    """Yield for each place of turns what stands there, of candidates each that has turns."""
     if isinstance(dialogue, list):
-        yield [_listed_turns(dialogue, layout, None)]
+        listed = _listed_turns(dialogue, layout, None)
+        yield [] if listed is None else [listed]
         return
     said_by = dict(layout.said_by)
     is_found = False
@@ -377,7 +379,8 @@ def _steps(dialogue: Any, layout: ChatLayout) -> Iterator[list[list[Turn] | None
             values = values_at(dialogue, path)
             if values:
                 is_found = True
-                yield [_listed_turns(value, layout, said_by.get(path)) for value in values]
+                each = (_listed_turns(value, layout, said_by.get(path)) for value in values)
+                yield [turns for turns in each if turns is not None]
                 break
     if not is_found:
         yield []
@@ -397,14 +400,12 @@ def values_at(dialogue: Any, path: str) -> list[Any]:
     return [value for value in found if value is not None]
 
 
-def _joined(parts: Sequence[list[Turn] | None]) -> list[Turn] | None:
-    """Join turns that follow each other; None if one of the places has none."""
+def _joined(parts: Sequence[list[Turn]]) -> list[Turn]:
+    """Join turns that follow each other."""
     found: list[Turn] = []
     for turns in parts:
-        if turns is None:
-            return None
         found = followed_by(found, turns, _role_and_text)
-    return [replace(turn) for turn in found]
+    return found
 
 
 def _in_order(turns: list[Turn], dialogue: Any, layout: ChatLayout) -> list[Turn]:
@@ -571,80 +572,24 @@ def _alternating(turns: list[Turn], layout: ChatLayout) -> list[Turn]:
 
 def _is_no_turn(turn: Turn, chat: Chat) -> bool:
     """Tell whether a turn has no text, nor anything else that the suite reads of a turn."""
-    if turn.text not in (None, ""):
-        return False
-    return not any(turn.found.get(key) for key in kept_keys(chat).json)
+    return turn.text in (None, "") and not any(map(turn.found.get, chat.json_of_turn))
 
 
-def _written(turn: Turn, chat: Chat) -> Iterator[Any]:
-    """Write a turn in the suite's columns; nothing if it is left out."""
-    if isinstance(turn.text, int | float | list) and not turn.found:
-        yield turn.text
-        return
-    words = meanings(chat)
-    meant = turn.role
-    if meant is not None:
-        meant = words.get(str(meant), words.get(ANY_OTHER, str(meant)))
-    if meant == NOT_A_TURN or _is_no_turn(turn, chat):
-        return
-    kept = kept_keys(chat)
-    row = {key: value for key, value in turn.found.items() if key in kept.turn}
-    row[chat.rows.speaker] = meant
-    row[chat.rows.text] = turn.text
-    yield row
-
-
-def meanings(chat: Chat) -> Mapping[str, str]:
-    """Return the suite's words for the words that a layout knows."""
-    return _tables(chat)[0]
-
-
-def kept_keys(chat: Chat) -> "KeptKeys":
-    """Return the keys of documents that the suite reads by their own names."""
-    return _tables(chat)[1]
-
-
-def _tables(chat: Chat) -> "tuple[Mapping[str, str], KeptKeys]":
-    """Return what is looked up for each turn; made once for a chat, which is large to hash."""
-    held = _TABLES.get(id(chat))
-    if held is None or held[0] is not chat:
-        if len(_TABLES) > _MOST_TABLES:
-            _TABLES.clear()
-        held = chat, role_words(chat.layout, chat.rows), _kept_keys(chat)
-        _TABLES[id(chat)] = held
-    return held[1], held[2]
-
-
-@dataclass(frozen=True, slots=True)
-class KeptKeys:
-    """The keys that are kept: of a dialogue, of a turn, and of those the ones that hold JSON."""
-
-    beside: frozenset[str]
-    turn: frozenset[str]
-    json: tuple[str, ...]
-
-
-def _kept_keys(chat: Chat) -> KeptKeys:
-    native, rows = chat.native, chat.rows
-    if chat.layout.is_row_per_turn:
-        inside, outside = [each for each in native.columns if each.name != rows.id], []
-    elif rows.array:
-        inside = list(native.column(rows.array).items)
-        outside = [each for each in native.columns if each.name != rows.array]
-    else:
-        inside = [each for each in native.columns if each.name in rows.of_turn]
-        outside = [each for each in native.columns if each.name not in rows.of_turn]
-    own = (rows.speaker, rows.text)
-    outside = [each for each in outside if each.name not in own]
-    inside = [each for each in inside if each.name not in own]
-    of_json = [key for each in inside if each.kind == "json" for key in each.keys]
-    return KeptKeys(_heads(outside), _heads(inside), tuple(of_json))
-
-
-def _heads(columns: Sequence[Column]) -> frozenset[str]:
-    """Return the keys of columns, and the first parts of those that are paths."""
-    keys = {key for column in columns for key in column.keys}
-    return frozenset(keys | {key.partition(".")[0] for key in keys})
+def _written(turns: Sequence[Turn], chat: Chat) -> list[Any]:
+    """Write turns in the suite's columns, without those that are left out."""
+    words, kept, rows = chat.words, chat.kept_of_turn, chat.rows
+    written: list[Any] = []
+    for turn in turns:
+        if isinstance(turn.text, int | float | list) and not turn.found:
+            written.append(turn.text)
+            continue
+        meant = turn.role
+        if meant is not None:
+            meant = words.get(str(meant), words.get(ANY_OTHER, str(meant)))
+        if meant != NOT_A_TURN and not _is_no_turn(turn, chat):
+            row = {key: value for key, value in turn.found.items() if key in kept}
+            written.append(row | {rows.speaker: meant, rows.text: turn.text})
+    return written
 
 
 def _spelled(value: Any) -> str:
@@ -655,13 +600,12 @@ def _spelled(value: Any) -> str:
 def _beside(dialogue: Any, document: Any, key: str | None, chat: Chat, name: str | None) -> Json:
     """Return what is beside a dialogue's turns: its name, its labels, what else the suite reads."""
     layout, rows = chat.layout, chat.rows
-    kept = kept_keys(chat).beside
     row = {
         each: value
         for holder in (document, dialogue)
         if isinstance(holder, dict)
         for each, value in holder.items()
-        if each in kept
+        if each in chat.kept_beside
     }
     for column, paths in ((rows.model, layout.model), (rows.condition, layout.condition)):
         if column and paths:

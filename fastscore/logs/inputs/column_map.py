@@ -345,13 +345,44 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
         native = _of_several(native, rows)
     if chat.is_row_per_turn and chat.sort_by:
         native = replace(native, columns=(*native.columns, Column(name=ORDER, kind="json")))
-    if _is_plain(chat, rows):
+    is_plain = _is_plain(chat, rows)
+    if is_plain:
         formats = tuple(dict.fromkeys((*source.formats, _CSV)))
         mapped = _map_columns(replace(source, formats=formats), _compiled(chat, rows) | others)
-        read = Chat(layout=chat, rows=rows, native=native, is_plain=True)
-        return replace(_of_models(mapped, chat, rows), chat=read)
-    read = Chat(layout=chat, rows=rows, native=native, is_plain=False)
-    return replace(_of_models(_shown(source, chat, rows, others), chat, rows), chat=read)
+    else:
+        mapped = _shown(source, chat, rows, others)
+    return replace(
+        _of_models(mapped, chat, rows), chat=_chat(chat, rows, native, is_plain=is_plain)
+    )
+
+
+def _chat(layout: ChatLayout, rows: ChatRows, native: Source, *, is_plain: bool) -> Chat:
+    """Return how chats are read, with what is looked up for each turn."""
+    if layout.is_row_per_turn:
+        inside, outside = [each for each in native.columns if each.name != rows.id], []
+    else:
+        of_turn = (rows.array,) if rows.array else rows.of_turn
+        inside = [each for each in native.columns if each.name in of_turn]
+        outside = [each for each in native.columns if each.name not in of_turn]
+        inside = list(inside[0].items) if rows.array else inside
+    own = (rows.speaker, rows.text)
+    inside, outside = ([c for c in columns if c.name not in own] for columns in (inside, outside))
+    return Chat(
+        layout=layout,
+        rows=rows,
+        native=native,
+        is_plain=is_plain,
+        words=role_words(layout, rows),
+        kept_beside=_heads(outside),
+        kept_of_turn=_heads(inside),
+        json_of_turn=tuple(key for c in inside if c.kind == "json" for key in c.keys),
+    )
+
+
+def _heads(columns: Sequence[Column]) -> frozenset[str]:
+    """Return the keys of columns, and the first parts of those that are paths."""
+    keys = {key for column in columns for key in column.keys}
+    return frozenset(keys | {key.partition(".")[0] for key in keys})
 
 
 def _of_models(source: Source, chat: ChatLayout, rows: ChatRows) -> Source:

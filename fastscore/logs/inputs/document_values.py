@@ -76,7 +76,8 @@ def value_at(value: Any, path: str) -> Any:
 def first_at(value: Any, paths: Sequence[str]) -> Any:
     """Return the first value other than null that one of some paths leads to."""
     for path in paths:
-        found = value_at(value, path)
+        is_key = isinstance(value, dict) and path in value
+        found = value[path] if is_key else value_at(value, path)
         if found is not None:
             return found
     return None

@@ -436,7 +436,7 @@ def _bytes_of(name: tuple[object, ...]) -> bytes:
 def _read_in_path(part: FileRange, source: Source) -> tuple[object, ...]:
     """Return the parts of a path on which values depend."""
     # a layout names by its place what has no id
-    if source.chat is not None and not source.chat.is_plain:
+    if source.document_chat is not None:
         return (part.file,)
     found = re.findall(source.read_in_path, part.file) if source.read_in_path else []
     return (*found, partition_of(part.file))

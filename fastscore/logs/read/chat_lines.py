@@ -26,25 +26,20 @@ _HEAD = "document:"
 """Prefix of columns that contain parts of documents. No suite declares such a name."""
 
 
-def reads_documents(source: Source) -> bool:
-    """Return whether documents are converted one by one, as their layout has no paths."""
-    return source.chat is not None and not source.chat.is_plain
-
-
 def line_source(source: Source, format: Format) -> Source:
     """Return the source for lines of a format after documents have become rows."""
-    if source.chat is not None and not source.chat.is_plain and format in _TEXTS:
-        return source.chat.native
-    return source
+    chat = source.document_chat
+    return chat.native if chat is not None and format in _TEXTS else source
 
 
 def chat_lines(
     lines: Iterator[Lines], source: Source, file: str, format: Format
 ) -> Iterator[Lines]:
     """Convert documents to rows, if a source reads them one by one."""
-    if source.chat is None or source.chat.is_plain or format not in _TEXTS:
+    chat = source.document_chat
+    if chat is None or format not in _TEXTS:
         return lines
-    return (_rewritten(each, source.chat, file) for each in lines)
+    return (_rewritten(each, chat, file) for each in lines)
 
 
 def _rewritten(lines: Lines, chat: Chat, file: str) -> Lines:

@@ -123,10 +123,8 @@ def dialogue_ids(rows: pl.DataFrame, source: Source, format: Format) -> Hashes:
 
 def _ids_of_chats(source: Source) -> tuple[str, ...]:
     """Return the id column of dialogues, if one document may contain several."""
-    chat = source.chat
-    return (
-        (chat.rows.id,) if chat is not None and not (chat.is_plain or source.dialogue_key) else ()
-    )
+    chat = source.document_chat
+    return (chat.rows.id,) if chat is not None and not source.dialogue_key else ()
 
 
 def _is_dialogue(source: Source, format: Format) -> pl.Expr:

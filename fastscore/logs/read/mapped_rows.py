@@ -23,7 +23,7 @@ from fastscore.logs.inputs.chats import plain_turns
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.rejects import Reject
-from fastscore.logs.read.chat_lines import document_source, reads_documents
+from fastscore.logs.read.chat_lines import document_source
 from fastscore.logs.read.columns import EXPECTED, convert, json_texts
 from fastscore.logs.read.places import Places, describe, places, spelled_cells
 from fastscore.suites.chats import ASSISTANT_ROLE, ChatRows
@@ -74,7 +74,7 @@ def _parts(column: Column, source: Source) -> tuple[str, ...]:
 @cache
 def stored_source(source: Source) -> Source:
     """Return the columns that readers read: top-level columns, and JSON that contains columns."""
-    if reads_documents(source):
+    if source.document_chat is not None:
         return document_source(source)
     late = {each.column.name: each for each in _derived_columns(source)}
     columns = []

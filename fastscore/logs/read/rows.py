@@ -54,7 +54,6 @@ from fastscore.logs.read.chat_lines import (
     joined_documents,
     joined_turns,
     line_source,
-    reads_documents,
     sorted_turns,
     with_own_models,
 )
@@ -65,7 +64,7 @@ from fastscore.logs.read.lines import Block, Lines, buffers_kept, read_lines
 from fastscore.logs.read.mapped_rows import mapped_rows, stored_source
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
 from fastscore.logs.read.places import array_key, cell_fills, describe, fills, places, wanted_keys
-from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Source
+from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Chat, Source
 from fastscore.suites.identity import IDENTITY, NameSet, RunNames, identify, refuse_blank_ids
 
 _SPARSE = 4
@@ -232,7 +231,7 @@ def put_places(rows: pl.DataFrame, file: str, source: Source) -> pl.DataFrame:
 
 def part_schema(source: Source) -> dict[str, pl.DataType]:
     """Return the schema of rows before turns are joined."""
-    return row_schema(source.chat.native if source.chat and not source.chat.is_plain else source)
+    return row_schema(source.document_chat.native if source.document_chat else source)
 
 
 def row_schema(source: Source) -> dict[str, pl.DataType]:
@@ -358,17 +357,14 @@ def _rejects(
 
 def mapped_part(part: Part, source: Source, format: Format) -> Part:
     """Create the declared columns if the column map has paths into nested values."""
-    if reads_documents(source):
-        return _document_part(part, source)
+    if source.document_chat is not None:
+        return _document_part(part, source.document_chat)
     frame, rejects = mapped_rows(part.frame, source, format)
     return replace(part, frame=frame, rejects=cap_rejects([*part.rejects, *rejects]))
 
 
-def _document_part(part: Part, source: Source) -> Part:
+def _document_part(part: Part, chat: Chat) -> Part:
     """Convert documents, whose parts are cells of a table, to rows."""
-    chat = source.chat
-    if chat is None:
-        raise TypeError("the source reads no chats")
     frames = [pl.DataFrame(schema=row_schema(chat.native))]
     rejects = list(part.rejects)
     for (file,), rows in part.frame.group_by("file", maintain_order=True):

@@ -319,7 +319,7 @@ def _layouts_of(first: Sequence[Record], suite: str, source: Source) -> Iterator
         if not own:
             continue
         mapped = map_source(source, columns)
-        is_compiled = mapped.chat is not None and mapped.chat.is_plain
+        is_compiled = mapped.document_chat is None
         if is_compiled and holds_arrays and not rows.array:
             continue  # paths begin at keys
         sample = sample_chats(own, mapped)
