@@ -34,6 +34,7 @@ from fastscore.logs.samples.inspection import (
     Trial,
     inspect_logs,
     key_rows,
+    may_fit,
     shapes,
 )
 from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, SHOWN, RequiredColumn, fold_maps
@@ -424,7 +425,10 @@ def _command_that_fits(request: Request) -> str | None:
     sources = {name: suite.source for name, suite in suites.items()}
     own = {request.suite: sources.pop(request.suite)}
     try:
-        if any(each.fits for each in inspect_logs(request.inputs, own, _try_reading).files):
+        sources = may_fit(request.inputs, sources)
+        if not sources or any(
+            each.fits for each in inspect_logs(request.inputs, own, _try_reading).files
+        ):
             return None
         found = inspect_logs(request.inputs, sources, _try_reading)
     except FastscoreError:

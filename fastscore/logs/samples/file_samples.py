@@ -164,7 +164,7 @@ def _sample_rows(
     while True:
         more = list(itertools.islice(records, limit - seen.rows))
         seen.rows += len(more)
-        add_rows((row for record in more for row in rows_of(record, source)), of_rows, profile)
+        add_rows([row for record in more for row in rows_of(record, source)], of_rows, profile)
         for record in more if limit == ROWS_SAMPLED else ():
             keys.update(dict.fromkeys(record))
             is_named = is_named or _names_dialogue(record, source)

@@ -9,6 +9,7 @@ import os
 import shlex
 import tempfile
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.chat_samples import NOT_READ, speakers_in
 from fastscore.logs.samples.profile import (
+    MOST_ROWS_SAMPLED,
     Profile,
     RequiredColumn,
     all_columns,
@@ -148,6 +150,20 @@ def inspect_logs(
     return Inspection(tuple(map(os.fspath, inputs)), tuple(inspected), others)
 
 
+def may_fit(inputs: Sequence[str], sources: Mapping[str, Source]) -> dict[str, Source]:
+    """Return the suites that may read a file as it is: its first rows have all that they need."""
+    fit: set[str] = set()
+    for file in resolve_inputs(inputs, tuple(FORMAT_NAMES)):
+        with suppress(FastscoreError):
+            found = profile_of(records(file), MOST_ROWS_SAMPLED)
+            for suite, source in sources.items():
+                lacks = any(
+                    need.column.needed.by == ALL_METRICS for need in _lacking(source, found)
+                )
+                fit |= set() if lacks and found.rows else {suite}
+    return {suite: source for suite, source in sources.items() if suite in fit}
+
+
 def _inspected(
     file: InputFile,
     head: InputFile,
@@ -233,7 +249,11 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
             trial = try_reading(file, suite, columns)
             if not trial.n_scored:
                 raise InputError(trial.fault or "nothing of the first rows would be scored")
-            lacking = _lacking(map_source(source, columns), found)
+            lacking = tuple(
+                need
+                for need in _lacking(map_source(source, columns), found)
+                if need.column.needed.by != ALL_METRICS
+            )
             shared = in_shared_words(flags, source)
             words = tuple(word for flag in shared for word in flag.typed)
             speakers = speakers_in(file, map_source(source, columns))
@@ -257,7 +277,7 @@ def _map_of(flags: Sequence[Flag], suite: str) -> ColumnMap:
     return columns | map_of(flags)
 
 
-def _lacking(source: Source, found: Profile) -> tuple[RequiredColumn, ...]:
+def _lacking(source: Source, found: Profile) -> list[RequiredColumn]:
     """Return the columns that stand nowhere, neither in rows nor in an array's objects."""
     lacking: dict[str, RequiredColumn] = {}
     given: set[str] = set()
@@ -267,11 +287,9 @@ def _lacking(source: Source, found: Profile) -> tuple[RequiredColumn, ...]:
         with_values = {path.lower() for path, key in keys.items() if key.count > key.nulls}
         if any(key.lower() in with_values for key in column.keys):
             given.add(need.name)
-        elif (
-            keys and column.needed.by != ALL_METRICS and (column.needed.by or column.needed.affects)
-        ):
+        elif keys and (column.needed.by or column.needed.affects):
             lacking[need.name] = need  # of two, the one in the array that is there
-    return tuple(need for need in lacking.values() if need.name not in given)
+    return [need for need in lacking.values() if need.name not in given]
 
 
 def as_json(inspection: Inspection, commands: Mapping[str, str]) -> dict[str, Any]:

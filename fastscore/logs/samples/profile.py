@@ -2,8 +2,8 @@
 
 import itertools
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ SHOWN = 8
 MOST_ELEMENTS = 1000
 MOST_WORDS = 10_000
 _DEEPEST, _WORD_CHARACTERS = 3, 40
+_ROWS_AT_ONCE = 100
 MOST_FIELDS = 30
 """From how many keys on those of an object may be ids."""
 ANY_KEY = "*"
@@ -33,6 +34,7 @@ _MOST_SPEAKERS = 8
 _MOST_COMPARED = 2_000
 _PLACE = re.compile(r"(^|\.)\d+(\.|$)")
 """In a path, a key that is the number of one of several."""
+_DOT = re.compile(r"(\[\])?\.")
 _TYPES = {
     bool: "boolean",
     int: "integer",
@@ -50,13 +52,13 @@ KINDS = {
 }
 """What messages call the values of a column, by its kind."""
 
+_MAY_OPEN = tuple("[{ \t\r\n")
+"""How JSON text of an array or an object begins."""
+
 Record = dict[str, Any]
 """A row, as Python objects."""
-
-
-def json_type(value: Any) -> str:
-    """Return the name of a value's JSON type."""
-    return _TYPES.get(type(value), type(value).__name__)
+Wanted = Mapping[str, Collection[str]] | None
+"""The keys that are looked at, by the path before them; None for all."""
 
 
 @dataclass(slots=True)
@@ -101,41 +103,45 @@ class Profile:
     keys: dict[str, KeyProfile] = field(default_factory=dict)
     where: dict[tuple[str, str], "Profile"] = field(default_factory=dict)
 
-    def add(self, row: Record, deepest: int = _DEEPEST) -> None:
-        """Count what is in a row."""
-        self.rows += 1
-        self._count(row, "", deepest - 1)
+    def add(self, rows: Sequence[Record], deepest: int = _DEEPEST, wanted: Wanted = None) -> None:
+        """Count what is in rows, or only what is wanted."""
+        self.rows += len(rows)
+        self._count(rows, "", deepest - 1, wanted)
 
-    def _count(self, item: Record, prefix: str, deepest: int) -> None:
-        is_map = _is_map(item)
-        for name, stored in item.items():
-            path = prefix + (ANY_KEY if is_map else name)
+    def _count(self, items: Sequence[Record], prefix: str, deepest: int, wanted: Wanted) -> None:
+        """Count what objects of one place have, a key at a time."""
+        if wanted is not None and prefix not in wanted:
+            return
+        for name, found in _by_key(items, wanted and wanted[prefix]):
+            path = prefix + name
             key = self.keys.get(path)
             if key is None:
                 if len(self.keys) == MOST_KEYS:
                     continue
                 key = self.keys[path] = KeyProfile()
-            key.count += 1
-            value = json_of(stored) if isinstance(stored, str) else stored
-            if value is None:
-                key.nulls += 1
-                continue
-            key.types[json_type(value)] += 1
-            if key.example is None:
-                key.example = value
-            if isinstance(value, str | int) and not isinstance(value, bool):
-                word = str(value)
-                if len(key.words) < MOST_WORDS or word in key.words:
-                    key.words[word] += 1
-            elif isinstance(value, dict) and deepest:
-                self._count(value, f"{path}.", deepest - 1)
-            elif isinstance(value, list):
-                objects = [each for each in value[:MOST_ELEMENTS] if isinstance(each, dict)]
-                # one of texts or arrays lacks all that its objects should have
-                others = (each for each in value[:MOST_ELEMENTS] if isinstance(each, list | str))
-                key.elements += len(objects) or sum(1 for _ in others)
-                for each in objects if deepest else ():
-                    self._count(each, path + EACH, deepest - 1)
+            values = [
+                json_of(value) if type(value) is str and value[:1] in _MAY_OPEN else value
+                for value in found
+                if value is not None
+            ]
+            key.count += len(found)
+            key.nulls += len(found) - len(values)
+            if key.example is None and values:
+                key.example = values[0]
+            for kind, number in Counter(map(type, values)).items():
+                key.types[_TYPES.get(kind, kind.__name__)] += number
+                of_kind: list[Any] = [value for value in values if type(value) is kind]
+                if issubclass(kind, str | int) and kind is not bool:
+                    words = map(str, of_kind)
+                    is_full = len(key.words) >= MOST_WORDS
+                    key.words.update((w for w in words if w in key.words) if is_full else words)
+                elif issubclass(kind, dict) and deepest:
+                    self._count(of_kind, f"{path}.", deepest - 1, wanted)
+                elif issubclass(kind, list):
+                    objects, n_elements = _elements_of(of_kind)
+                    key.elements += n_elements
+                    if deepest and objects:
+                        self._count(objects, path + EACH, deepest - 1, wanted)
 
     def below(self, array: str) -> dict[str, KeyProfile]:
         """Return the keys of an array's objects, by their paths from there; of rows for ''."""
@@ -170,15 +176,56 @@ class Profile:
 
 def profile_of(rows: Iterable[Record], limit: int = HEAD_ROWS) -> Profile:
     """Count what the first rows have at each key."""
-    found = Profile()
-    for row in itertools.islice(rows, limit):
-        found.add(row)
+    found, rows = Profile(), itertools.islice(rows, limit)
+    while part := list(itertools.islice(rows, _ROWS_AT_ONCE)):
+        found.add(part)
     return found
+
+
+def _by_key(
+    items: Sequence[Record], wanted: Collection[str] | None
+) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the keys of objects with their values; those that are ids as one key."""
+    if max(map(len, items), default=0) >= MOST_FIELDS:
+        maps = [item for item in items if _is_map(item)]
+        if maps and wanted is None:
+            yield ANY_KEY, [value for item in maps for value in item.values()]
+        items = [item for item in items if not _is_map(item)] if maps else items
+    if wanted is not None:
+        for name in wanted:
+            yield name, [item[name] for item in items if name in item]
+        return
+    found: defaultdict[str, list[Any]] = defaultdict(list)
+    for item in items:
+        for name, value in item.items():
+            found[name] += (value,)
+    yield from found.items()
 
 
 def _is_map(item: Record) -> bool:
     """Tell whether an object's keys are ids: very many, with nothing but objects or arrays."""
     return len(item) >= MOST_FIELDS and {type(value) for value in item.values()} in ({dict}, {list})
+
+
+def _elements_of(arrays: Sequence[list[Any]]) -> tuple[list[Record], int]:
+    """Return the objects in arrays, and the number of elements.
+
+    An array of texts or arrays lacks all that its objects should have.
+    """
+    firsts = [array[:MOST_ELEMENTS] for array in arrays]
+    kinds = {*map(type, itertools.chain.from_iterable(firsts))}
+    of_objects = {kind for kind in kinds if issubclass(kind, dict)}
+    of_others = {kind for kind in kinds if issubclass(kind, list | str)}
+    inside = [[each for each in first if type(each) in of_objects] for first in firsts]
+    others = [
+        each
+        for first, objects in zip(firsts, inside, strict=True)
+        if not objects
+        for each in first
+        if type(each) in of_others
+    ]
+    objects = [*itertools.chain.from_iterable(inside)]
+    return objects, len(objects) + len(others)
 
 
 def fold_maps(keys: Mapping[str, KeyProfile]) -> dict[str, KeyProfile]:
@@ -360,24 +407,42 @@ class ColumnSample:
         )
 
 
-def add_rows(rows: Iterable[Record], source: Source, profile: Profile) -> None:
-    """Add rows of a suite to a profile, and those with a word on which columns depend by it."""
-    paths = (key for each in all_columns(source) for key in each.column.keys)
-    deepest = max(_DEEPEST, *(path.count(".") + 1 for path in paths))
+def add_rows(rows: Sequence[Record], source: Source, profile: Profile) -> None:
+    """Add the columns of a suite's rows to a profile, and where they need a word those by it."""
+    wanted = _wanted(source)
+    deepest = max(_DEEPEST, *(prefix.count(".") + 1 for prefix in wanted))
+    profile.add(rows, deepest, wanted)
     heads: dict[tuple[str, str], set[str]] = {}
     for each in source.columns:
         condition = each.only_where or each.needed.where
         if condition is not None:
             of_condition = heads.setdefault(condition, set())
             of_condition |= {*each.keys, *(key.partition(".")[0] for key in each.keys)}
-    meant = {name: dict(source.column(name).mapped.words) for name, _ in heads}
-    for row in rows:
-        profile.add(row, deepest)
-        for (name, word), keys in heads.items():
-            found = first_at(row, source.column(name).keys)
-            if isinstance(found, str) and meant[name].get(found, found) == word:
-                part = {key: row[key] for key in keys if key in row}
-                profile.where.setdefault((name, word), Profile()).add(part, deepest)
+    for (name, word), keys in heads.items():
+        column = source.column(name)
+        meant = {word: word} | dict(column.mapped.words)
+        words = [found for found, means in meant.items() if means == word]
+        parts = [
+            {key: row[key] for key in keys if key in row}
+            for row in rows
+            if first_at(row, column.keys) in words
+        ]
+        profile.where.setdefault((name, word), Profile()).add(parts, deepest, wanted)
+
+
+def _wanted(source: Source) -> dict[str, list[str]]:
+    """Return the keys that lead to the columns of a source; a key may contain dots."""
+    wanted: dict[str, dict[str, None]] = {"": {}}
+    for need in all_columns(source):
+        arrays = need.holder.keys if need.holder else ("",)
+        for array, key in itertools.product(arrays, need.column.keys):
+            path = array + EACH + key if array else key
+            begins = [0, *(dot.end() for dot in _DOT.finditer(path))]
+            ends = [*(dot.start() for dot in _DOT.finditer(path)), len(path)]
+            for begin, end in itertools.product(begins, ends):
+                if begin < end:
+                    wanted.setdefault(path[:begin], {})[path[begin:end]] = None
+    return {prefix: list(names) for prefix, names in wanted.items()}
 
 
 def sample_of(
@@ -409,7 +474,7 @@ def sample_of(
             counts.given -= unusable.total()
         if of_cells and column.kind != "text":
             counts.given -= key.words[""]
-        for found, number in key.words.items():
+        for found, number in key.words.items() if words.needed or words.known or meant else ():
             word = meant.get(found, found)
             if word == LEFT_OUT and found in meant:
                 counts.asked -= number

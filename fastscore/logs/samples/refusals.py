@@ -24,6 +24,7 @@ from fastscore.logs.samples.file_samples import FileSample
 from fastscore.logs.samples.profile import (
     ANY_KEY,
     KINDS,
+    MOST_ROWS_SAMPLED,
     ROWS_SAMPLED,
     SHOWN,
     ColumnSample,
@@ -146,7 +147,7 @@ def lacking_error(
     of_others = foreign_rows(seen[0].file.path, seen[0].read())
     if of_others is not None:
         return of_others
-    found = profile_of(seen[0].read())
+    found = profile_of(seen[0].read(), MOST_ROWS_SAMPLED)
     # an array under another name brings what its objects should have
     items = [
         RequiredColumn(item.name, need.column, item)
