@@ -196,6 +196,16 @@ def facts(**given: Any) -> tuple[str, dict[str, Any]]:
     return run_context(request, suite, identity).signature, request.settings
 
 
+def test_a_function_as_embedder_makes_no_folder_before_it_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scorer is sent to processes, which have a folder of their own each."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    scorer = fastscore.Scorer(fastscore.ScoreDialogue(lex_weight=0.5), embedder=lengths)
+    assert [*tmp_path.iterdir()] == []
+    assert "lengths@" in scorer.signature
+
+
 def test_every_setting_changes_the_signature_or_the_manifest_or_neither() -> None:
     names = [*SIGNED, *RECORDED, *NEITHER, *OF_A_MODEL]
     assert sorted(names) == sorted(each.name for each in SETTINGS)

@@ -103,12 +103,16 @@ def run_context(
     """Return what a run's tasks need to know; ``columns`` are those of its logs, if looked at."""
     columns = request.column_map if columns is None else columns
     reading = (*columns.signed, *request.choice.signed)
+    model = None if identity is None else request.model
+    if model is not None and model.store is None and not isinstance(model.recipe, str):
+        # not before: each process has a folder of its own
+        model = dataclasses.replace(model, store=Path(model.recipe.store.name))
     return RunContext(
         run=request.folder,
         suite=suite.name,
         options=request.options,
         signature=signature(suite, request.options, identity, reading),
-        embedder=None if identity is None else request.model,
+        embedder=model,
         perplexity=_perplexity_settings(request),
         columns=columns,
         limits=request.limits,

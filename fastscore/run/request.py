@@ -288,7 +288,6 @@ def embedder_settings(
     if callable(embedder) and not isinstance(embedder, type) and not hasattr(embedder, "encode"):
         embedder = FunctionEmbedder(embedder)
     if isinstance(embedder, FunctionEmbedder):
-        store = store or Path(embedder.store.name)
         return EmbedderSettings(embedder, embedder.precision, dim, store, device=embedder.device)
     kind = type(embedder).__name__
     raise UsageError(
