@@ -29,7 +29,7 @@ from benchmarks.figures import Figure, publish
 from fastscore.examples import write_example
 from fastscore.statistics.agreement import Correlation, Measure, clustered_correlation
 from fastscore.statistics.clustered import Clusters, clustered_mean
-from fastscore.statistics.samples import Values
+from fastscore.statistics.significance import Values
 from fastscore.suites.registry import load_suite
 
 Array = npt.NDArray[np.float64]

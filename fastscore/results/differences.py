@@ -23,8 +23,7 @@ from fastscore.statistics import ALPHA, significance
 from fastscore.statistics.clustered import Clusters, hedges_g, repeated_difference
 from fastscore.statistics.curves import GRID, Curve, Test, difference_curve, sign_test
 from fastscore.statistics.resampling import SEED, wild_omnibus
-from fastscore.statistics.samples import Values
-from fastscore.statistics.significance import holm
+from fastscore.statistics.significance import Values, holm
 from fastscore.suites.base import families
 from fastscore.suites.declarations import NULL_REASONS, Design, Metric
 from fastscore.suites.estimates import estimate, joint_estimate

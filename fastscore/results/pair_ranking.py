@@ -25,8 +25,7 @@ from fastscore.results.differences import letter_groups
 from fastscore.results.metric_text import NONE, interval_text, write_data
 from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import LEAST_UNITS, t_quantile
-from fastscore.statistics.samples import Values
-from fastscore.statistics.significance import holm, t_below
+from fastscore.statistics.significance import Values, holm, t_below
 from fastscore.terminal import result_console
 from fastscore.terminal.grids import Format, Grid, column_of, print_notes, show_grids
 

@@ -20,7 +20,7 @@ from fastscore.results.metric_text import interval_text, number_text
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Clusters, Estimate, clustered_mean, variance_components
 from fastscore.statistics.curves import difference_curve
-from fastscore.statistics.samples import Values
+from fastscore.statistics.significance import Values
 from fastscore.suites.declarations import LABEL_TABLE, Metric
 from fastscore.suites.sums import ALONE, BETWEEN, require_labels, sum_metrics, sum_values
 from fastscore.terminal.grids import Column, Grid, column_of

@@ -21,8 +21,15 @@ import numpy.typing as npt
 
 from fastscore.extras import scipy_stats
 from fastscore.statistics.clustered import LEAST_UNITS, LEVEL, POWER, EstimateReason, clustered_mean
-from fastscore.statistics.samples import Values, is_constant, paired, quotients
-from fastscore.statistics.significance import Significance, t_below, t_inverse
+from fastscore.statistics.significance import (
+    Significance,
+    Values,
+    is_constant,
+    paired,
+    quotients,
+    t_below,
+    t_inverse,
+)
 
 Codes = npt.NDArray[np.int64]
 Level = Literal["interval", "ordinal"]

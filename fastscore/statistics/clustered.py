@@ -31,8 +31,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fastscore.statistics.samples import Values, finite
-from fastscore.statistics.significance import gamma_ratio, noncentrality, t_inverse
+from fastscore.statistics.significance import Values, finite, gamma_ratio, noncentrality, t_inverse
 
 LEVEL = 0.95
 POWER = 0.8

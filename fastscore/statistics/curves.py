@@ -38,8 +38,7 @@ from fastscore.statistics.clustered import (
     t_quantile,
 )
 from fastscore.statistics.resampling import MOST_EXACT, permutation_test, rearrangements
-from fastscore.statistics.samples import TIE_BITS, Values
-from fastscore.statistics.significance import t_below, t_inverse
+from fastscore.statistics.significance import TIE_BITS, Values, t_below, t_inverse
 
 Method = Literal["t", "pooled t", "hybrid", "proportions", "paired proportions", "sign", "none"]
 Array = npt.NDArray[Any]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastscore.statistics.clustered import LEAST_UNITS, Clusters, deletions_of
-from fastscore.statistics.samples import Values
+from fastscore.statistics.significance import Values
 
 SEED = 0
 MOST_EXACT = 10_000

@@ -18,7 +18,7 @@ from fastscore.statistics.clustered import (
     satterthwaite_degrees,
 )
 from fastscore.statistics.curves import difference_curve
-from fastscore.statistics.samples import Values
+from fastscore.statistics.significance import Values
 
 RNG = np.random.default_rng(20)
 

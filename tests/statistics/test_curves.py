@@ -18,7 +18,7 @@ from fastscore.statistics.curves import (
     sign_test,
     wilson,
 )
-from fastscore.statistics.samples import Values
+from fastscore.statistics.significance import Values
 
 RANGE = {"minimum": 0.0, "maximum": 1.0}
 

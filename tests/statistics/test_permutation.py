@@ -8,7 +8,7 @@ import scipy.stats
 
 from fastscore.statistics.clustered import Clusters
 from fastscore.statistics.resampling import permutation_test, rearrangements, wild_omnibus
-from fastscore.statistics.samples import Values
+from fastscore.statistics.significance import Values
 
 RNG = np.random.default_rng(21)
 

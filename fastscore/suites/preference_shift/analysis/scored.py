@@ -9,8 +9,7 @@ import polars as pl
 
 from fastscore.statistics.clustered import LEVEL, Clusters, clustered_mean, hedges_g
 from fastscore.statistics.curves import Curve, difference_curve
-from fastscore.statistics.samples import Values
-from fastscore.statistics.significance import holm
+from fastscore.statistics.significance import Values, holm
 from fastscore.suites.preference_shift.metrics import DIALOGUE_METRICS
 from fastscore.suites.preference_shift.options import PreferenceShift
 
