@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from fastscore_readers.json.documents import LINE_END_IN_STRING, elements
+from fastscore_readers.json.documents import elements
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -282,8 +282,3 @@ def test_documents_and_lines_are_packed_and_scored_alike(
         starts = [file_range.start for shard in planned.shards for file_range in shard.file_ranges]
         assert (len(planned.shards) == 1) == (shard_bytes == 1 << 20)
         assert any(starts) == (shard_bytes < 5000)
-
-
-def test_the_line_end_mark_is_a_fault_in_json() -> None:
-    with pytest.raises(ValueError, match="control character"):
-        json.loads(f'"{chr(LINE_END_IN_STRING)}"')

@@ -1,7 +1,6 @@
 """Columns that are mapped, against the same rows written as the suite has them."""
 
 import json
-from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
@@ -115,44 +114,6 @@ def test_nested_columns_are_read_as_if_they_stood_at_the_top(
     expected = read(written(tmp_path / f"b.{format}", ours), "score_dialogue")
     assert found.drop(PLACE).equals(expected.drop(PLACE))
     assert found["line"].equals(expected["line"])
-
-
-@settings(
-    max_examples=often(25, 400),
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    deadline=None,
-)
-@given(
-    chats=st.lists(
-        st.lists(
-            st.tuples(st.sampled_from(["user", "assistant", "tool"]), texts | st.none()), max_size=5
-        ),
-        min_size=1,
-        max_size=4,
-    )
-)
-def test_layouts_write_arrays_anew(
-    tmp_path: Path, chats: list[list[tuple[str, str | None]]]
-) -> None:
-    theirs = [
-        {"messages": [{"role": role, "content": text, "more": [1]} for role, text in chat]}
-        for chat in chats
-    ]
-    words = {"user": "USER", "assistant": "SYSTEM"}
-    found = read(
-        written(tmp_path / "a.jsonl", theirs),
-        "preference_shift",
-        load_layout("openai").of("preference_shift"),
-    )
-    rebuilt = [json.loads(text) for text in found["conversation"]]
-    expected = []
-    for chat in chats:
-        # a tool's message is no turn, nor is one without a text
-        turns = [(words[role], text) for role, text in chat if role in words and text]
-        if any(speaker == "USER" for speaker, _ in turns):  # the user begins
-            turns = list(dropwhile(lambda turn: turn[0] == "SYSTEM", turns))
-        expected.append(turns)
-    assert [[(turn["speaker"], turn["text"]) for turn in chat] for chat in rebuilt] == expected
 
 
 @pytest.mark.parametrize("format", ["jsonl", "parquet", "json"])
