@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pytest
+
 Body = dict[str, Any]
 
 PATIENCE = 60.0
@@ -216,3 +218,16 @@ def serving(stub: Stub) -> Iterator[Stub]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def stub_fixture(**given: Any) -> Any:
+    """Return a fixture of a stub for clients, which wait little before they ask again."""
+
+    @pytest.fixture
+    def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+        monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
+        with serving(Stub(**given)) as served:
+            yield served
+
+    return stub

@@ -10,7 +10,7 @@ from fastscore.llm.requests import ModelOptions
 from fastscore.llm.transcripts import AskingAboutLogs
 from fastscore.run.progress import SilentReporter
 from tests.by_keywords import score_by_keywords
-from tests.llm.stub_server import PATIENCE, Stub, serving
+from tests.llm.stub_server import PATIENCE, stub_fixture
 
 MOVIES = [
     {"name": "Heat", "genre": ["Crime Fiction", "Drama"], "actor": ["Al Pacino"], "year": "1995"},
@@ -19,12 +19,7 @@ MOVIES = [
 FIELDS = ("genre", "actor", "director", "writer", "language", "year", "name")
 
 
-@pytest.fixture
-def stub(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
-    with serving(Stub()) as served:
-        yield served
+stub = stub_fixture()
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from fastscore.llm.spending import Prices, UnusableError
 from fastscore.results.analyse import analyse
 from fastscore.run.progress import SilentReporter
 from fastscore.simulation.simulate import Simulation, simulate
-from tests.llm.stub_server import HASTE, PATIENCE, Stub, serving
+from tests.llm.stub_server import HASTE, PATIENCE, stub_fixture
 from tests.simulation.worlds import SAMPLE
 
 NAMES = ("proactiveness", "coherence", "personalization")
@@ -29,12 +29,7 @@ def scores(*values):
     return json.dumps(dict(zip(NAMES, values, strict=True)))
 
 
-@pytest.fixture
-def stub(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
-    with serving(Stub(answer=lambda body: scores(4, 3, 5))) as served:
-        yield served
+stub = stub_fixture(answer=lambda body: scores(4, 3, 5))
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from fastscore.llm.judgements import Judging
 from fastscore.llm.pairwise import run_pairwise, summarise_pairs
 from fastscore.llm.requests import ModelOptions
 from fastscore.run.progress import SilentReporter
-from tests.llm.stub_server import PATIENCE, Stub, serving
+from tests.llm.stub_server import PATIENCE, stub_fixture
 
 NAMES = ("proactiveness", "coherence", "personalization", "overall")
 
@@ -40,12 +40,7 @@ def written(folder: Path, side: str, texts: dict[str, str]) -> str:
     return str(path)
 
 
-@pytest.fixture
-def stub(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
-    with serving(Stub(answer=lambda body: answered())) as served:
-        yield served
+stub = stub_fixture(answer=lambda body: answered())
 
 
 def quality(body) -> tuple[int, int]:

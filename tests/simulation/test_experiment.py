@@ -12,7 +12,7 @@ from fastscore.llm.spending import BudgetError, TooManyFailuresError
 from fastscore.run.progress import SilentReporter
 from fastscore.simulation import experiment as experiment_module
 from fastscore.simulation.experiment import expect, read_experiment, run_experiment
-from tests.llm.stub_server import Stub, serving
+from tests.llm.stub_server import stub_fixture
 from tests.simulation.worlds import SAMPLE
 
 FILE = """
@@ -37,12 +37,7 @@ seed = 0
 """
 
 
-@pytest.fixture
-def stub(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
-    with serving(Stub(answer=answer)) as served:
-        yield served
+stub = stub_fixture(answer=lambda body: answer(body))
 
 
 @pytest.fixture

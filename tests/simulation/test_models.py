@@ -17,16 +17,10 @@ from fastscore.run.progress import SilentReporter
 from fastscore.simulation.agents import unknown_titles
 from fastscore.simulation.simulate import Simulation, simulate
 from tests.conftest import often
-from tests.llm.stub_server import PATIENCE, Stub, serving
+from tests.llm.stub_server import PATIENCE, stub_fixture
 from tests.simulation.worlds import SAMPLE, sample
 
-
-@pytest.fixture
-def stub(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
-    with serving(Stub()) as served:
-        yield served
+stub = stub_fixture()
 
 
 def run(stub, tmp_path, folder="logs", agent="openai:tiny", models=(), **options):
