@@ -346,9 +346,9 @@ def test_a_field_of_deeply_nested_lists_is_refused_by_name(tmp_path: Path) -> No
 
 
 def test_of_very_many_fields_some_are_listed(tmp_path: Path) -> None:
-    path = write_catalogue(tmp_path, [{f"field {number}": "x" for number in range(100_000)}])
+    path = write_catalogue(tmp_path, [{f"field {number}": "x" for number in range(10_000)}])
     for wanted, message in (("year", "has none of the fields year"), ("colour", "no field 'colo")):
-        with pytest.raises(UsageError, match=rf"{message}.*and 99,\d+ more[.:]") as refused:
+        with pytest.raises(UsageError, match=rf"{message}.*and 9,\d+ more[.:]") as refused:
             check_fields(load_catalogue(path), [wanted], ["year"])
         assert len(str(refused.value)) < 5000
 
