@@ -317,11 +317,13 @@ def _at_name(column: Column, names: Sequence[str]) -> Column:
 
 
 def _has_turns(dialogue: Any, layout: ChatLayout) -> bool:
-    if isinstance(dialogue, list):
+    """Tell whether a dialogue has turns; a pair by itself is one only with a name of its own."""
+    if not isinstance(dialogue, dict):
+        return isinstance(dialogue, list)
+    if any(values_at(dialogue, path) for paths in layout.turns for path in paths if path):
         return True
-    return isinstance(dialogue, dict) and any(
-        values_at(dialogue, path) for paths in layout.turns for path in paths
-    )
+    is_named = any(first_at(dialogue, paths) is not None for paths in layout.id)
+    return is_named and any(key in dialogue for key in spoken_keys(layout))
 
 
 def threads(dialogue: Any, layout: ChatLayout) -> Iterator[tuple[str, list[Turn] | None]]:

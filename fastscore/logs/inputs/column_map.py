@@ -36,6 +36,10 @@ TURNS = "turns"
 """In a map, the array of turns; of a suite whose rows are turns, too."""
 REPLY = "reply"
 """In a map, the place of the assistant's last turn, if the other turns are elsewhere."""
+_READ_BY_PATHS = ("id", "model", "condition", "turns", "speaker", "text", "roles")
+"""What columns at paths read of a `ChatLayout`."""
+_NOT_READ = ("needs", "ignored")
+"""What only tells whether a log is in a layout."""
 CHAT_OPTIONS = ("alternate", "sort_by", "dialogue", "without")
 """Options of any chats: who begins, what sorts turns, what names dialogues, tags left out."""
 ORDER = "order:"
@@ -148,7 +152,7 @@ def _digest(chat: ChatLayout | None) -> str:
     """Hash a layout by its content; nothing without one."""
     if chat is None:
         return ""
-    read = {key: each for key, each in asdict(chat).items() if key not in ("needs", "ignored")}
+    read = {key: each for key, each in asdict(chat).items() if key not in _NOT_READ}
     content = json.dumps(read, sort_keys=True).encode()
     return hashlib.blake2b(content, digest_size=8).hexdigest()
 
@@ -471,13 +475,9 @@ def _read_from_path(source: Source, name: str, path: str) -> Source:
             source = _with_column(source, _moved(column, path))
             source = _of_rows(source, name, array) if each else source
         else:
-            item = _moved(column, inner if each else path)
-            items = tuple(item if each_.name == item.name else each_ for each_ in holder.items)
-            found = next(each_ for each_ in source.columns if each_.name == holder.name)
-            moved = replace(found, items=items)
+            source = _with_column(source, _moved(column, inner if each else path), holder)
             if each:
-                moved = _moved(moved, array)
-            source = _with_column(source, moved)
+                source = _with_column(source, _moved(source.column(holder.name), array))
     return source
 
 
@@ -549,17 +549,16 @@ def _map_word(source: Source, name: str, found: str, meant: str) -> Source:
                 did_you_mean(meant, filter(None, column.vocabulary.known)),
             )
         words = (*((a, b) for a, b in column.mapped.words if a != found), (found, meant))
-        column = column.remapped(words=words)
-        if holder is None:
-            source = _with_column(source, column)
-        else:
-            items = tuple(column if each.name == column.name else each for each in holder.items)
-            current = next(each for each in source.columns if each.name == holder.name)
-            source = _with_column(source, replace(current, items=items))
+        source = _with_column(source, column.remapped(words=words), holder)
     return source
 
 
-def _with_column(source: Source, changed: Column) -> Source:
+def _with_column(source: Source, changed: Column, holder: Column | None = None) -> Source:
+    """Return a source with a changed column, or with a changed item of an array."""
+    if holder is not None:
+        array = source.column(holder.name)
+        items = tuple(changed if each.name == changed.name else each for each in array.items)
+        changed = replace(array, items=items)
     columns = tuple(changed if each.name == changed.name else each for each in source.columns)
     return replace(source, columns=columns)
 
@@ -674,22 +673,18 @@ def _turn_source(source: Source, rows: ChatRows) -> Source:
 
 
 def _is_plain(chat: ChatLayout, rows: ChatRows) -> bool:
-    """Tell whether columns at paths read what a layout describes, if all texts are strings."""
-    inner = [path for paths in (chat.speaker, chat.text) for path in paths]
-    single = (*chat.id, chat.model, chat.condition)
-    leaves_out = any(meant == NOT_A_TURN for _, meant in chat.roles)
-    names_all = any(word == ANY_OTHER for word, _ in chat.roles)
+    """Tell whether columns at paths read all of a layout, if all texts are strings."""
+    compiled = {name: getattr(chat, name) for name in (*_READ_BY_PATHS, *_NOT_READ)}
+    words = dict(chat.roles)
     return (
-        chat.dialogues == ("",)
-        and not (chat.is_row_per_turn or chat.said_by or chat.beside or chat.replies or names_all)
-        and not (chat.parent or chat.alternate or chat.sort_by or chat.joined_by or chat.without)
-        and len(chat.turns) == 1
-        and len(chat.turns[0]) == 1
+        chat == ChatLayout(**compiled)
+        and [len(paths) for paths in chat.turns] == [1]
         and len(chat.id) <= 1
-        and all(len(paths) <= 1 for paths in single)
+        and all(len(paths) <= 1 for paths in (*chat.id, chat.model, chat.condition))
         and bool(chat.speaker and chat.text)
-        and all(_is_short(path) for path in (*chat.turns[0], *inner))
-        and (bool(rows.array) or not leaves_out)
+        and all(map(_is_short, (*chat.turns[0], *chat.speaker, *chat.text)))
+        and ANY_OTHER not in words
+        and (bool(rows.array) or NOT_A_TURN not in words.values())
     )
 
 

@@ -670,6 +670,21 @@ def test_rows_of_two_sides_are_pairs(suffix: str, options: Any, tmp_path: Path) 
     assert run.tables["dialogues"]["dialogue"].to_list() == ["d1", "d2"]
 
 
+def test_an_array_of_pairs_is_a_dialogue_unless_each_is_named(options: Any, tmp_path: Path) -> None:
+    """As `[[user, assistant], ...]` is; pairs with ids are rows."""
+    array = write(tmp_path / "array.json", sides("user", "assistant"))
+    line = write(tmp_path / "line.jsonl", [sides("user", "assistant")])
+    for path in (array, line):
+        run = fastscore.score(path, options, embedder=None, layout="pairs")
+        assert run.tables["dialogues"].height == 1
+        assert pairs(path, options, layout="pairs") == PAIRS
+    named = [{"id": f"d{n}", **pair} for n, pair in enumerate(sides("user", "assistant"))]
+    run = fastscore.score(
+        write(tmp_path / "named.json", named), options, embedder=None, layout="pairs"
+    )
+    assert run.tables["dialogues"]["dialogue"].to_list() == ["d0", "d1", "d2"]
+
+
 def test_sides_that_are_not_known_are_asked_for(options: Any, tmp_path: Path) -> None:
     """Neither their order nor their places say who is who."""
     for name, rows in {
