@@ -26,13 +26,9 @@ def often(by_day: int, by_night: int) -> int:
     return by_night if NIGHTLY else by_day
 
 
-BRIEF = "brief"
-"""The profile of examples for kernels of which nothing is compiled."""
-
 EXAMPLES = {
     "suites": often(40, 1_000),
     "kernels": int(os.environ.get("FASTSCORE_EXAMPLES", often(60, 4_000))),
-    BRIEF: 20,
 }
 """How many examples a property has by profile; ``FASTSCORE_EXAMPLES`` says it for kernels."""
 
@@ -44,12 +40,6 @@ for _name, _examples in EXAMPLES.items():
         deadline=None,  # kernels are compiled when they are first called
         suppress_health_check=[HealthCheck.too_slow],  # a loaded machine is
     )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Words wrap round by design; numpy warns of it where nothing is compiled."""
-    if os.environ.get("NUMBA_DISABLE_JIT"):
-        config.addinivalue_line("filterwarnings", "ignore:overflow encountered:RuntimeWarning")
 
 
 def pytest_collectstart(collector: pytest.Collector) -> None:

@@ -22,7 +22,6 @@ from fastscore.run.progress import Reporter, SilentReporter
 from fastscore.suites.registry import load_suite, suite_names
 
 PACKAGES = ("fastscore_jit", "fastscore_kernels", "fastscore_readers")
-_COMPILERS = ("building", "worker")
 _RUN = ("fastscore.run.tasks", "fastscore.logs.plan.shards", "fastscore.suites.summary")
 _VECTORS = tuple(f"fastscore.vectors.{name}" for name in ("embedder", "perplexity", "store"))
 
@@ -73,7 +72,7 @@ def every_kernel() -> list[Declaration]:
     for name in PACKAGES:
         package = importlib.import_module(name)
         for found in pkgutil.walk_packages(package.__path__, f"{name}."):
-            if found.name.rpartition(".")[2] not in _COMPILERS:
+            if found.name != "fastscore_jit.building":  # which imports Numba
                 importlib.import_module(found.name)
     for suite in suite_names():
         kernels_of(suite)

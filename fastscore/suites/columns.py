@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_jit import arrow_memory
+from fastscore_jit import arrow
 from fastscore_jit.arrays import Indices, Mask
 
 from fastscore.suites.declarations import (
@@ -31,7 +31,7 @@ Rows = pl.DataFrame | pl.LazyFrame
 
 def list_column(values: pl.Series, offsets: Indices) -> pl.Series:
     """Make a List column of the values between offsets."""
-    return pl.Series(arrow_memory.list_column(arrow_memory.arrow_array(values.rechunk()), offsets))
+    return pl.Series(arrow.list_column(arrow.arrow_array(values.rechunk()), offsets))
 
 
 def gather_or_null(values: pl.Series, rows: Indices) -> pl.Series:

@@ -14,8 +14,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices, Int64Array, Mask, UInt8Array
-from fastscore_jit.arrow import StringColumn, TextRows, string_column
-from fastscore_jit.arrow_memory import ViewedStrings, arrow_array, view_column, viewed_strings
+from fastscore_jit.arrow import (
+    StringColumn,
+    TextRows,
+    ViewedStrings,
+    arrow_array,
+    string_column,
+    view_column,
+    viewed_strings,
+)
 from fastscore_readers.json.line_ends import count_line_ends
 from fastscore_readers.json.located_values import unescaped, value_kinds, views
 from fastscore_readers.json.places import Place, Shape, find_places

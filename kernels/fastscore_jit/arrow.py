@@ -1,21 +1,151 @@
-"""String columns as flat buffers: UTF-8 bytes and offsets, copied only if Arrow requires it."""
+"""Arrow columns without copies: made of buffers, or read from other libraries as rows of texts."""
 
 import ctypes
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+import nanoarrow
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_jit.addressed_texts import gather_rows, locate_rows
-from fastscore_jit.arrays import Mask
-from fastscore_jit.arrow_memory import arrow_array, arrow_column, present_rows, viewed_strings
-from fastscore_jit.memory import Views
+from fastscore_jit.arrays import Indices, Int64Array, Mask, UInt8Array
+from fastscore_jit.compiling import kernel
+from fastscore_jit.memory import (
+    View,
+    Views,
+    address_of,
+    load_int32,
+    load_short,
+    load_word,
+    store_word,
+)
 from fastscore_jit.validation import read_only
 
-_VIEW_BYTES, _WORD_BYTES = 16, 8
+_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+_NAME = b"arrow_array"
+_NULLS, _BUFFERS, _PLACES = 1, 3, 5
+"""Fields of an array's structure: the numbers of nulls and buffers, and the buffers' addresses."""
+
+
+def arrow_array(column: Any) -> Any:
+    """Return a column that exports Arrow's capsules as nanoarrow's array; None for many chunks."""
+    if not hasattr(column, "__arrow_c_stream__"):
+        return nanoarrow.c_array(column)
+    chunks = iter(nanoarrow.c_array_stream(column))
+    first = next(chunks, None)
+    return first if next(chunks, None) is None else None
+
+
+def present_rows(array: Any) -> Mask | None:
+    """Return which values of an array are not null; None for all."""
+    if not array.length or not array.buffers[0] or not array.null_count:
+        return None
+    bits, end = np.frombuffer(array.view().buffer(0), np.uint8), array.offset + array.length
+    present = np.unpackbits(bits, count=end, bitorder="little")[array.offset :].view(np.bool_)
+    return None if present.all() else present
+
+
+@dataclass(frozen=True, slots=True)
+class ViewedStrings:
+    """An array of string views."""
+
+    array: Any  # nanoarrow's, which owns the memory
+    views: npt.NDArray[np.int32]  # Arrow's views of the rows (rows, 4)
+    present: Mask | None  # which rows are not null; None for all
+    addresses: Int64Array  # of the buffers that the views name
+    sizes: Int64Array
+
+    def buffer(self, number: int) -> UInt8Array:
+        """Return one of the buffers."""
+        return np.frombuffer(self.array.view().buffer(2 + number), np.uint8)
+
+
+def viewed_strings(array: Any) -> ViewedStrings:
+    """Return the buffers of an array of string views."""
+    view = array.view()
+    views = np.frombuffer(view.buffer(1), np.int32).reshape(-1, 4)[array.offset :][: array.length]
+    sizes = np.frombuffer(view.buffer(view.n_buffers - 1), np.int64)
+    addresses = np.array(array.buffers[2:-1], np.int64)
+    return ViewedStrings(array, views, present_rows(array), addresses, sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowColumn:
+    """A column made of buffers. One consumer must import it while this object exists.
+
+    nanoarrow 0.9 exports copies of an array's structure with wrong buffers of views. So the
+    structure itself is exported. nanoarrow releases it, in whichever thread the last reference
+    ends.
+    """
+
+    array: Any  # nanoarrow's
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        """Return the capsules."""
+        return self.array.schema.__arrow_c_schema__(), _capsule(self.array._addr(), _NAME, None)
+
+
+@cache
+def _schema(kind: str) -> Any:
+    return nanoarrow.c_schema(getattr(nanoarrow, kind)())
+
+
+def arrow_column(kind: str, length: int, buffers: Sequence[Any]) -> ArrowColumn:
+    """Return a column of a type of nanoarrow (``"int64"``) and its buffers, validity first.
+
+    None is a buffer that is not needed.
+    """
+    schema = _schema(kind)
+    array = nanoarrow.c_array_from_buffers(schema, length, buffers, validation_level="none")
+    return ArrowColumn(array)
+
+
+def list_column(items: Any, offsets: Indices) -> ArrowColumn:
+    """Return a column of the lists of items between offsets; nanoarrow's items are consumed."""
+    edges = np.ascontiguousarray(offsets, np.int64)
+    array = nanoarrow.c_array_from_buffers(
+        nanoarrow.large_list(items.schema),
+        len(edges) - 1,
+        [None, edges],
+        children=[items],
+        validation_level="none",
+        move=True,
+    )
+    return ArrowColumn(array)
+
+
+class _MemoryOwner(np.ndarray[Any, Any]):
+    """Memory that keeps other memory alive."""
+
+    kept: Any = None
+
+
+def view_column(present: Mask | None, views: Any, data: Sequence[UInt8Array]) -> ArrowColumn:
+    """Return a column of string views (rows, 4) of some buffers; ``present`` is None for all."""
+    bits = None if present is None else np.packbits(present, bitorder="little")
+    used = (views, *data)
+    places = np.array(
+        [0, *(each.ctypes.data for each in used), 0, *(each.nbytes for each in data)], np.int64
+    ).view(_MemoryOwner)
+    places.kept = (bits, used)
+    places[0] = 0 if bits is None else bits.ctypes.data
+    places[len(used) + 1] = places[len(used) + 2 :].ctypes.data
+    column = arrow_column("string_view", len(views), [None, places])
+    # nanoarrow takes at most one buffer of texts: it owns the addresses, these own the buffers
+    fields = (ctypes.c_int64 * 6).from_address(column.array._addr())
+    fields[_BUFFERS], fields[_PLACES] = len(used) + 2, places.ctypes.data
+    fields[_NULLS] = 0 if bits is None else -1
+    return column
+
+
+# Strings
+
+_VIEW_BYTES, _INLINE_BYTES, _WORD_BYTES = 16, 12, 8
 _NO_OFFSETS, _NO_VIEWS = read_only(np.zeros(0, np.int64)), read_only(np.zeros(0, np.uint8))
 
 
@@ -23,16 +153,11 @@ _NO_OFFSETS, _NO_VIEWS = read_only(np.zeros(0, np.int64)), read_only(np.zeros(0,
 class StringColumn:
     """A column of strings without nulls, which polars and other Arrow libraries accept.
 
-    Attributes
-    ----------
-    data : uint8 (bytes,)
-        UTF-8 of all rows, read-only.
-    offsets : int64 (rows + 1,)
-        Row ``i`` is ``data[offsets[i]:offsets[i + 1]]``; read-only.
+    Row ``i`` is ``data[offsets[i]:offsets[i + 1]]`` in UTF-8; both arrays are read-only.
     """
 
-    data: npt.NDArray[np.uint8]
-    offsets: npt.NDArray[np.int64]
+    data: UInt8Array
+    offsets: Int64Array
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -50,71 +175,53 @@ class StringColumn:
 
 
 def string_column(name: str, strings: Any) -> StringColumn:
-    """Read a column of strings.
+    """Read a column of strings without nulls; messages call it ``name``.
 
-    Parameters
-    ----------
-    name
-        The argument's name, for messages.
-    strings
-        Anything that exports the Arrow PyCapsule interface (a polars Series, an array of pyarrow),
-        or a sequence of ``str``. Types string, large_string, string_view and dictionaries of them.
-
-    Raises
-    ------
-    TypeError
-        The values are not strings.
-    ValueError
-        A value is null.
+    It is anything that exports the Arrow PyCapsule interface (a polars Series, an array of
+    pyarrow), or a sequence of ``str``. Types string, large_string, string_view and dictionaries of
+    them.
     """
     if isinstance(strings, StringColumn):
         return strings
     column = addressed_strings(name, strings)
     if isinstance(column.owner, StringColumn):
         return column.owner
-    rows = column.rows(0, len(column))
-    offsets = np.zeros(len(column) + 1, np.int64)
-    np.cumsum(rows.lengths, out=offsets[1:])
+    return copied_texts(*column.rows(0, len(column)))
+
+
+def copied_texts(addresses: Int64Array, lengths: Int64Array) -> StringColumn:
+    """Copy texts to one buffer, from where the UTF-8 of each begins, of a size in bytes.
+
+    The caller keeps the memory alive.
+    """
+    offsets = np.zeros(lengths.size + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
     data = np.empty(int(offsets[-1]) + _WORD_BYTES, np.uint8)
-    gather_rows(Views(read_only(rows.addresses), read_only(rows.lengths)), read_only(offsets), data)
+    _gather_rows(Views(read_only(addresses), read_only(lengths)), read_only(offsets), data)
     return StringColumn(read_only(data[:-_WORD_BYTES]), read_only(offsets))
 
 
 @dataclass(frozen=True, slots=True)
 class AddressedStrings:
-    """A column of strings whose bytes stay in Arrow's memory.
+    """A column of strings whose bytes stay in Arrow's memory."""
 
-    Attributes
-    ----------
-    owner
-        The owner of the memory. Keep it while the addresses are used.
-    buffers
-        The buffers with the bytes, int64 (buffers,) each.
-    offsets : int64 (rows + 1,)
-        Where each row begins in the only buffer; empty for a column of views.
-    string_views : uint8 (16 * rows,)
-        Arrow's views of the rows; empty for a column of offsets.
-    present : bool (rows,) or None
-        Which rows are not null; None for all.
-    """
-
-    owner: Any
+    owner: Any  # of the memory: keep it while the addresses are used
     buffers: Views
-    offsets: npt.NDArray[np.int64]
-    string_views: npt.NDArray[np.uint8]
-    present: Mask | None
+    offsets: Int64Array  # where each row begins in the only buffer; empty for a column of views
+    string_views: UInt8Array  # Arrow's (16 * rows,); empty for a column of offsets
+    present: Mask | None  # which rows are not null; None for all
 
     def __len__(self) -> int:
         return self.string_views.size // _VIEW_BYTES or max(self.offsets.size - 1, 0)
 
     def rows(self, start: int, stop: int) -> Views:
         """Return the bytes of each row from ``start`` to ``stop``."""
-        return locate_rows(self.buffers, self.offsets, self.string_views, start, stop)
-
-    def to_list(self) -> list[str]:
-        """Copy the rows to a list, from a column without nulls."""
-        rows = TextRows(self.owner, *self.rows(0, len(self))).to_list()
-        return [row or "" for row in rows]
+        rows = Views(np.empty(stop - start, np.int64), np.empty(stop - start, np.int64))
+        if self.string_views.size:
+            _rows_of_views(self.buffers.addresses, self.string_views, start, rows)
+        else:
+            _rows_of_offsets(self.buffers, self.offsets, start, rows)
+        return rows
 
 
 def addressed_strings(name: str, strings: Any, *, nulls: bool = False) -> AddressedStrings:
@@ -188,21 +295,11 @@ def _by_polars(name: str, strings: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class TextRows:
-    """The rows of a column of strings, one by one.
+    """The rows of a column of strings, one by one."""
 
-    Attributes
-    ----------
-    owner
-        The owner of the memory. Keep it while the addresses are used.
-    addresses : int64 (rows,)
-        Where each row's UTF-8 begins; undefined for a null.
-    lengths : int64 (rows,)
-        Its size in bytes; -1 for a null.
-    """
-
-    owner: Any
-    addresses: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int64]
+    owner: Any  # of the memory: keep it while the addresses are used
+    addresses: Int64Array  # where each row's UTF-8 begins; undefined for a null
+    lengths: Int64Array  # its size in bytes; -1 for a null
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -212,7 +309,7 @@ class TextRows:
         """The rows as kernels take them, valid while this object exists."""
         return Views(read_only(self.addresses), read_only(self.lengths))
 
-    def take(self, rows: npt.NDArray[np.int64]) -> "TextRows":
+    def take(self, rows: Int64Array) -> "TextRows":
         """Return some rows; a negative row number gives null."""
         if not len(self):
             return TextRows(self.owner, np.zeros(rows.size, np.int64), np.full(rows.size, -1))
@@ -239,11 +336,6 @@ def text_rows(name: str, strings: Any, *, nulls: bool = False) -> TextRows:
     """Return the rows of a column of strings, or ``strings`` itself if it is rows already.
 
     Nulls are an error unless ``nulls`` is set.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `string_column` raises them.
     """
     if isinstance(strings, TextRows):
         if not nulls and (strings.lengths < 0).any():
@@ -267,3 +359,51 @@ def _of_texts(texts: Iterable[str | None]) -> tuple[StringColumn, Mask | None]:
     data = np.frombuffer(b"".join(text for text in encoded if text is not None), np.uint8)
     column = StringColumn(read_only(data), read_only(offsets))
     return column, None if present.all() else present
+
+
+@kernel("Views(int64[:], int64[:]), int64[:], out(uint8[:])", fastmath=False)
+def _gather_rows(rows, offsets, out):  # type: ignore[no-untyped-def]
+    """Copy the bytes of each row to its offset, in order; eight bytes more may be written."""
+    addresses, lengths = rows
+    for row in range(addresses.size):
+        text, begin, at = View(addresses[row], lengths[row]), offsets[row], np.int64(0)
+        while at + 8 <= lengths[row]:
+            store_word(out, begin + at, load_word(text, at))
+            at += 8
+        if at < lengths[row]:
+            store_word(out, begin + at, load_short(text, int(at), int(lengths[row] - at)))
+
+
+@kernel(
+    "Views(int64[:], int64[:]), int64[:], int64, Views(out(int64[:]), out(int64[:]))",
+    fastmath=False,
+)
+def _rows_of_offsets(buffers, offsets, start, rows):  # type: ignore[no-untyped-def]
+    """Write the byte ranges of rows from ``start`` of a column with offsets."""
+    data = View(buffers.addresses[0], buffers.lengths[0])
+    addresses, lengths = rows
+    for row in range(addresses.size):
+        first = offsets[start + row]
+        lengths[row] = offsets[start + row + 1] - first
+        addresses[row] = address_of(data, first, lengths[row])
+
+
+@kernel(
+    "int64[:], uint8[:], int64, Views(out(int64[:]), out(int64[:]))",
+    fastmath=False,
+)
+def _rows_of_views(starts, views, start, rows):  # type: ignore[no-untyped-def]
+    """Write the byte ranges of rows from ``start`` of a column of string views.
+
+    Only the buffer number of a view that is not null is validated.
+    """
+    addresses, lengths = rows
+    for row in range(addresses.size):
+        at = _VIEW_BYTES * (start + row)
+        length = load_int32(views, at)
+        lengths[row] = length
+        addresses[row] = address_of(views, at + 4, 0)
+        buffer = load_int32(views, at + 8)
+        # the view of a null may refer to a buffer or a position that does not exist
+        if length > _INLINE_BYTES and 0 <= buffer < starts.size:
+            addresses[row] = starts[buffer] + load_int32(views, at + 12)

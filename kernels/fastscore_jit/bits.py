@@ -4,23 +4,23 @@ from typing import Any
 
 import numpy as np
 
-from fastscore_jit import llvm, plain
+from fastscore_jit import llvm
 from fastscore_jit.declaring import always_inlined, instruction
 
 
-@instruction("uint64 -> int64", plain=plain.count_ones)
+@instruction("uint64 -> int64")
 def count_ones(builder: Any, word: Any) -> Any:
     """Count the bits that are set."""
     return builder.ctpop(word)
 
 
-@instruction("uint64 -> int64", plain=plain.trailing_zeros)
+@instruction("uint64 -> int64")
 def trailing_zeros(builder: Any, word: Any) -> Any:
     """Count the zero bits below the lowest set bit of a word that is not zero."""
     return builder.cttz(word, llvm.constant(llvm.number(1), 1))
 
 
-@instruction("uint64 -> int64", plain=plain.leading_zeros)
+@instruction("uint64 -> int64")
 def leading_zeros(builder: Any, word: Any) -> Any:
     """Count the zero bits above the highest set bit of a word that is not zero."""
     return builder.ctlz(word, llvm.constant(llvm.number(1), 1))

@@ -1,5 +1,8 @@
 """Machine code of kernels, compiled by Numba: the only module that imports it.
 
+All that is used of Numba's inner parts is here. `tests/jit/test_numba.py` names each, and what
+breaks without it.
+
 A kernel and all functions that it calls become one LLVM module with one C function,
 ``fastscore_kernel``. Its arguments and results are eight-byte words: pointers and lengths of
 arrays, and numbers. The parts of Numba's runtime that kernels need (memory of new arrays) are
@@ -17,20 +20,28 @@ import llvmlite.binding as llvm
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, codegen, compiler, typed_passes, types, untyped_passes
+from numba import from_dtype, types
+from numba.core import cgutils, codegen, compiler, typed_passes, untyped_passes
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
-from numba.core.errors import TypingError
 from numba.core.registry import cpu_target
 from numba.core.runtime import nrtdynmod
 from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
-from numba.np import arrayobj, numpy_support
+from numba.np import arrayobj
 
-from fastscore_jit.declaring import CHECKED, COMPILE_OPTIONS, Declaration, Instruction
-from fastscore_jit.llvm import integer
-from fastscore_jit.objects import Level
-from fastscore_jit.signatures import ArrayType, NamedTupleType, Type, parse
+from fastscore_jit.declaring import (
+    CHECKED,
+    COMPILE_OPTIONS,
+    ENTRY,
+    ArrayType,
+    Declaration,
+    Instruction,
+    NamedTupleType,
+    Type,
+)
+from fastscore_jit.llvm import integer, load
+from fastscore_jit.objects import Level, names_in
 
 I64 = ir.IntType(64)
 _FAULT = "fastscore_fault"
@@ -65,7 +76,7 @@ def check(context: Any, builder: Any, index: Any, length: Any, width: Any) -> No
         builder.icmp_signed(">=", index, integer(0)),
         builder.icmp_signed("<=", index, builder.sub(length, width)),
     )
-    with cgutils.if_unlikely(builder, builder.not_(within)):
+    with builder.if_then(builder.not_(within), likely=False):
         fault = _fault(builder.module)
         for member, word in enumerate((index, length, width)):
             builder.store(word, builder.gep(fault, [integer(0), integer(member)]))
@@ -92,11 +103,6 @@ def _checked_index(context: Any, builder: Any, index: Any, length: Any, axis: An
     check(context, builder, index, length, integer(1))
 
 
-if CHECKED:
-    cgutils.do_boundscheck = _checked_index  # Numba's own error does not say which index
-
-
-ENTRY = "fastscore_kernel"
 _SHAPE, _DATA = 24, 40  # of numpy's PyArrayInterface
 ANY = "bytes(any)"
 _WORDS = I64.as_pointer()
@@ -105,15 +111,7 @@ _WINDOWS = Path(__file__).with_name("windows.ll")
 
 
 def build(kernel: Declaration, level: Level) -> bytes:
-    """Compile a kernel to an object file of position-independent code.
-
-    Parameters
-    ----------
-    kernel
-        The kernel.
-    level
-        The target level of processors. Numba must have been imported for the same level.
-    """
+    """Compile a kernel to an object file, for the level that Numba was imported for."""
     return emit(optimised_module(kernel), level.processor, level.features)
 
 
@@ -144,8 +142,7 @@ def emit(module: Any, processor: str, features: str = "", triple: str = "") -> b
 
 def _compiled(kernel: Declaration) -> Any:
     """Return the kernel's LLVM module, with its entry."""
-    names = kernel.function.__globals__
-    parameters, returns = parse(kernel.parameters, names), parse(kernel.returns, names)
+    parameters, returns = kernel.types()
     given = tuple(_numba_type(kind) for kind in parameters)
     counted = kernel.allocates or CHECKED
     options = {} if counted else {"_nrt": False}
@@ -236,6 +233,8 @@ def _optimise_whole_kernels_only() -> None:
     Numba's runtime is compiled first. Its reference counting is linked unoptimised, as emitting
     machine code would change it to this processor's instructions.
     """
+    if CHECKED:
+        cgutils.do_boundscheck = _checked_index  # Numba's own error does not say which index
     context = cpu_target.target_context
     context.refresh()
     rtsys.initialize(context)
@@ -270,9 +269,9 @@ def _numba_type(kind: Type) -> Any:
     if isinstance(kind, NamedTupleType):
         return types.NamedTuple([_numba_type(member) for member in kind.members], kind.named)
     if isinstance(kind, ArrayType):
-        item = numpy_support.from_dtype(kind.dtype)
+        item = from_dtype(kind.dtype)
         return types.Array(item, kind.dimensions, "C", readonly=not kind.written)
-    return numpy_support.from_dtype(kind)
+    return from_dtype(kind)
 
 
 # Functions called by name become Numba's here. In our modules they are plain functions with a mark,
@@ -282,7 +281,7 @@ def _numba_type(kind: Type) -> Any:
 def _compilable_function(function: Callable[..., Any], counted: bool) -> Callable[..., Any]:
     """Copy a function, with those that it calls as Numba knows them."""
     names = dict(function.__globals__)
-    for name in called_names(function.__code__):
+    for name in names_in(function.__code__):
         if name in names:
             names[name] = _compilable(names[name], counted)
     copied = python_types.FunctionType(
@@ -292,26 +291,15 @@ def _compilable_function(function: Callable[..., Any], counted: bool) -> Callabl
     return copied
 
 
-def called_names(code: Any) -> Iterator[str]:
-    """Yield the global names used by a function's code, nested functions included."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, python_types.CodeType):
-            yield from called_names(constant)
-
-
 def _compilable(value: Any, counted: bool) -> Any:
     if isinstance(value, Declaration):
-        return _callable(value.function, _hashable(value.fastmath), counted)
+        fastmath = frozenset(value.fastmath) if value.fastmath else False
+        return _callable(value.function, fastmath, counted)
     if isinstance(value, Instruction):
         return _intrinsic(value)
     if hasattr(value, COMPILE_OPTIONS):
         return _callable(value, False, counted)
     return value
-
-
-def _hashable(fastmath: Any) -> Any:
-    return frozenset(fastmath) if fastmath else False
 
 
 @cache
@@ -349,7 +337,9 @@ def _intrinsic(declared: Instruction) -> Any:
             kind = given[len(kinds)]
             if name.startswith("bytes("):
                 if not isinstance(kind, types.BaseNamedTuple | types.Array):
-                    raise TypingError(f"{declared.__name__} of {kind}; expected an array or a view")
+                    raise numba.TypingError(
+                        f"{declared.__name__} of {kind}; expected an array or a view"
+                    )
                 kinds += [kind, types.int64, *[types.int64] * (name == ANY)]
             else:
                 kinds.append(kind if name == "array" else getattr(types, name))
@@ -427,8 +417,7 @@ def _words(builder: Any, pointer: Any) -> Iterator[Any]:
 
 
 def _word_at(builder: Any, address: Any, offset: int) -> Any:
-    place = builder.add(address, integer(offset))
-    return builder.load(builder.inttoptr(place, _WORDS))
+    return load(builder, builder.add(address, integer(offset)), I64, align=8)
 
 
 def _value(context: Any, builder: Any, kind: Any, words: Iterator[Any]) -> Any:
@@ -465,7 +454,7 @@ def _result_words(context: Any, builder: Any, kind: Any, value: Any) -> Iterator
         array = arrayobj.make_array(kind)(context, builder, value)
         yield builder.ptrtoint(array.meminfo, I64)
         yield builder.ptrtoint(array.data, I64)
-        yield from cgutils.unpack_tuple(builder, array.shape, kind.ndim)
+        yield from (builder.extract_value(array.shape, axis) for axis in range(kind.ndim))
     elif isinstance(kind, types.Float):
         wide = value if kind.bitwidth == 64 else builder.fpext(value, ir.DoubleType())
         yield builder.bitcast(wide, I64)

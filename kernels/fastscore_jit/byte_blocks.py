@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_jit import llvm, plain
+from fastscore_jit import llvm
 from fastscore_jit.declaring import inlined, instruction
-from fastscore_jit.memory import View, prefetch
+from fastscore_jit.memory import BLOCK, View, prefetch
 from fastscore_jit.objects import has_feature
 
-BLOCK = 64
 _CASE = 0x20
 
 # LLVM splits vectors wider than the processor's registers badly
@@ -72,24 +71,12 @@ def _compare_members(builder: Any, block: Any, sets: Sequence[frozenset[int]]) -
 def byte_marks(*sets: Iterable[int]) -> Callable[[int], Any]:
     """Declare an instruction that marks which of the 64 bytes at an address belong to some sets.
 
-    Parameters
-    ----------
-    sets
-        Bytes, each set not empty.
-
-    Returns
-    -------
-    callable
-        Takes an address and returns a word, or a tuple of words for several sets. The first byte is
-        the lowest bit.
+    It returns a word, or a tuple of words for several sets, none of them empty. The first byte is
+    the lowest bit.
     """
     wanted = [frozenset(members) for members in sets]
 
-    def without_compiling(address: int) -> Any:
-        words = [plain.marked_bytes(address, members) for members in wanted]
-        return tuple(words) if len(words) > 1 else words[0]
-
-    @instruction(f"int64 -> {', '.join(['uint64'] * len(wanted))}", plain=without_compiling)
+    @instruction(f"int64 -> {', '.join(['uint64'] * len(wanted))}")
     def marks(builder: Any, address: Any) -> Any:
         kind = llvm.vector(8, _WIDTH)
         words: list[Any] = [llvm.integer(0)] * len(wanted)
@@ -129,19 +116,19 @@ def _compared(builder: Any, address: Any, operator: str, byte: Any) -> Any:
     return _marks(builder, builder.icmp_unsigned(operator, block, wanted))
 
 
-@instruction("bytes(64), int64 -> uint64", plain=plain.equal_bytes)
+@instruction("bytes(64), int64 -> uint64")
 def equal_bytes(builder: Any, address: Any, byte: Any) -> Any:
     """Mark which of the 64 bytes at ``index`` after a base are ``byte``, the first lowest."""
     return _compared(builder, address, "==", byte)
 
 
-@instruction("bytes(64), int64 -> uint64", plain=plain.lower_bytes)
+@instruction("bytes(64), int64 -> uint64")
 def lower_bytes(builder: Any, address: Any, byte: Any) -> Any:
     """Mark which of the 64 bytes at ``index`` after a base are lower than ``byte``."""
     return _compared(builder, address, "<", byte)
 
 
-@instruction("bytes(64) -> uint64", plain=plain.word_bytes)
+@instruction("bytes(64) -> uint64")
 def word_bytes(builder: Any, address: Any) -> Any:
     """Mark which of the 64 bytes at ``index`` are ASCII letters, digits or underscores."""
     kind = llvm.vector(8, BLOCK)
@@ -159,7 +146,7 @@ def word_bytes(builder: Any, address: Any) -> Any:
 TRIGRAMS, TRIGRAM_BYTES = 4, 3
 
 
-@instruction("bytes(66), bytes(768) -> uint64", plain=plain.mark_trigrams)
+@instruction("bytes(66), bytes(768) -> uint64")
 def mark_trigrams(builder: Any, address: Any, trigrams: Any) -> Any:
     """Mark the positions of 64, from ``index`` on, at which any of four trigrams of bytes begins.
 

@@ -1,6 +1,6 @@
 """Calls of compiled kernels by ctypes: arguments and results are passed as eight-byte words.
 
-Object code is linked to a shared library, or loaded by LLVM if there is no linker.
+A shared library is loaded by the system, object code (where there was no linker) by LLVM.
 """
 
 import ctypes
@@ -12,66 +12,21 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from fastscore_jit.declaring import CHECKED, Declaration
-from fastscore_jit.objects import LIBRARY, OBJECT, check_processor, opened_library
-from fastscore_jit.signatures import ArrayType, Type, parse, word_formats, writer
+from fastscore_jit.declaring import CHECKED, ENTRY, ArrayType, Declaration, NamedTupleType, Type
+from fastscore_jit.objects import OBJECT, check_processor, opened_library
 from fastscore_jit.system import c_library, read_at
 
 _held: list[Any] = []
 _loads = itertools.count(1)
-_ENTRY = "fastscore_kernel"
 _FAULT_WORDS = 3
 C_FUNCTIONS = ("_get_osfhandle", "free", "malloc", "memcpy", "memset")
 """Functions of the Windows C library that kernels call."""
 _free = c_library().free
 _free.argtypes = (ctypes.c_void_p,)
-
-
-def link(code: Path) -> Path:
-    """Link an object file to a shared library; return the object file if that is impossible.
-
-    Its references to the C library are resolved in the process that loads it.
-    """
-    import subprocess
-
-    library = code.with_suffix(LIBRARY)
-    for command in _link_commands(str(library), str(code)):
-        done = subprocess.run(command, capture_output=True, check=False)
-        if done.returncode == 0:
-            return library
-    return code
-
-
-def _link_commands(library: str, code: str) -> Iterator[list[str]]:
-    """Yield commands that link an object file, one for each installed linker."""
-    import shutil
-
-    given = ["-shared", "-o", library, code]
-    if sys.platform == "darwin":
-        # a Mac without developer tools answers any compiler's name with an install dialog
-        if not Path("/Library/Developer/CommandLineTools/usr/bin/ld").exists():
-            return
-        commands = [["cc", "-undefined", "dynamic_lookup", *given]]
-    elif sys.platform == "win32":
-        commands = [
-            [name, "/dll", "/noentry", "/nologo", f"/export:{_ENTRY}", f"/out:{library}", code]
-            + [f"{each}.lib" for each in _WINDOWS_LIBRARIES]
-            for name in ("link", "lld-link")
-        ]
-    else:
-        commands = [[name, *given] for name in ("ld", "ld.lld")]
-        commands += [[name, "-nostdlib", *given] for name in ("cc", "gcc", "clang")]
-    for name, *options in commands:
-        program = shutil.which(name)
-        if program is not None:
-            yield [program, *options]
-
-
-_WINDOWS_LIBRARIES = ("ucrt", "vcruntime", "kernel32")
 
 
 def entry_address(code: bytes, name: str) -> int:
@@ -92,47 +47,94 @@ def entry_address(code: bytes, name: str) -> int:
     return int(engine.get_function_address(name))
 
 
-class LoadedKernel:
-    """A compiled kernel, loaded from a library.
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
 
-    Parameters
-    ----------
-    pack
-        Converts arguments to words, and returns them with the objects that must outlive the call.
-    run
-        Calls the kernel with words.
+Writer: TypeAlias = "Callable[[Any, list[Any], list[Any]], None]"
+
+
+def word_formats(kind: Type) -> Iterator[str]:
+    """Yield the `struct` format of each eight-byte word of a value of a type.
+
+    An array is passed by the address of numpy's ``PyArrayInterface``.
     """
-
-    def __init__(
-        self,
-        pack: Callable[[tuple[Any, ...]], tuple[bytes, list[Any]]],
-        run: Callable[[bytes], Any],
-    ) -> None:
-        self.pack, self.run = pack, run
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Run the kernel."""
-        words, held = self.pack(arguments)
-        found = self.run(words)
-        del held
-        return found
-
-    def prepared(self, *arguments: Any) -> Callable[[], Any]:
-        """Return a call with these arguments, whose arrays must stay in place."""
-        words, held = self.pack(arguments)
-
-        def call() -> Any:
-            assert held is not None
-            return self.run(words)
-
-        return call
+    if isinstance(kind, NamedTupleType):
+        kind = kind.members
+    if isinstance(kind, tuple):
+        for member in kind:
+            yield from word_formats(member)
+    elif isinstance(kind, ArrayType):
+        yield "Q"
+    else:
+        yield {"f": "d", "u": "Q"}.get(kind.kind, "q")
 
 
-def load_kernel(kernel: Declaration, library: Path) -> LoadedKernel:
+def writer(kind: Type, where: str) -> Writer:
+    """Return a function that appends the words of a value, after checking its type.
+
+    Objects that must outlive the words are appended to a second list.
+    """
+    if isinstance(kind, NamedTupleType):
+        kind = kind.members
+    if isinstance(kind, tuple):
+        return _tuple_writer(kind, where)
+    if isinstance(kind, ArrayType):
+        return _array_writer(kind, where)
+    convert = float if kind.kind == "f" else int
+
+    def write(value: Any, words: list[Any], held: list[Any]) -> None:
+        words.append(convert(value))
+
+    return write
+
+
+def _tuple_writer(kind: tuple[Type, ...], where: str) -> Writer:
+    members = [writer(member, where) for member in kind]
+
+    def write(value: Any, words: list[Any], held: list[Any]) -> None:
+        for member, each in zip(members, value, strict=True):
+            member(each, words, held)
+
+    return write
+
+
+def _array_writer(kind: ArrayType, where: str) -> Writer:
+    dtype, dimensions, written = kind.dtype, kind.dimensions, kind.written
+
+    def write(value: Any, words: list[Any], held: list[Any]) -> None:
+        flags = value.flags
+        if (
+            value.dtype != dtype
+            or value.ndim != dimensions
+            or not flags.c_contiguous
+            or (written and not flags.writeable)
+        ):
+            raise TypeError(f"{where} got {_described(value)}; expected {kind}")
+        described = value.__array_struct__
+        held.append(described)
+        words.append(_pointer(described, None))
+
+    return write
+
+
+def _described(value: Any) -> str:
+    order = "" if value.flags.c_contiguous else ", not C-contiguous"
+    right = "" if value.flags.writeable else ", read-only"
+    return f"{value.dtype} of shape {value.shape}{order}{right}"
+
+
+Packer: TypeAlias = "Callable[[tuple[Any, ...]], tuple[bytes, list[Any]]]"
+Loaded: TypeAlias = "tuple[Packer, Callable[[bytes], Any]]"
+"""Of a kernel, what converts arguments to words, and what calls it with them.
+
+Beside the words are the objects that must outlive the call.
+"""
+
+
+def load_kernel(kernel: Declaration, library: Path) -> Loaded:
     """Load a compiled kernel from its library."""
     check_processor()
-    names = kernel.function.__globals__
-    parameters, returns = parse(kernel.parameters, names), parse(kernel.returns, names)
+    parameters, returns = kernel.types()
     writers = [
         writer(kind, f"kernel `{kernel.__name__}`, argument {place + 1},")
         for place, kind in enumerate(parameters)
@@ -161,15 +163,15 @@ def load_kernel(kernel: Declaration, library: Path) -> LoadedKernel:
         values = [_result(kind, found) for kind in returns]
         return values[0] if len(values) == 1 else tuple(values)
 
-    return LoadedKernel(pack, run)
+    return pack, run
 
 
 def entry_of(library: Path, descriptor: int) -> Callable[[bytes, Any], int]:
     """Load an open library and return its function of words."""
     if library.suffix == OBJECT:
         kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_char_p)
-        return kind(entry_address(_content(descriptor), _ENTRY))
-    entry = getattr(_load(library, descriptor), _ENTRY)
+        return kind(entry_address(_content(descriptor), ENTRY))
+    entry = getattr(_load(library, descriptor), ENTRY)
     entry.argtypes, entry.restype = (ctypes.c_char_p, ctypes.c_char_p), ctypes.c_int32
     return entry  # type: ignore[no-any-return]
 

@@ -5,11 +5,10 @@ A process with all kernels compiled never imports Numba.
 
 import threading
 from collections.abc import Callable
-from functools import partial
 from typing import Any, cast
 
-from fastscore_jit.calling import LoadedKernel, load_kernel
-from fastscore_jit.declaring import JIT_DISABLED, Declaration, Function, register
+from fastscore_jit.calling import Loaded, load_kernel
+from fastscore_jit.declaring import Declaration, Function, register
 from fastscore_jit.workers import compiled_library
 
 
@@ -18,18 +17,16 @@ class Kernel(Declaration):
 
     def __init__(self, *declared: Any) -> None:
         super().__init__(*declared)
-        self._loaded: LoadedKernel | None = None
+        self._loaded: Loaded | None = None
         self._lock = threading.Lock()
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the kernel without the GIL."""
-        return (self._loaded or self.load())(*arguments)
+        pack, run = self._loaded or self.load()
+        words, _held = pack(arguments)
+        return run(words)
 
-    def prepared(self, *arguments: Any) -> Callable[[], Any]:
-        """Return a call with these arguments, which are converted once: see `prepared`."""
-        return (self._loaded or self.load()).prepared(*arguments)
-
-    def load(self) -> LoadedKernel:
+    def load(self) -> Loaded:
         """Return the compiled function, compiled if necessary and loaded once per process."""
         with self._lock:
             if self._loaded is None:
@@ -43,9 +40,15 @@ def prepared(kernel: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
     Conversion of an array argument takes some microseconds. Arrays are kept alive and must stay in
     place. Their contents may change between calls; numbers may not.
     """
-    return (
-        kernel.prepared(*arguments) if isinstance(kernel, Kernel) else partial(kernel, *arguments)
-    )
+    assert isinstance(kernel, Kernel)
+    pack, run = kernel.load()
+    words, held = pack(arguments)
+
+    def call() -> Any:
+        assert held is not None
+        return run(words)
+
+    return call
 
 
 def kernel(
@@ -68,8 +71,6 @@ def kernel(
     """
 
     def declare(function: Function) -> Function:
-        if JIT_DISABLED:
-            return function
         made = Kernel(function, parameters, returns, fastmath, allocates)
         register(made)
         return cast("Function", made)

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_jit import llvm, plain
+from fastscore_jit import llvm
 from fastscore_jit.bits import count_ones, trailing_zeros
-from fastscore_jit.declaring import JIT_DISABLED, always_inlined, instruction
+from fastscore_jit.declaring import always_inlined, instruction
 from fastscore_jit.objects import has_feature
 
 _TOP_BIT = np.uint64(1 << 63)
 _PAGE = 4096
+BLOCK = 64
 
 
 class View(NamedTuple):
@@ -39,61 +40,61 @@ class Views(NamedTuple):
 Base: TypeAlias = "View | npt.NDArray[Any]"
 
 
-@instruction("bytes(8) -> uint64", plain=plain.load_word)
+@instruction("bytes(8) -> uint64")
 def load_word(builder: Any, address: Any) -> Any:
     """Read the eight bytes at ``index`` after a base, little-endian."""
     return llvm.load(builder, address, llvm.number(64))
 
 
-@instruction("bytes(1) -> int64", plain=plain.load_byte)
+@instruction("bytes(1) -> int64")
 def load_byte(builder: Any, address: Any) -> Any:
     """Read the byte at ``index`` after a base."""
     return builder.zext(llvm.load(builder, address, llvm.number(8)), llvm.number(64))
 
 
-@instruction("bytes(4) -> int64", plain=plain.load_int32)
+@instruction("bytes(4) -> int64")
 def load_int32(builder: Any, address: Any) -> Any:
     """Read the 32-bit integer at ``index`` after a base, sign-extended."""
     return builder.sext(llvm.load(builder, address, llvm.number(32)), llvm.number(64))
 
 
-@instruction("bytes(1), int64", plain=plain.store_byte)
+@instruction("bytes(1), int64")
 def store_byte(builder: Any, address: Any, value: Any) -> None:
     """Write the low byte of ``value`` at ``index`` after a base."""
     llvm.store(builder, builder.trunc(value, llvm.number(8)), address)
 
 
-@instruction("bytes(8), uint64", plain=plain.store_word)
+@instruction("bytes(8), uint64")
 def store_word(builder: Any, address: Any, word: Any) -> None:
     """Write eight bytes at ``index`` after a base, little-endian."""
     llvm.store(builder, word, address)
 
 
-@instruction("bytes(4), int64", plain=plain.store_int32)
+@instruction("bytes(4), int64")
 def store_int32(builder: Any, address: Any, value: Any) -> None:
     """Write the low 32 bits of ``value`` at ``index`` after a base."""
     llvm.store(builder, builder.trunc(value, llvm.number(32)), address)
 
 
-@instruction("bytes(64) -> int64", plain=plain.block_at)
+@instruction("bytes(64) -> int64")
 def block_at(builder: Any, address: Any) -> Any:
     """Return the address of 64 bytes, for an instruction that reads them at once."""
     return address
 
 
-@instruction("bytes(any) -> int64", plain=plain.address_of)
+@instruction("bytes(any) -> int64")
 def address_of(builder: Any, address: Any) -> Any:
     """Return the address of up to ``width`` bytes, for an instruction that accesses them."""
     return address
 
 
-@instruction("bytes(64), bytes(64)", plain=plain.copy_block)
+@instruction("bytes(64), bytes(64)")
 def copy_block(builder: Any, source: Any, target: Any) -> None:
     """Copy the 64 bytes at an index after one base to an index after another."""
     llvm.store(builder, llvm.load(builder, source, llvm.vector(8, 64)), target)
 
 
-@instruction("int64", plain=plain.prefetch)
+@instruction("int64")
 def prefetch(builder: Any, address: Any) -> None:
     """Prefetch the cache line at an address, which may be invalid."""
     to_read, to_keep, data = 0, 3, 1
@@ -141,6 +142,54 @@ def readable(base: Base, index: int, length: int, width: int, spare: Any) -> Any
     return here
 
 
+signed: Any = np.int64
+"""Items of unsigned vectors are converted to signed integers for arithmetic."""
+
+byte_at, word_at, put_byte = load_byte, load_word, store_byte
+
+
+@always_inlined
+def put_block(view: Any, at: Any, source: Any, source_at: Any) -> None:
+    """Copy 64 bytes of another view."""
+    copy_block(source, source_at, view, at)
+
+
+@always_inlined
+def item_at(view: Any, index: Any) -> Any:
+    """Read an item of a vector of any type."""
+    # an unsigned index is not checked for negative values
+    return view[np.uint64(index)]
+
+
+@always_inlined
+def put_item(view: Any, index: Any, value: Any) -> None:
+    """Write an item of a vector of any type."""
+    view[np.uint64(index)] = value
+
+
+@always_inlined
+def low_bytes(word: Any, length: Any) -> Any:
+    """Keep a number of low bytes of a word, at most eight."""
+    if length >= 8:
+        return word
+    return word & ((np.uint64(1) << np.uint64(8 * length)) - np.uint64(1))
+
+
+@always_inlined
+def same_bytes(one: Any, at: Any, other: Any, other_at: Any, length: Any) -> Any:
+    """Return whether a number of bytes of two views are equal."""
+    done = 0
+    while done + 8 <= length:
+        if load_word(one, at + done) != load_word(other, other_at + done):
+            return False
+        done += 8
+    while done < length:
+        if load_byte(one, at + done) != load_byte(other, other_at + done):
+            return False
+        done += 1
+    return True
+
+
 def _compressed(builder: Any, values: Any, bits: Any) -> Any:
     """Move those of 64 bytes that have a set bit to the front."""
     block, lanes = llvm.vector(8, 64), llvm.vector(1, 64)
@@ -148,7 +197,7 @@ def _compressed(builder: Any, values: Any, bits: Any) -> Any:
     return llvm.call(builder, "llvm.x86.avx512.mask.compress.v64i8", block, given)
 
 
-@instruction("int64, int64, uint64 -> int64", plain=plain.store_positions)
+@instruction("int64, int64, uint64 -> int64")
 def _store_compressed(builder: Any, address: Any, at: Any, bits: Any) -> Any:
     """Write as `store_positions` does, sixteen at a time, with arbitrary words after the last."""
     numbers = llvm.constant(llvm.vector(8, 64), list(range(64)))
@@ -184,7 +233,7 @@ def _store_one_by_one(address: int, at: int, bits: Any) -> int:
     return count  # type: ignore[no-any-return]
 
 
-@instruction("bytes(64), bytes(64), uint64 -> int64", plain=plain.copy_chosen)
+@instruction("bytes(64), bytes(64), uint64 -> int64")
 def _copy_compressed(builder: Any, target: Any, source: Any, bits: Any) -> Any:
     """Copy as `copy_chosen` does."""
     block = llvm.load(builder, source, llvm.vector(8, 64))
@@ -206,7 +255,7 @@ def _copy_runs(target: Base, to: int, source: Base, at: int, bits: Any) -> int:
     return count
 
 
-_BY_COMPRESSING = JIT_DISABLED or has_feature("avx512_vbmi2")
+_BY_COMPRESSING = has_feature("avx512_vbmi2")
 
 store_positions = _store_compressed if _BY_COMPRESSING else _store_one_by_one
 """Write the positions of set bits, plus a number, as 32-bit integers; return their count.

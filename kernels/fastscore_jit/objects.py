@@ -42,28 +42,18 @@ LIBRARY = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 OBJECT = ".o"
 
 _HERE = Path(__file__).parent
-_COMPILER_SOURCES = ("building.py", "declaring.py", "runtime.ll", "signatures.py", "windows.ll")
+_COMPILER_SOURCES = ("building.py", "declaring.py", "runtime.ll", "windows.ll")
 _DIGEST_BYTES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A level of processors: the instruction sets that code for it may use.
-
-    Attributes
-    ----------
-    name
-        Its name here.
-    processor, features
-        Its names in LLVM.
-    flags
-        The instruction sets that a processor must have, by Linux's names.
-    """
+    """A level of processors: the instruction sets that code for it may use."""
 
     name: str
-    processor: str
+    processor: str  # and features: its names in LLVM
     features: str
-    flags: frozenset[str]
+    flags: frozenset[str]  # that a processor must have, by Linux's names
 
 
 _V2 = frozenset(("cx16", "popcnt", "sse4_1", "sse4_2", "ssse3"))
@@ -87,11 +77,6 @@ def processor_level() -> Level:
     """Return the highest level that this processor has.
 
     ``FASTSCORE_PROCESSOR`` sets another level, for tests and for builds for other processors.
-
-    Raises
-    ------
-    CompilationError
-        It is no level of this architecture.
     """
     named = os.environ.get("FASTSCORE_PROCESSOR")
     levels = _levels()
@@ -112,13 +97,7 @@ def _levels() -> tuple[Level, ...]:
 
 @functools.cache
 def check_processor() -> None:
-    """Refuse to load code that this processor cannot run.
-
-    Raises
-    ------
-    CompilationError
-        ``FASTSCORE_PROCESSOR`` names a level with instructions that the processor lacks.
-    """
+    """Refuse to load code that this processor cannot run, as ``FASTSCORE_PROCESSOR`` may name."""
     lacking = processor_level().flags - processor_flags()
     if lacking:
         raise CompilationError(
@@ -139,13 +118,7 @@ def platform_folder(level: str | None = None) -> str:
 
 
 def user_cache_folder() -> Path:
-    """Return the platform's cache folder for fastscore.
-
-    Raises
-    ------
-    RuntimeError
-        The user has no home folder.
-    """
+    """Return the platform's cache folder for fastscore; RuntimeError for a user without home."""
     home = Path.home()
     if sys.platform == "darwin":
         return home / "Library" / "Caches" / "fastscore"
@@ -239,10 +212,7 @@ def _names_in(folder: Path, begin: str) -> list[str]:
 def opened_library(path: Path) -> Iterator[int]:
     """Open a library for the block, and yield its descriptor.
 
-    Raises
-    ------
-    OSError
-        Others may write it, or its content does not match its digest.
+    It is an OSError if others may write it, or its content does not match its digest.
     """
     # the wheel's own are trusted as much as the Python code beside them
     is_shipped = SHIPPED in path.parents
@@ -310,7 +280,7 @@ def _collect_reachable(
 
 def _named_values(function: Any) -> Iterator[tuple[str, Any]]:
     """Yield the values that a function's code uses: globals, and enclosing functions' variables."""
-    for name in _names(function.__code__):
+    for name in names_in(function.__code__):
         if name in function.__globals__:
             yield name, function.__globals__[name]
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -346,11 +316,12 @@ def reachable_functions(kernel: Declaration) -> dict[Any, int]:
     return {(each, kernel.allocates): len(each.__code__.co_code) for each in seen}
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
+def names_in(code: types.CodeType) -> Iterator[str]:
+    """Yield the global names in a function's code, nested functions included."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _names(constant)
+            yield from names_in(constant)
 
 
 def _is_own_module(module: str) -> bool:

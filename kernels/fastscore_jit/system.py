@@ -52,21 +52,8 @@ def open_descriptor(
 ) -> int:
     """Open a file of bytes and return its descriptor, which child processes do not inherit.
 
-    Parameters
-    ----------
-    path
-        The file.
-    flags
-        Of `os.open`, such as ``os.O_RDWR | os.O_CREAT``.
-    follow
-        If False, links are refused.
-    wait
-        If False, opening and reading a pipe do not block, if the system supports that.
-
-    Raises
-    ------
-    OSError
-        It cannot be opened. ``ELOOP`` is the error of a link that is not followed.
+    Without ``follow``, links are refused (``ELOOP``). Without ``wait``, opening and reading a pipe
+    do not block, if the system supports that.
     """
     flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     if not wait:
@@ -88,14 +75,8 @@ def open_private(path: str | os.PathLike[str]) -> int:
     """Open a file or folder that only this user and root can change or replace.
 
     The path is walked from the root by descriptors: each folder and each link on it is checked, and
-    nothing checked can be replaced by others afterwards. Without user ids (Windows), it is opened.
-
-    Raises
-    ------
-    PermissionError
-        The ``filename`` belongs to another user, or others may write it.
-    OSError
-        It cannot be opened.
+    nothing checked can be replaced by others afterwards. The PermissionError names what another
+    user owns or may write. Without user ids (Windows), the path is opened.
     """
     if not hasattr(os, "getuid"):
         return open_descriptor(path)
@@ -227,10 +208,7 @@ def remove_locked(descriptor: int, path: Path) -> None:
 def lock_file(descriptor: int) -> bool:
     """Lock an open file for this descriptor until it is closed; False if it is already locked.
 
-    Raises
-    ------
-    OSError
-        The file system has no locks.
+    It is an OSError if the file system has no locks.
     """
     if sys.platform == "win32":
         import msvcrt
@@ -264,10 +242,7 @@ def has_range_locks() -> bool:
 def lock_range(descriptor: int, start: int, length: int) -> bool:
     """Lock a byte range of an open file until it is closed; False if another descriptor locks any.
 
-    Raises
-    ------
-    OSError
-        The file system has no locks.
+    It is an OSError if the file system has no locks.
     """
     import fcntl
     import struct

@@ -95,11 +95,7 @@ class StoppablePool(ThreadPoolExecutor):
         return super().submit(lambda: context.run(work, *given, **named))
 
 
-def _plain_is_stopped(flag: Any) -> bool:
-    return bool(flag[0])
-
-
-@instruction("array -> int64", plain=_plain_is_stopped)
+@instruction("array -> int64")
 def is_stopped(builder: Any, flag: Any) -> Any:
     """Read the flag from memory, which the compiler must not cache."""
     place = llvm.pointer(builder, flag, llvm.number(64))
@@ -124,14 +120,13 @@ def interruptible(work: Callable[[], Result]) -> Result:
     """
     if threading.current_thread() is not threading.main_thread():
         return work()
-    results: list[Result] = []
-    errors: list[BaseException] = []
+    found: Future[Result] = Future()
 
     def run() -> None:
         try:
-            results.append(work())
+            found.set_result(work())
         except BaseException as error:
-            errors.append(error)
+            found.set_exception(error)
 
     worker = threading.Thread(
         target=copy_context().run, args=(run,), name="fastscore-interruptible"
@@ -146,9 +141,7 @@ def interruptible(work: Callable[[], Result]) -> Result:
         worker.join()
         clear_stop()
         raise
-    if errors:
-        raise errors[0]
-    return results[0]
+    return found.result()
 
 
 def thread_count(threads: int | None) -> int:

@@ -66,18 +66,6 @@ def as_rows(
     return array
 
 
-def as_matrix(name: str, matrix: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """Return a read-only view of a C-contiguous float32 matrix, without copying."""
-    array = np.asarray(matrix)
-    if array.ndim != 2 or array.dtype != np.float32 or not array.flags.c_contiguous:
-        order = "C-contiguous" if array.flags.c_contiguous else "not C-contiguous"
-        raise ValueError(
-            f"`{name}` is {order}, dtype {array.dtype}, shape {array.shape}; expected a "
-            "C-contiguous float32 matrix: use numpy.ascontiguousarray(matrix, numpy.float32)"
-        )
-    return read_only(array)
-
-
 def same_length(name_a: str, length_a: int, name_b: str, length_b: int) -> None:
     """Refuse two columns of different length."""
     if length_a != length_b:

@@ -1,30 +1,40 @@
 """Parallel compilation of kernels in other processes, with locks against duplicate work.
 
 A process first looks for a kernel's library, and loads it without waiting. Missing kernels are
-compiled by as many processes as there are processors. The calling process never imports Numba, and
-continues until it calls a kernel that is not ready. A lock on each kernel lets other runs wait for
-it instead of compiling it, too. After a timeout they compile it themselves, as the owner of the
-lock may be suspended.
+compiled by as many processes as there are processors (`main`). The calling process never imports
+Numba, and continues until it calls a kernel that is not ready. A lock on each kernel lets other
+runs wait for it instead of compiling it, too. After a timeout they compile it themselves, as the
+owner of the lock may be suspended.
 """
 
+import contextlib
+import gc
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from fastscore_jit import objects
-from fastscore_jit.declaring import CompilationError, Declaration, declared_kernels
+from fastscore_jit.calling import entry_of
+from fastscore_jit.declaring import ENTRY, CompilationError, Declaration, declared_kernels
+from fastscore_jit.system import lock_file, make_private_folder, open_descriptor
 from fastscore_jit.threads import result_of, thread_count
 
-_PROGRAM = "from fastscore_jit.worker import main; main()"
+_PROGRAM = "from fastscore_jit.workers import main; main()"
 _MOST_QUOTED = 2_000
+_NOTICE_SECONDS = 1.0
+LOCK_TIMEOUT_SECONDS = float(os.environ.get("FASTSCORE_COMPILE_PATIENCE", "30"))
+_POLL_SECONDS = 0.05
+_OBJECTS_PER_COLLECTION = 500_000  # few cycles, but 5 % of the time
 
 _lock = threading.Lock()
 _requested: dict[str, Future[Path]] = {}
@@ -38,22 +48,12 @@ NO_COMPILER = (
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a compilation.
-
-    Attributes
-    ----------
-    done, total
-        Numbers of kernels compiled, and of kernels that were missing.
-    share
-        Share of the code that is compiled: half of the time is for one kernel in ten.
-    note
-        The reason for waiting; empty without one.
-    """
+    """Progress of a compilation: kernels that are done, of those that were missing."""
 
     done: int
     total: int
-    share: float
-    note: str = ""
+    share: float  # of the code: half of the time is for one kernel in ten
+    note: str = ""  # why it waits
 
 
 Listener = Callable[[Progress], object]
@@ -78,12 +78,8 @@ def compiled_library(kernel: Declaration) -> Path:
 def request(kernels: Iterable[Declaration], listener: Listener) -> list[Future[Path]]:
     """Start to compile kernels and return at once; ``listener`` is called after each.
 
-    A kernel that this process requested before is not compiled again.
-
-    Returns
-    -------
-    list of Future
-        The future library of each kernel.
+    A kernel that this process requested before is not compiled again. Returned are the future
+    libraries, one for each kernel.
     """
     wanted = list(kernels)
     if importlib.util.find_spec("llvmlite") is None or importlib.util.find_spec("numba") is None:
@@ -117,52 +113,21 @@ def _announce_once() -> Listener:
     return listen
 
 
-class _Queue:
-    """Kernels to be compiled by several processes, which cache compiled functions."""
-
-    def __init__(self, kernels: Iterable[Declaration], processes: int) -> None:
-        self._open = {kernel: objects.reachable_functions(kernel) for kernel in kernels}
-        self.sizes = {name: size for each in self._open.values() for name, size in each.items()}
-        self._compiled: list[set[Any]] = [set() for _ in range(processes)]
-        self._lock = threading.Lock()
-
-    def take(self, process: int) -> Iterator[tuple[Declaration, dict[Any, int]]]:
-        """Yield the kernels that a process compiles, and the functions of each.
-
-        Large kernels come first, to keep the last ones short. Kernels whose functions this process
-        has compiled are preferred over those whose functions another process has.
-        """
-        own = self._compiled[process]
-        while True:
-            with self._lock:
-                if not self._open:
-                    return
-                others = set().union(*self._compiled) - own
-                kernel = max(self._open, key=lambda each: _priority(self._open[each], own, others))
-                functions = self._open.pop(kernel)
-                own.update(functions)
-            yield kernel, functions
-
-
-def _priority(functions: dict[Any, int], own: set[Any], others: set[Any]) -> int:
-    shared = sum(2 * size for each, size in functions.items() if each in own)
-    doubled = sum(2 * size for each, size in functions.items() if each in others)
-    return sum(functions.values()) + shared - doubled
-
-
 class _Compilation:
     """Kernels compiled by processes, each of which takes the next kernel when it is done."""
 
     def __init__(self, kernels: list[Declaration], listener: Listener) -> None:
         self._total, self._done, self._listener = len(kernels), 0, listener
-        self._notifying = threading.Lock()
+        self._notifying, self._taking = threading.Lock(), threading.Lock()
+        self._open = {kernel: objects.reachable_functions(kernel) for kernel in kernels}
+        self._sizes = {name: size for each in self._open.values() for name, size in each.items()}
         self._compiled_sizes: dict[Any, int] = {}
-        self._processes = min(thread_count(None), self._total)
-        self._open = _Queue(kernels, self._processes)
+        # functions by process, which compiles each once
+        self._taken: list[set[Any]] = [set() for _ in range(min(thread_count(None), len(kernels)))]
 
     def start(self) -> None:
         self._notify()
-        for number in range(self._processes):
+        for number in range(len(self._taken)):
             threading.Thread(
                 target=self._run_worker,
                 args=(number,),
@@ -170,19 +135,36 @@ class _Compilation:
                 daemon=True,
             ).start()
 
+    def _kernels_for(self, process: int) -> Iterator[tuple[Declaration, dict[Any, int]]]:
+        """Yield the kernels that a process compiles, and the functions of each.
+
+        Large kernels come first, to keep the last ones short. Kernels whose functions this process
+        has compiled are preferred over those whose functions another process has.
+        """
+        own = self._taken[process]
+        while True:
+            with self._taking:
+                if not self._open:
+                    return
+                others = set().union(*self._taken) - own
+                kernel = max(self._open, key=lambda each: _priority(self._open[each], own, others))
+                functions = self._open.pop(kernel)
+                own.update(functions)
+            yield kernel, functions
+
     def _notify(self, note: str = "", compiled: Mapping[Any, int] | None = None) -> None:
         with self._notifying:
             if compiled is not None:
                 self._done += 1
                 self._compiled_sizes.update(compiled)
             # what two processes compile twice is done once: close to how long it takes
-            share = sum(self._compiled_sizes.values()) / max(sum(self._open.sizes.values()), 1)
+            share = sum(self._compiled_sizes.values()) / max(sum(self._sizes.values()), 1)
             self._listener(Progress(self._done, self._total, share, note))
 
     def _run_worker(self, number: int) -> None:
         with tempfile.TemporaryFile("w+") as errors:
             worker = None
-            for kernel, functions in self._open.take(number):
+            for kernel, functions in self._kernels_for(number):
                 try:
                     if worker is None or worker.poll() is not None:
                         worker = _started_worker(errors.fileno())
@@ -222,6 +204,12 @@ class _Compilation:
         raise CompilationError(f"its process ended with {worker.wait()}")
 
 
+def _priority(functions: dict[Any, int], own: set[Any], others: set[Any]) -> int:
+    shared = sum(2 * size for each, size in functions.items() if each in own)
+    doubled = sum(2 * size for each, size in functions.items() if each in others)
+    return sum(functions.values()) + shared - doubled
+
+
 def _started_worker(errors: int) -> "subprocess.Popen[str]":
     """Start a process that compiles requested kernels, for this process's processor level."""
     level = objects.processor_level()
@@ -243,3 +231,134 @@ def _started_worker(errors: int) -> "subprocess.Popen[str]":
         stderr=errors,
         text=True,
     )
+
+
+# In such a process: names of kernels on stdin, results on stdout.
+
+
+def main() -> None:
+    """Compile the kernels named on stdin until it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # keep the output of libraries off stdout
+    gc.set_threshold(_OBJECTS_PER_COLLECTION)
+    for line in sys.stdin:
+        try:
+            answers.write(f"done {_compiled(line.strip(), answers)}\n")
+        except Exception as error:
+            import traceback
+
+            traceback.print_exc()
+            answers.write(f"failed {type(error).__name__}: {str(error).splitlines()[0:1]}\n")
+
+
+def _compiled(identity: str, answers: IO[str]) -> Path:
+    kernel = objects.kernel_named(identity)
+    with _lock_of(kernel, answers):
+        found = objects.find_library(kernel)
+        return found if found is not None else make_library(kernel, objects.cache_folder())
+
+
+def make_library(kernel: Declaration, folder: Path) -> Path:
+    """Compile a kernel into a folder and return the library."""
+    from fastscore_jit.building import build
+
+    make_private_folder(folder)
+    with tempfile.TemporaryDirectory(prefix=".made-", dir=folder) as made:
+        code = Path(made) / f"kernel{objects.OBJECT}"
+        code.write_bytes(build(kernel, objects.processor_level()))
+        library = _link(code)
+        try:
+            _check_loads(library)  # its references must resolve
+        except OSError:
+            if library == code:
+                raise
+            _check_loads(code)
+            library = code  # not loadable from here, as on `noexec`
+        return objects.keep_library(kernel, folder, library)
+
+
+def _check_loads(library: Path) -> None:
+    descriptor = open_descriptor(library)
+    try:
+        entry_of(library, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _lock_of(kernel: Declaration, answers: IO[str]) -> Iterator[None]:
+    """Lock a kernel, or continue without the lock after a timeout."""
+    path = objects.cache_folder() / f"{objects.stem(kernel)}.lock"
+    with path.open("a+") as handle:
+        started, notified, held = time.monotonic(), False, False
+        while not held and (waited := time.monotonic() - started) <= LOCK_TIMEOUT_SECONDS:
+            with contextlib.suppress(OSError):  # a file system without locks
+                held = lock_file(handle.fileno())
+            if not held:
+                if objects.find_library(kernel) is not None:
+                    break
+                if waited > _NOTICE_SECONDS and not notified:
+                    notified = True
+                    answers.write(f"waiting {_holder(handle, kernel)}\n")
+                time.sleep(_POLL_SECONDS)
+        if held:
+            handle.truncate(0)
+            handle.write(f"{os.getpid()}\n")
+            handle.flush()
+        try:
+            yield
+        finally:
+            if held:
+                with contextlib.suppress(OSError):  # Windows does not remove open files
+                    path.unlink(missing_ok=True)
+
+
+def _holder(handle: IO[str], kernel: Declaration) -> str:
+    handle.seek(0)
+    process = handle.read().strip() or "of unknown number"
+    return (
+        f"waiting for process {process}, which compiles {kernel.__name__}; "
+        f"for {LOCK_TIMEOUT_SECONDS:.0f} s at most"
+    )
+
+
+def _link(code: Path) -> Path:
+    """Link an object file to a shared library; return the object file if that is impossible.
+
+    Its references to the C library are resolved in the process that loads it.
+    """
+    library = code.with_suffix(objects.LIBRARY)
+    for command in _link_commands(str(library), str(code)):
+        done = subprocess.run(command, capture_output=True, check=False)
+        if done.returncode == 0:
+            return library
+    return code
+
+
+def _link_commands(library: str, code: str) -> Iterator[list[str]]:
+    """Yield commands that link an object file, one for each installed linker."""
+    import shutil
+
+    given = ["-shared", "-o", library, code]
+    if sys.platform == "darwin":
+        # a Mac without developer tools answers any compiler's name with an install dialog
+        if not Path("/Library/Developer/CommandLineTools/usr/bin/ld").exists():
+            return
+        commands = [["cc", "-undefined", "dynamic_lookup", *given]]
+    elif sys.platform == "win32":
+        commands = [
+            [name, "/dll", "/noentry", "/nologo", f"/export:{ENTRY}", f"/out:{library}", code]
+            + [f"{each}.lib" for each in _WINDOWS_LIBRARIES]
+            for name in ("link", "lld-link")
+        ]
+    else:
+        commands = [[name, *given] for name in ("ld", "ld.lld")]
+        commands += [[name, "-nostdlib", *given] for name in ("cc", "gcc", "clang")]
+    for name, *options in commands:
+        program = shutil.which(name)
+        if program is not None:
+            yield [program, *options]
+
+
+_WINDOWS_LIBRARIES = ("ucrt", "vcruntime", "kernel32")

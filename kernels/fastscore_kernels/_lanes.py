@@ -12,7 +12,12 @@ from typing import Any
 
 import numpy as np
 from fastscore_jit import llvm
-from fastscore_jit.addressed_texts import (
+from fastscore_jit.bits import count_ones
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import inlined, instruction
+from fastscore_jit.memory import View, Views, address_of, readable, subview
+
+from fastscore_kernels._texts import (
     MOST_SUPPLEMENTARY,
     all_ascii,
     common_prefix,
@@ -21,10 +26,6 @@ from fastscore_jit.addressed_texts import (
     hash_edges,
     strip_affixes,
 )
-from fastscore_jit.bits import count_ones
-from fastscore_jit.compiling import kernel
-from fastscore_jit.declaring import inlined, instruction
-from fastscore_jit.memory import View, Views, address_of, readable, subview
 
 LANES = 16
 STATE_ROWS = 7
@@ -49,11 +50,11 @@ def _equality_words(bits: int, words: int) -> Any:
             llvm.load(builder, builder.add(pattern, llvm.integer(64 * size * word)), kind)
             for word in range(words)
         ]
-        with llvm.loop(builder, symbols) as loop:
-            at = builder.add(text, builder.mul(loop.index, llvm.integer(size)))
+        with llvm.loop(builder, symbols) as index:
+            at = builder.add(text, builder.mul(index, llvm.integer(size)))
             wanted = llvm.broadcast(builder, llvm.load(builder, at, llvm.number(bits)), 64)
             stride = llvm.integer(_WORD * LANES * words)
-            row = builder.add(out, builder.mul(loop.index, stride))
+            row = builder.add(out, builder.mul(index, stride))
             for word, block in enumerate(blocks):
                 equal = builder.bitcast(builder.icmp_signed("==", block, wanted), llvm.number(64))
                 place = builder.add(row, llvm.integer(_WORD * LANES * word))
@@ -75,9 +76,9 @@ def _advance_lanes(words: int) -> Any:
         for place_plus, place_minus in vertical:
             builder.store(_splat(-1), place_plus)
             builder.store(_splat(0), place_minus)
-        with llvm.loop(builder, columns) as loop:
-            row = builder.add(equal, builder.mul(loop.index, llvm.integer(_WORD * LANES * words)))
-            column = llvm.broadcast(builder, loop.index, LANES)
+        with llvm.loop(builder, columns) as index:
+            row = builder.add(equal, builder.mul(index, llvm.integer(_WORD * LANES * words)))
+            column = llvm.broadcast(builder, index, LANES)
             live = builder.icmp_signed(">=", column, first)
             # A lane whose text has not begun gets no horizontal step and stays as it is.
             carry_plus, carry_minus = builder.zext(live, kind), None
@@ -153,18 +154,18 @@ def advance_diagonal(
         moved = builder.shuffle_vector(steps_before, from_outside, shifted_lanes)
         return builder.and_(moved, joined)
 
-    with llvm.loop(builder, steps) as loop:
-        step = llvm.broadcast(builder, builder.add(done, loop.index), LANES)
+    with llvm.loop(builder, steps) as index:
+        step = llvm.broadcast(builder, builder.add(done, index), LANES)
         live = builder.and_(
             builder.icmp_signed(">=", step, first), builder.icmp_signed("<=", step, last)
         )
-        came = builder.zext(llvm.load(builder, builder.add(given, loop.index), byte), wide)
+        came = builder.zext(llvm.load(builder, builder.add(given, index), byte), wide)
         plus, minus, steps_plus, steps_minus = variables
         carry_plus = entering(builder.load(steps_plus), builder.and_(came, llvm.integer(1)))
         carry_plus = builder.or_(carry_plus, begins)
         carry_minus = entering(builder.load(steps_minus), builder.lshr(came, llvm.integer(1)))
         before = builder.load(plus), builder.load(minus)
-        at = builder.add(equal, builder.mul(loop.index, llvm.integer(row_bytes)))
+        at = builder.add(equal, builder.mul(index, llvm.integer(row_bytes)))
         x = llvm.load(builder, at, kind, _WORD)
         next_plus, next_minus = _step(builder, x, plus, minus, carry_plus, carry_minus)
         for place, unchanged in zip((plus, minus), before, strict=True):
@@ -173,7 +174,7 @@ def advance_diagonal(
         builder.store(next_minus, steps_minus)
         out_minus = builder.shl(builder.extract_element(next_minus, last_lane), llvm.integer(1))
         out = builder.or_(builder.extract_element(next_plus, last_lane), out_minus)
-        llvm.store(builder, builder.trunc(out, byte), builder.add(left, loop.index))
+        llvm.store(builder, builder.trunc(out, byte), builder.add(left, index))
     for variable, place in zip(variables, places, strict=False):
         llvm.store(builder, builder.load(variable), place, _WORD)
 

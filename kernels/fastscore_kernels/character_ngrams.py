@@ -32,46 +32,25 @@ Points = npt.NDArray[np.uint32]
 
 
 class NgramTrie(NamedTuple):
-    """Lookup of n-grams: by search for those of three characters, then by the next characters.
+    """Lookup of n-grams: by search for those of three characters, then by the next characters."""
 
-    Parameters
-    ----------
-    trigrams : uint64 (t,)
-        N-grams of three characters, packed and ascending.
-    trigram_ids : int64 (t,)
-        The number of each among all n-grams.
-    child_offsets, child_points, children : int64 (n-grams + 1,), uint32, int64
-        For each n-gram the characters that continue it, ascending, and the resulting n-grams.
-    """
-
-    trigrams: npt.NDArray[np.uint64]
-    trigram_ids: Indices
-    child_offsets: Indices
-    child_points: Points
-    children: Indices
+    trigrams: npt.NDArray[np.uint64]  # n-grams of three characters, packed and ascending
+    trigram_ids: Indices  # the number of each among all n-grams
+    child_offsets: Indices  # for each n-gram (n-grams + 1,)
+    child_points: Points  # the characters that continue it, ascending
+    children: Indices  # and the resulting n-grams
 
 
 class NgramPostings(NamedTuple):
-    """Inverted index from n-grams to candidates.
+    """Inverted index from n-grams to candidates."""
 
-    Parameters
-    ----------
-    entry_offsets, entry_groups, entry_idf : int64 (n-grams + 1,), int64, float64
-        For each n-gram the groups whose candidates contain it, and its inverse document frequency
-        there.
-    posting_offsets, owners, weights : int64 (entries + 1,), int32, float64
-        For each entry its candidates, and the n-gram's weight in their unit vectors.
-    group_offsets : int64 (groups + 1,)
-        The candidates of each group.
-    """
-
-    entry_offsets: Indices
-    entry_groups: Indices
-    entry_idf: Float64Array
-    posting_offsets: Indices
-    owners: npt.NDArray[np.int32]
-    weights: Float64Array
-    group_offsets: Indices
+    entry_offsets: Indices  # for each n-gram (n-grams + 1,)
+    entry_groups: Indices  # the groups whose candidates contain it
+    entry_idf: Float64Array  # and its inverse document frequency there
+    posting_offsets: Indices  # for each entry (entries + 1,)
+    owners: npt.NDArray[np.int32]  # its candidates
+    weights: Float64Array  # and the n-gram's weight in their unit vectors
+    group_offsets: Indices  # the candidates of each group (groups + 1,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_jit import llvm
 from fastscore_jit.compiling import kernel
-from fastscore_jit.declaring import JIT_DISABLED, always_inlined, inlined, instruction
+from fastscore_jit.declaring import always_inlined, inlined, instruction
 from fastscore_jit.memory import address_of
 from fastscore_jit.threads import run_chunks
-from fastscore_jit.validation import as_matrix, as_offsets, as_rows, read_only, same_length
+from fastscore_jit.validation import as_offsets, as_rows, read_only, same_length
 
 from fastscore_kernels.ragged import group_rows
 
@@ -62,37 +62,31 @@ def _dot(builder: Any, left: Any, right: Any, columns: Any) -> Any:
         builder.store(builder.fadd(builder.load(place), products(start, lanes)), place)
 
     strides = builder.udiv(columns, llvm.integer(_STRIDE))
-    with llvm.loop(builder, strides) as loop:
-        start = builder.mul(loop.index, llvm.integer(_STRIDE))
+    with llvm.loop(builder, strides) as index:
+        start = builder.mul(index, llvm.integer(_STRIDE))
         for number, place in enumerate(sums):
             accumulate(builder.add(start, llvm.integer(number * _LANES)), place)
     done = builder.mul(strides, llvm.integer(_STRIDE))
     vectors = builder.udiv(builder.sub(columns, done), llvm.integer(_LANES))
-    with llvm.loop(builder, vectors) as loop:
-        accumulate(builder.add(done, builder.mul(loop.index, llvm.integer(_LANES))), sums[0])
+    with llvm.loop(builder, vectors) as index:
+        accumulate(builder.add(done, builder.mul(index, llvm.integer(_LANES))), sums[0])
     done = builder.add(done, builder.mul(vectors, llvm.integer(_LANES)))
     first, second, third, fourth = (builder.load(place) for place in sums)
     total = llvm.variable(builder, item)
     both = builder.fadd(builder.fadd(first, second), builder.fadd(third, fourth))
     builder.store(_add_lanes(builder, both), total)
-    with llvm.loop(builder, builder.sub(columns, done)) as loop:
-        product = products(builder.add(done, loop.index), item)
+    with llvm.loop(builder, builder.sub(columns, done)) as index:
+        product = products(builder.add(done, index), item)
         builder.store(builder.fadd(builder.load(total), product), total)
     return builder.load(total)
 
 
 @always_inlined
-def _dot_rows(matrix, a, b):  # type: ignore[no-untyped-def]
+def dot_rows(matrix, a, b):  # type: ignore[no-untyped-def]
+    """Return the dot product of two rows."""
     columns = matrix.shape[1]
     width = _ITEM_BYTES * columns
     return _dot(address_of(matrix, width * a, width), address_of(matrix, width * b, width), columns)
-
-
-def _plain_dot_rows(matrix: Any, a: int, b: int) -> Any:
-    return np.float32(np.dot(matrix[a], matrix[b]))
-
-
-dot_rows = _plain_dot_rows if JIT_DISABLED else _dot_rows
 
 
 _STATE_WORDS = 624
@@ -230,6 +224,18 @@ class _Pairs(NamedTuple):
     weight: npt.NDArray[np.float64]
 
 
+def _as_matrix(name: str, matrix: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """Return a read-only view of a C-contiguous float32 matrix, without copying."""
+    array = np.asarray(matrix)
+    if array.ndim != 2 or array.dtype != np.float32 or not array.flags.c_contiguous:
+        order = "C-contiguous" if array.flags.c_contiguous else "not C-contiguous"
+        raise ValueError(
+            f"`{name}` is {order}, dtype {array.dtype}, shape {array.shape}; expected a "
+            "C-contiguous float32 matrix: use numpy.ascontiguousarray(matrix, numpy.float32)"
+        )
+    return read_only(array)
+
+
 def cosine_pairs(
     matrix: npt.ArrayLike,
     rows_a: npt.ArrayLike,
@@ -258,7 +264,7 @@ def cosine_pairs(
     IndexError
         A row number is negative or too large.
     """
-    vectors = as_matrix("matrix", matrix)
+    vectors = _as_matrix("matrix", matrix)
     a = as_rows("rows_a", rows_a, len(vectors))
     b = as_rows("rows_b", rows_b, len(vectors))
     same_length("rows_a", a.size, "rows_b", b.size)
@@ -306,7 +312,7 @@ def mean_pair_cosine_groups(
     float64 (groups,)
         0.0 for a group of fewer than two members.
     """
-    vectors = as_matrix("matrix", matrix)
+    vectors = _as_matrix("matrix", matrix)
     members = as_rows("rows", rows, len(vectors))
     bounds = as_offsets("offsets", offsets, members.size)
     if pairs < 1:
@@ -365,7 +371,7 @@ def max_cosine_ragged(
     position : int64 (n,)
         Position of the first such candidate within its group; -1 without candidates.
     """
-    vectors = as_matrix("matrix", matrix)
+    vectors = _as_matrix("matrix", matrix)
     queries = as_rows("rows", rows, len(vectors))
     choices = as_rows("candidates", candidates, len(vectors))
     bounds = as_offsets("offsets", offsets, choices.size)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_jit import llvm, plain
+from fastscore_jit import llvm
 from fastscore_jit.compiling import kernel
 from fastscore_jit.declaring import inlined, instruction
 from fastscore_jit.memory import View, address_of, load_short, load_word, subview
@@ -97,7 +97,7 @@ def _factors(size: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]
     return read_only(whole), read_only(upper)
 
 
-@instruction("int64, int64, int64, int64 -> int64", plain=plain.read_at)
+@instruction("int64, int64, int64, int64 -> int64")
 def _read_at(builder: Any, descriptor: Any, address: Any, size: Any, place: Any) -> Any:
     """Read up to ``size`` bytes at an offset of a file to an address; return the count, or -1."""
     target = llvm.pointer(builder, address, llvm.number(8))

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from fastscore_jit.arrays import UInt8Array, UInt64Array
 from fastscore_jit.arrow import text_rows
 from fastscore_jit.bits import trailing_zeros
-from fastscore_jit.byte_blocks import BLOCK, lower_bytes, prefetch_text
+from fastscore_jit.byte_blocks import lower_bytes, prefetch_text
 from fastscore_jit.compiling import kernel
 from fastscore_jit.declaring import inlined
-from fastscore_jit.memory import View, Views, load_byte, load_word
+from fastscore_jit.memory import BLOCK, View, Views, load_byte, load_word
 from fastscore_jit.validation import read_only
 
 UnsignedInts = npt.NDArray[np.uint32]

@@ -11,16 +11,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_jit.addressed_texts import (
-    all_ascii,
-    copy_bytes,
-    count_code_points,
-    strip_affixes,
-)
 from fastscore_jit.arrow import AddressedStrings, addressed_strings
 from fastscore_jit.bits import count_ones
 from fastscore_jit.compiling import kernel
-from fastscore_jit.declaring import JIT_DISABLED, inlined
+from fastscore_jit.declaring import inlined
 from fastscore_jit.memory import (
     View,
     Views,
@@ -36,7 +30,6 @@ from fastscore_jit.threads import (
     is_stopped,
     run_chunks,
     stop_flag,
-    thread_count,
 )
 from fastscore_jit.validation import same_length
 
@@ -49,6 +42,12 @@ from fastscore_kernels._lanes import (
     similarities,
 )
 from fastscore_kernels._sorting import STACK_SIZE, sort_ascending
+from fastscore_kernels._texts import (
+    all_ascii,
+    copy_bytes,
+    count_code_points,
+    strip_affixes,
+)
 
 
 @inlined
@@ -138,51 +137,6 @@ def dense_symbols(pattern, m, text, n):  # type: ignore[no-untyped-def]
             slot = (slot + 1) & (size - 1)
         text[at] = numbers[slot]
     return count
-
-
-@inlined
-def _blocked_distance(pattern, m, text, n, symbols):  # type: ignore[no-untyped-def]
-    """Return the distance, with the pattern cut into words of 64 symbols."""
-    words = (m + 63) >> 6
-    matches = np.zeros((symbols, words), np.uint64)
-    for at in range(m):
-        matches[pattern[at], at >> 6] |= _ONE << np.uint64(at & 63)
-    plus = np.full(words, _ALL)
-    minus = np.zeros(words, np.uint64)
-    top = np.uint64((m - 1) & 63)
-    distance = m
-    for column in range(n):
-        symbol = text[column]
-        carry_plus = _ONE
-        carry_minus = np.uint64(0)
-        for word in range(words):
-            vp = plus[word]
-            vn = minus[word]
-            x = matches[symbol, word] | carry_minus
-            d0 = (((x & vp) + vp) ^ vp) | x | vn
-            hp = vn | ~(d0 | vp)
-            hn = d0 & vp
-            if word == words - 1:
-                distance += np.int64((hp >> top) & _ONE) - np.int64((hn >> top) & _ONE)
-            next_plus = hp >> np.uint64(63)
-            next_minus = hn >> np.uint64(63)
-            hp = (hp << _ONE) | carry_plus
-            hn = (hn << _ONE) | carry_minus
-            plus[word] = hn | ~(d0 | hp)
-            minus[word] = hp & d0
-            carry_plus = next_plus
-            carry_minus = next_minus
-    return distance
-
-
-@inlined
-def symbol_distance(a, a_size, b, b_size):  # type: ignore[no-untyped-def]
-    """Return the distance of two sequences of code points, which are overwritten."""
-    if a_size > b_size:
-        a, a_size, b, b_size = b, b_size, a, a_size
-    if a_size == 0:
-        return b_size
-    return _blocked_distance(a, a_size, b, b_size, dense_symbols(a, a_size, b, b_size))
 
 
 _STRIP = 64 * LANES
@@ -530,35 +484,4 @@ def _write_distances(
         if similarity is not None:
             similarities(*rows, distance[start:stop], similarity[start:stop])
 
-    if JIT_DISABLED:
-        thread_count(threads)
-        _write_distances_plain(a, b, distance, similarity)
-    else:
-        run_chunks(work, len(a), chunk=_ROWS_PER_CHUNK, threads=threads)
-
-
-def _write_distances_plain(
-    a: AddressedStrings,
-    b: AddressedStrings,
-    distance: npt.NDArray[np.int32],
-    similarity: npt.NDArray[np.float64] | None,
-) -> None:
-    """Compute distances in Python, which cannot read by address."""
-    for row, (left, right) in enumerate(zip(a.to_list(), b.to_list(), strict=True)):
-        x, y = (np.array([ord(c) for c in text], np.int32) for text in (left, right))
-        # all of two texts of a million characters would take days
-        for _ in range(2):
-            begin = _common_prefix(x, y)
-            x, y = x[begin:][::-1], y[begin:][::-1]
-        x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
-        distance[row] = symbol_distance(x, x.size, y, y.size)
-        longest = max(len(left), len(right))
-        if similarity is not None:
-            similarity[row] = max(0.0, 1.0 - int(distance[row]) / longest) if longest else 0.0
-
-
-def _common_prefix(a: npt.NDArray[np.int32], b: npt.NDArray[np.int32]) -> int:
-    """Return the length of the common prefix of two sequences."""
-    shared = min(a.size, b.size)
-    differing = np.flatnonzero(a[:shared] != b[:shared])
-    return int(differing[0]) if differing.size else shared
+    run_chunks(work, len(a), chunk=_ROWS_PER_CHUNK, threads=threads)

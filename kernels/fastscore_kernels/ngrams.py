@@ -8,8 +8,6 @@ Sixty-four bytes are classified at once into bits. Words are then sequences of s
 a word is its bytes if there are at most eight, otherwise a hash of them.
 """
 
-import re
-import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -20,7 +18,7 @@ from fastscore_jit.arrays import Int64Array, UInt8Array, UInt64Array
 from fastscore_jit.arrow import string_column
 from fastscore_jit.bits import trailing_zeros
 from fastscore_jit.compiling import kernel
-from fastscore_jit.declaring import JIT_DISABLED, always_inlined, instruction
+from fastscore_jit.declaring import always_inlined, instruction
 from fastscore_jit.memory import load_byte, load_word, readable, subview
 from fastscore_jit.threads import run_chunks
 from fastscore_jit.validation import read_only, same_length
@@ -108,7 +106,7 @@ def _key(folded, begin, size):  # type: ignore[no-untyped-def]
 
 
 @always_inlined
-def _scan_by_blocks(text, folded, inside, spare, begins, sizes, keys):  # type: ignore[no-untyped-def]
+def scan_words(text, folded, inside, spare, begins, sizes, keys):  # type: ignore[no-untyped-def]
     """Write begin, size and key of each word of a row; return the number of words.
 
     ``folded`` has room for the row and two blocks, ``inside`` for a word per block and one more,
@@ -130,22 +128,6 @@ def _scan_by_blocks(text, folded, inside, spare, begins, sizes, keys):  # type: 
     return count
 
 
-def _scan_by_pattern(text, folded, inside, spare, begins, sizes, keys):  # type: ignore[no-untyped-def]
-    """Scan in plain Python, equivalent to `_scan_by_blocks`."""
-    row = bytes(load_byte(text, at) for at in range(text.length))
-    count = 0
-    for word in re.finditer(rb"[A-Za-z0-9]+(?:'[A-Za-z0-9]+)?", row):
-        found = word.group().lower()
-        begins[count], sizes[count] = word.start(), len(found)
-        folded[word.start() : word.end()] = np.frombuffer(found, np.uint8)
-        keys[count] = zlib.crc32(found)
-        count += 1
-    return count
-
-
-scan_words = _scan_by_pattern if JIT_DISABLED else _scan_by_blocks
-
-
 _ROWS_PER_CHUNK = 1 << 12
 _PACKED_ORDER = 4
 _PACKED_WORDS = 0xFFFF
@@ -159,23 +141,13 @@ class _Column(NamedTuple):
 
 
 class _Turns(NamedTuple):
-    """The words of a system's turn and of a user's, by side (2, words); see `scan_words`.
+    """The words of a system's turn and of a user's, by side (2, words); see `scan_words`."""
 
-    Parameters
-    ----------
-    folded
-        The turns in lower case, uint8 (2, bytes).
-    begins, sizes, keys
-        Where each word begins, its size and its key.
-    numbers
-        The index of the first equal word of the system, -1 without one.
-    """
-
-    folded: UInt8Array
+    folded: UInt8Array  # the turns in lower case (2, bytes)
     begins: Int64Array
     sizes: Int64Array
     keys: UInt64Array
-    numbers: Int64Array
+    numbers: Int64Array  # the index of the first equal word of the system, -1 without one
 
 
 class _Scratch(NamedTuple):
@@ -282,8 +254,7 @@ def _number_words(count, user_count, turns, slots):  # type: ignore[no-untyped-d
                 other = slots[slot] - 1
                 if keys[0, other] == key and sizes[0, other] == size:
                     same = True
-                    # A key contains a whole short word. In plain Python it is a hash.
-                    if size > KEY_BYTES or JIT_DISABLED:
+                    if size > KEY_BYTES:  # a key contains a whole short word
                         begin = begins[0, other]
                         for at in range(size):
                             same &= folded[0, begin + at] == folded[side, begins[side, word] + at]

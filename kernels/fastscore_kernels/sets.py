@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fastscore_jit import llvm
 from fastscore_jit.bits import count_ones, trailing_zeros
 from fastscore_jit.compiling import kernel
-from fastscore_jit.declaring import JIT_DISABLED, always_inlined, inlined, instruction
+from fastscore_jit.declaring import always_inlined, inlined, instruction
 from fastscore_jit.memory import address_of
 from fastscore_jit.threads import run_chunks
 from fastscore_jit.validation import as_offsets, as_vector, read_only, same_length
@@ -52,8 +52,8 @@ def _membership_mask(builder: Any, members: Any, count: Any, others: Any, other_
     found = llvm.variable(builder, bits)
     builder.store(llvm.constant(bits, 0), found)
     blocks = builder.udiv(builder.add(other_count, llvm.integer(_LANES - 1)), llvm.integer(_LANES))
-    with llvm.loop(builder, blocks) as loop:
-        done = builder.mul(loop.index, llvm.integer(_LANES))
+    with llvm.loop(builder, blocks) as index:
+        done = builder.mul(index, llvm.integer(_LANES))
         address = builder.add(others, builder.mul(done, llvm.integer(_ITEM_BYTES)))
         # Lanes past the end repeat the first member, which changes nothing.
         first = llvm.load(builder, address, llvm.number(32), _ITEM_BYTES)
@@ -106,7 +106,7 @@ def _merged_sum(a, i, i_stop, b, j, j_stop, weights):  # type: ignore[no-untyped
 
 
 @inlined
-def _vector_size(a, i, i_stop, b, j, j_stop):  # type: ignore[no-untyped-def]
+def intersection_size(a, i, i_stop, b, j, j_stop):  # type: ignore[no-untyped-def]
     """Count the common members of ``a[i:i_stop]`` and ``b[j:j_stop]``."""
     if min(i_stop - i, j_stop - j) > _SHORT:
         return _merged_size(a, i, i_stop, b, j, j_stop)
@@ -120,7 +120,7 @@ def _vector_size(a, i, i_stop, b, j, j_stop):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _vector_sum(a, i, i_stop, b, j, j_stop, weights):  # type: ignore[no-untyped-def]
+def intersection_sum(a, i, i_stop, b, j, j_stop, weights):  # type: ignore[no-untyped-def]
     """Add the weights of the common members, in ascending order."""
     if min(i_stop - i, j_stop - j) > _SHORT:
         return _merged_sum(a, i, i_stop, b, j, j_stop, weights)
@@ -133,10 +133,6 @@ def _vector_sum(a, i, i_stop, b, j, j_stop, weights):  # type: ignore[no-untyped
             bits &= bits - np.uint64(1)
         i += members
     return total
-
-
-intersection_size = _merged_size if JIT_DISABLED else _vector_size
-intersection_sum = _merged_sum if JIT_DISABLED else _vector_sum
 
 
 _ROWS_PER_CHUNK = 1 << 15

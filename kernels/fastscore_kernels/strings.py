@@ -1,15 +1,15 @@
 """Row-to-row changes of a column of strings, and rows with surrounding white space."""
 
-import itertools
 from typing import Any
 
 import numpy as np
-from fastscore_jit.addressed_texts import common_prefix
 from fastscore_jit.arrays import Mask
 from fastscore_jit.arrow import addressed_strings
 from fastscore_jit.compiling import kernel
-from fastscore_jit.declaring import JIT_DISABLED, always_inlined, inlined
+from fastscore_jit.declaring import always_inlined, inlined
 from fastscore_jit.memory import View, Views, load_byte
+
+from fastscore_kernels._texts import common_prefix
 
 _ROWS_PER_CHUNK = 1 << 13
 
@@ -35,10 +35,6 @@ def string_changes(strings: Any) -> Mask:
     """
     column = addressed_strings("strings", strings)
     changed = np.zeros(len(column), np.bool_)
-    if JIT_DISABLED:
-        texts = column.to_list()
-        changed[1:] = [text != before for before, text in itertools.pairwise(texts)]
-        return changed
     # a chunk begins with the last row of the one before
     for start in range(0, max(len(column) - 1, 0), _ROWS_PER_CHUNK):
         stop = min(start + _ROWS_PER_CHUNK + 1, len(column))
@@ -66,9 +62,6 @@ def outer_whitespace(strings: Any) -> Mask:
     """
     column = addressed_strings("strings", strings)
     surrounded = np.zeros(len(column), np.bool_)
-    if JIT_DISABLED:
-        surrounded[:] = [text != text.strip() for text in column.to_list()]
-        return surrounded
     for start in range(0, len(column), _ROWS_PER_CHUNK):
         stop = min(start + _ROWS_PER_CHUNK, len(column))
         _mark_surrounded(column.rows(start, stop), surrounded[start:stop])

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_jit.arrow import StringColumn, string_column
+from fastscore_jit.arrow import StringColumn, copied_texts, string_column
 from fastscore_jit.compiling import kernel
 from fastscore_jit.declaring import inlined
 from fastscore_jit.validation import read_only
@@ -17,21 +17,11 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, slots=True)
 class TokenSequences:
-    """The tokens of texts.
+    """The tokens of texts: text ``i`` is ``ids[offsets[i]:offsets[i + 1]]``."""
 
-    Attributes
-    ----------
-    ids : int32 (tokens,)
-        The token's number: its place in `vocabulary`.
-    offsets : int64 (texts + 1,)
-        Text ``i`` is ``ids[offsets[i]:offsets[i + 1]]``.
-    vocabulary
-        Distinct tokens, in order of first appearance.
-    """
-
-    ids: npt.NDArray[np.int32]
+    ids: npt.NDArray[np.int32]  # the token's place in the vocabulary
     offsets: npt.NDArray[np.int64]
-    vocabulary: StringColumn
+    vocabulary: StringColumn  # distinct tokens, in order of first appearance
 
 
 def number_tokens(strings: Any) -> TokenSequences:
@@ -71,16 +61,10 @@ def number_tokens(strings: Any) -> TokenSequences:
         grown[:known] = entries[:known]
         entries = grown
         _rehash(entries, known, table)
-    return TokenSequences(ids, offsets, _gather_vocabulary(column.data, entries[:known]))
-
-
-def _gather_vocabulary(data: npt.NDArray[np.uint8], entries: npt.NDArray[np.int64]) -> StringColumn:
-    sizes = entries[:, 1]
-    offsets = np.zeros(len(entries) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    out = np.empty(offsets[-1], np.uint8)
-    _gather(data, entries, offsets, out)
-    return StringColumn(read_only(out), read_only(offsets))
+    starts, sizes, _ = entries[:known].T
+    return TokenSequences(
+        ids, offsets, copied_texts(column.data.ctypes.data + starts, sizes.copy())
+    )
 
 
 @kernel("uint8[:], int64[:], out(int64[:])", fastmath=False)
@@ -163,11 +147,3 @@ def _rehash(entries, known, table):  # type: ignore[no-untyped-def]
         while table[slot] >= 0:
             slot = (slot + 1) & mask
         table[slot] = entry
-
-
-@kernel("uint8[:], int64[:, :], int64[:], out(uint8[:])", fastmath=False)
-def _gather(data, entries, offsets, out):  # type: ignore[no-untyped-def]
-    """Copy the bytes of each entry to its offset."""
-    for entry in range(entries.shape[0]):
-        for at in range(entries[entry, 1]):
-            out[offsets[entry] + at] = data[entries[entry, 0] + at]

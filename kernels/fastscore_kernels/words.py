@@ -9,9 +9,8 @@ from fastscore_jit.arrays import Int64Array, UInt8Array
 from fastscore_jit.arrow import StringColumn, string_column
 from fastscore_jit.compiling import kernel
 from fastscore_jit.declaring import always_inlined
-from fastscore_jit.memory import View, load_byte, subview
+from fastscore_jit.memory import View, load_byte, same_bytes, subview
 from fastscore_jit.validation import as_offsets, as_vector, read_only
-from fastscore_jit.views import same_bytes
 
 _SPACE = 32
 _DOTTED_I, _KELVIN = np.uint8(ord("i")), np.uint8(ord("k"))

@@ -20,9 +20,17 @@ from fastscore_jit.arrays import Int64Array, Mask, UInt8Array
 from fastscore_jit.byte_blocks import byte_marks
 from fastscore_jit.compiling import kernel, prepared
 from fastscore_jit.declaring import always_inlined, inlined
-from fastscore_jit.memory import store_positions
+from fastscore_jit.memory import (
+    BLOCK,
+    address_of,
+    block_at,
+    byte_at,
+    item_at,
+    put_item,
+    signed,
+    store_positions,
+)
 from fastscore_jit.validation import as_vector
-from fastscore_jit.views import BLOCK, address_of, block_at, byte_at, item_at, put_item, signed
 
 from fastscore_readers.fill import PLACES, allocate_columns, fill_columns, with_capacity
 from fastscore_readers.json.faults import NOT_UTF8

@@ -20,11 +20,11 @@ from fastscore_jit.bits import after_odd
 from fastscore_jit.byte_blocks import byte_marks
 from fastscore_jit.compiling import kernel
 from fastscore_jit.declaring import always_inlined, inlined
-from fastscore_jit.memory import copy_chosen
-from fastscore_jit.views import (
+from fastscore_jit.memory import (
     BLOCK,
     block_at,
     byte_at,
+    copy_chosen,
     item_at,
     put_block,
     same_bytes,

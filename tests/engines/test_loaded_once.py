@@ -19,7 +19,7 @@ from importlib.abc import MetaPathFinder
 
 WATCHED = {
     "fastscore.vectors.embedder": "load_inference",
-    "fastscore_jit.worker": "make_library",
+    "fastscore_jit.workers": "make_library",
     "fastscore_jit.calling": "load_kernel",
 }
 

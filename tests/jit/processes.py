@@ -8,12 +8,9 @@ from pathlib import Path
 import fastscore_jit
 import fastscore_kernels
 import fastscore_readers
-import pytest
-from fastscore_jit.declaring import JIT_DISABLED
 
 PACKAGES = (fastscore_kernels, fastscore_jit, fastscore_readers)
 FOLDERS = [Path(package.__file__).parent for package in PACKAGES]
-compiled_only = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
 
 def start(program, folder, **environment):

@@ -9,11 +9,13 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from fastscore_jit.arrow import StringColumn, string_column, text_rows
-from fastscore_jit.arrow_memory import (
+from fastscore_jit.arrow import (
+    StringColumn,
     arrow_array,
     arrow_column,
     list_column,
+    string_column,
+    text_rows,
     view_column,
     viewed_strings,
 )

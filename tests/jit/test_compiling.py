@@ -1,9 +1,6 @@
-"""Compiled kernels: where they are kept, several processes at once, damage, and none compiled."""
+"""Compiled kernels: where they are kept, several processes at once, and damage."""
 
-import os
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -19,22 +16,14 @@ from fastscore_kernels import (
 )
 from fastscore_readers.json.line_ends import _note_begins
 
-from tests.conftest import BRIEF, often
-from tests.jit.processes import compiled_only, outcome, start
+from tests.conftest import often
+from tests.jit.processes import outcome, start
 from tests.run.mounts import small_disk
 
 ONE_KERNEL = (
     "from fastscore_kernels import segment_first_argmax as kernel;"
     "print(kernel([1.0, 3.0, 2.0], [0, 3]).tolist())"
 )
-ESSENTIALS = [
-    "--hypothesis-profile",
-    BRIEF,
-    "-k",
-    # the last ones read megabytes, which is for the night
-    "(oracle or json or by_hand or known or layout) and not "
-    "(very_long or many_blocks or closer or any_depth or many_keys)",
-]
 
 
 def libraries(folder):
@@ -50,7 +39,6 @@ def warm_cache(tmp_path_factory):
     return folder / "cache"
 
 
-@compiled_only
 @pytest.mark.parametrize("turn", range(often(1, 25)))
 def test_several_processes_on_an_empty_cache(tmp_path, turn):
     cache = tmp_path / "cache"
@@ -65,7 +53,6 @@ def test_several_processes_on_an_empty_cache(tmp_path, turn):
     assert not list(cache.rglob("*.lock"))
 
 
-@compiled_only
 def test_what_is_compiled_is_loaded_without_numba(tmp_path, warm_cache):
     program = (
         f"{ONE_KERNEL}; import sys;"
@@ -76,14 +63,12 @@ def test_what_is_compiled_is_loaded_without_numba(tmp_path, warm_cache):
     assert outcome(run) == ("[1]\n[]\n", "", 0)
 
 
-@compiled_only
 def test_a_kernel_without_a_linker_is_loaded_by_llvm(tmp_path):
     run = start(ONE_KERNEL, tmp_path, FASTSCORE_CACHE=str(tmp_path / "cache"), PATH="/nowhere")
     assert outcome(run)[0] == "[1]\n"
     assert [path.suffix for path in libraries(tmp_path / "cache")] == [objects.OBJECT]
 
 
-@compiled_only
 def test_llvm_loads_kernels_from_a_cache_that_is_mounted_noexec(tmp_path):
     with small_disk(tmp_path / "cache", "16m", "noexec") as cache:
         for said in ("compiling 1 kernel", ""):
@@ -93,7 +78,6 @@ def test_llvm_loads_kernels_from_a_cache_that_is_mounted_noexec(tmp_path):
         assert [path.suffix for path in libraries(cache)] == [objects.OBJECT]
 
 
-@compiled_only
 @pytest.mark.parametrize("damage", [lambda code: code[:-1], lambda code: b"\0" + code[1:]])
 def test_a_damaged_library_is_compiled_again(tmp_path, warm_cache, damage):
     (library,) = libraries(warm_cache)
@@ -108,7 +92,6 @@ def test_a_damaged_library_is_compiled_again(tmp_path, warm_cache, damage):
     library.write_bytes(sound)
 
 
-@compiled_only
 def test_no_usable_home_or_cache(tmp_path):
     run = start(
         ONE_KERNEL,
@@ -121,7 +104,6 @@ def test_no_usable_home_or_cache(tmp_path):
     assert libraries(tmp_path / "tmpdir")
 
 
-@compiled_only
 def test_a_cache_that_others_can_write_to_is_not_used(tmp_path):
     shared = tmp_path / "shared"
     shared.mkdir()
@@ -134,7 +116,6 @@ def test_a_cache_that_others_can_write_to_is_not_used(tmp_path):
     assert f"because of {shared}: others may write it (run: chmod go-w {shared})" in said
 
 
-@compiled_only
 def test_a_link_that_a_group_put_into_a_cache_is_not_followed(tmp_path, warm_cache):
     """A member of the group replaces `kernels/LEVEL`; the library has the digest of its bytes."""
     (sound,) = libraries(warm_cache)
@@ -153,7 +134,6 @@ def test_a_link_that_a_group_put_into_a_cache_is_not_followed(tmp_path, warm_cac
     assert outcome(run)[0] == "[1]\nFalse\n"
 
 
-@compiled_only
 def test_what_is_compiled_is_loaded_again_whatever_the_umask(tmp_path):
     program = f"import os; os.umask(0o002); {ONE_KERNEL}"
     for said in ("compiling 1 kernel", ""):
@@ -167,7 +147,6 @@ def test_what_is_compiled_is_loaded_again_whatever_the_umask(tmp_path):
     assert outcome(start(program, tmp_path))[1] == ""
 
 
-@compiled_only
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
 def test_each_library_is_loaded_from_its_own_descriptor():
     """Descriptors have the same number in turn, and the C library knows libraries by name."""
@@ -178,7 +157,6 @@ def test_each_library_is_loaded_from_its_own_descriptor():
     assert "segments._first_argmax-" in mapped
 
 
-@compiled_only
 def test_the_compiler_imports_nothing_from_the_folder_of_its_user(tmp_path):
     for name in ("numba", "llvmlite", "fastscore_jit", "tempfile"):
         (tmp_path / f"{name}.py").write_text("open('imported', 'w')")
@@ -203,7 +181,6 @@ sys.stdin.read()
 """
 
 
-@compiled_only
 def test_a_stopped_process_that_compiles_stops_nobody(tmp_path):
     cache = {"FASTSCORE_CACHE": str(tmp_path / "cache"), "FASTSCORE_COMPILE_PATIENCE": "3"}
     holder = start(HOLD, tmp_path, **cache)
@@ -218,7 +195,6 @@ def test_a_stopped_process_that_compiles_stops_nobody(tmp_path):
     assert f"waiting for process {holder.pid}, which compiles _first_argmax" in said
 
 
-@compiled_only
 def test_loading_waits_for_no_lock(tmp_path, warm_cache):
     holder = start(HOLD, tmp_path, FASTSCORE_CACHE=str(warm_cache))
     try:
@@ -248,38 +224,6 @@ def test_a_prepared_call_reads_what_its_arrays_hold_now():
     data[::10] = ord("\n")
     del data
     assert count() == 10
-
-
-@pytest.mark.parametrize(
-    "chosen",
-    [pytest.param(ESSENTIALS, id="essentials"), pytest.param([], id="all", marks=pytest.mark.slow)],
-)
-@compiled_only
-def test_kernels_agree_with_the_oracles_where_nothing_is_compiled(chosen):
-    tests = Path(__file__).parents[1]
-    # a hundred times slower: by night no more often than by day
-    environment = {name: os.environ[name] for name in os.environ if name != "FASTSCORE_NIGHTLY"}
-    run = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            str(tests / "kernels"),
-            str(tests / "readers"),
-            *map(str, sorted((tests / "suites").glob("*/kernels"))),
-            *chosen,
-        ],
-        cwd=tests.parent,
-        env={**environment, "NUMBA_DISABLE_JIT": "1", "FASTSCORE_EXAMPLES": "100"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout[-3000:]
-    assert " passed" in run.stdout
 
 
 def test_calls_from_several_threads_agree():

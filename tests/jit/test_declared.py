@@ -6,14 +6,15 @@ from pathlib import Path
 import fastscore_kernels
 import numpy as np
 import pytest
+from fastscore_jit.calling import writer
 from fastscore_jit.compiling import Kernel
+from fastscore_jit.declaring import parse
 
 import fastscore.suites
 from fastscore.run.kernels import every_kernel
 from tests.jit.processes import FOLDERS
 
 SUITES = Path(fastscore.suites.__file__).parent
-NUMBA_ALONE = {"building.py", "llvm.py"}
 ALLOWED_FASTMATH = {"reassoc", "contract", "arcp", "afn", "nsz"}
 
 
@@ -29,8 +30,6 @@ def test_every_public_name_exists_and_is_documented():
 
 def test_an_argument_of_another_type_is_refused():
     kernel = Kernel(lambda: None, "uint8[:], out(int64[:, :])", "", False)
-    from fastscore_jit.signatures import parse, writer
-
     read, written = parse(kernel.parameters, {})
     words = []
     writer(read, "argument 1,")(np.zeros(3, np.uint8), words, [])
@@ -47,8 +46,6 @@ def test_an_argument_of_another_type_is_refused():
 
 @pytest.mark.parametrize("text", ["uint8[3]", "text", "int64[:]:", "f(int64)"])
 def test_what_is_no_type_is_refused(text):
-    from fastscore_jit.signatures import parse
-
     with pytest.raises((TypeError, SyntaxError)):
         parse(text, {})
 
@@ -75,8 +72,6 @@ def test_every_kernel_declares_its_types_and_flags():
 
 
 def test_every_declared_type_can_be_read():
-    from fastscore_jit.signatures import parse
-
     for kernel in every_kernel():
         names = kernel.function.__globals__
         count = kernel.function.__code__.co_argcount
@@ -96,9 +91,9 @@ def test_numba_is_the_compiler_alone():
     for path in sources():
         tree = ast.parse(path.read_text())
         found = {name.partition(".")[0] for name in imported(tree)}
-        if path.name not in NUMBA_ALONE:
+        if path.name != "building.py":
             assert "numba" not in found, path
-        if path.name not in {*NUMBA_ALONE, "calling.py"}:
+        if path.name not in ("building.py", "llvm.py", "calling.py"):
             assert "llvmlite" not in found, path
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from tests.conftest import NIGHTLY
 from tests.jit.lowered import SETTINGS, TRIPLES, defined, undefined
-from tests.jit.processes import compiled_only
 
 ROOT = Path(__file__).parents[2]
 SOME = ("fastscore_kernels.file_rows:_read_rows", "fastscore_kernels.inequality:_gini")
@@ -18,7 +17,6 @@ C_LIBRARY = {"bzero", "free", "malloc", "memcpy", "memset"}
 OF_SYSTEM = {"windows": {"ReadFile", "_get_osfhandle"}, "linux": {"pread"}, "darwin": {"pread"}}
 
 
-@compiled_only
 def test_kernels_call_nothing_but_the_c_library(tmp_path):
     subprocess.run(
         [sys.executable, "-m", "tests.jit.lowered", str(tmp_path), *(() if NIGHTLY else SOME)],

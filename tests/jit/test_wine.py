@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from fastscore_kernels.inequality import _gini
 
-from tests.jit.processes import compiled_only
 from tests.jit.wine import PLACE, Recorder
 
 
-@compiled_only
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux alone lists memory so")
 def test_a_kept_call_has_all_that_the_kernel_reads_and_finds(monkeypatch):
     recorder, out = Recorder(), np.zeros(2)

@@ -20,8 +20,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fastscore_jit.calling import word_formats
 from fastscore_jit.compiling import Kernel
-from fastscore_jit.signatures import ArrayType, NamedTupleType, parse, word_formats
+from fastscore_jit.declaring import ArrayType, NamedTupleType
+from fastscore_readers import csv_records
 
 from tests.jit.lowered import SETTINGS
 
@@ -40,7 +42,7 @@ def main(name: str, *tests: str) -> None:
     folder, recorder = Path(name).resolve(), Recorder()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Kernel, "__call__", lambda *given: recorder.call(*given))
-        patch.setattr(Kernel, "prepared", lambda *given: lambda: recorder.call(*given))
+        patch.setattr(csv_records, "prepared", lambda *given: lambda: recorder.call(*given))
         assert pytest.main(["-q", "-p", "no:cacheprovider", *tests]) == 0
     names = sorted({call.kernel.identity for call in recorder.calls})
     command = [sys.executable, "-m", "tests.jit.lowered", str(folder), *names]
@@ -55,11 +57,9 @@ class Call:
     """A call of a kernel in memory that another process can have at the same place."""
 
     def __init__(self, kernel: Kernel, arguments: tuple[Any, ...]) -> None:
-        names = kernel.function.__globals__
         self.kernel, self.status = kernel, 0
         self.parameters, self.returns = (
-            [each for kind in parse(text, names) for each in _leaves(kind)]
-            for text in (kernel.parameters, kernel.returns)
+            [each for kind in kinds for each in _leaves(kind)] for kinds in kernel.types()
         )
         given = [each for argument in arguments for each in _flat(argument)]
         self.written: list[tuple[int, Any]] = []

@@ -4,16 +4,14 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from fastscore_jit.declaring import CHECKED, JIT_DISABLED
+from fastscore_jit.declaring import CHECKED
 from fastscore_jit.memory import Views
 from fastscore_kernels._lanes import LONG
 from fastscore_kernels.character_ngrams import index_character_ngrams
 from fastscore_kernels.ngrams import _allocate_scratch
 from fastscore_kernels.shared import _Lists, _Texts
 
-pytestmark = pytest.mark.skipif(
-    JIT_DISABLED or not CHECKED, reason="kernels are compiled without checks"
-)
+pytestmark = pytest.mark.skipif(not CHECKED, reason="kernels are compiled without checks")
 
 KERNELS = "fastscore_kernels"
 _HELD = []
@@ -50,11 +48,11 @@ def character_ngrams():
 
 
 CASES = {
-    "fastscore_jit.addressed_texts:_rows_of_offsets": (
+    "fastscore_jit.arrow:_rows_of_offsets": (
         lambda: (rows(b"abc"), longs(0, 5), 0, Views(empty(1), empty(1))),
         "5 items at index 0 of 3",
     ),
-    "fastscore_jit.addressed_texts:_rows_of_views": (
+    "fastscore_jit.arrow:_rows_of_views": (
         lambda: (empty(0), empty(16, np.uint8), 1, Views(empty(1), empty(1))),
         "4 items at index 16 of 16",
     ),
@@ -70,9 +68,9 @@ CASES = {
         lambda: (rows(CUT), rows(b"b"), empty(1), np.full(1, LONG, np.int32)),
         "1 items at index 1 of 1",
     ),
-    f"{KERNELS}.copying:_copy_texts": (
-        lambda: (rows(b"abc").addresses, longs(0, 3), empty(2, np.uint8)),
-        "1 items at index 2 of 2",
+    "fastscore_jit.arrow:_gather_rows": (
+        lambda: (rows(b"abc"), longs(0, 3), empty(7, np.uint8)),
+        "8 items at index 0 of 7",
     ),
     f"{KERNELS}.ids:_hash_rows": (
         lambda: (rows(b"abc"), 0, 2, empty((2, 2), np.uint64)),

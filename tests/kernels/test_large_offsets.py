@@ -1,15 +1,11 @@
 """Offsets that 32 bits do not hold: two gigabytes of memory each, so only run when asked for."""
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pytest
 from fastscore_kernels import levenshtein_pairs, ngram_copy_ratio, text_hash128
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="hours where nothing is compiled"),
-]
+pytestmark = pytest.mark.slow
 
 SIZE = (1 << 31) + 64
 TEXTS = ("kitten one two three", "abc")

@@ -1,4 +1,3 @@
-import numba
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -8,10 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracles.kernels import levenshtein, levenshtein_similarity
-
-compiled_only = pytest.mark.skipif(
-    bool(numba.config.DISABLE_JIT), reason="minutes of work where nothing is compiled"
-)
 
 ALPHABETS = (
     "ab",
@@ -42,7 +37,6 @@ def test_equals_the_oracle(rows):
     assert levenshtein_similarity_pairs(a, b).tolist() == expected
 
 
-@compiled_only
 @pytest.mark.parametrize(
     "letters", ["ab", "abcdefghijklmnopqrstuvwxyz ", "你好世界是的我在", "a你😀"]
 )
@@ -65,7 +59,6 @@ def test_known_distances():
     assert levenshtein_pairs(a, b).tolist() == [3, 4, 3, 1, 2, 1, 2, 0]
 
 
-@compiled_only
 def test_a_hundred_thousand_characters():
     base = "ab" * 50_000
     unlike = list(base)
@@ -76,7 +69,6 @@ def test_a_hundred_thousand_characters():
     assert levenshtein_pairs(a, b).tolist() == [6, 2, 100_000, 100_000]
 
 
-@compiled_only
 def test_more_astral_symbols_than_a_pair_may_share():
     many = "".join(chr(0x1F300 + i) for i in range(90))
     a, b = [many, many[:60], "a" + many], [many[::-1], many[60:] + "b", "b" + many[1:] + "a"]
@@ -121,7 +113,6 @@ def test_types_and_empty_columns():
         assert levenshtein_pairs(empty, empty).size == 0
 
 
-@compiled_only
 def test_repeated_pairs_and_pairs_that_look_repeated():
     rng = np.random.default_rng(5)
     same_edges = ["x" * 8 + "".join(rng.choice(list("abé"), 90)) + "y" * 8 for _ in range(12)]
@@ -143,7 +134,7 @@ def test_both_empty_are_not_similar():
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_threads_and_neighbours_change_nothing(threads):
     rng = np.random.default_rng(3)
-    size = 300 if numba.config.DISABLE_JIT else 20_000
+    size = 20_000
     a, b = (
         ["".join(rng.choice(list("abcd你😀"), k)) for k in rng.integers(0, 40, size)] for _ in "ab"
     )

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import textwrap
 
-import numba
 import numpy as np
 import pytest
 from fastscore_kernels import levenshtein_pairs
@@ -14,10 +13,6 @@ from hypothesis import strategies as st
 
 from tests.conftest import often
 from tests.oracles.kernels import levenshtein
-
-pytestmark = pytest.mark.skipif(
-    bool(numba.config.DISABLE_JIT), reason="minutes of work where nothing is compiled"
-)
 
 ALPHABETS = ("ab", "abcdefghijklmnopqrstuvwxyz ", "你好世界是的我在", "a你😀é")
 # around words of 64 symbols, the four words of a short text, and the sixteen of a strip

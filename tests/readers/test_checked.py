@@ -4,9 +4,6 @@ import os
 import subprocess
 import sys
 
-import numba
-import pytest
-
 BEYOND = """
 import numpy as np
 from fastscore_readers.json.line_ends import _note_begins
@@ -17,7 +14,6 @@ except IndexError as error:
 """
 
 
-@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 def test_an_access_out_of_bounds_names_kernel_index_and_length() -> None:
     run = subprocess.run(
         [sys.executable, "-c", BEYOND],

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from fastscore_readers.fill import TEXT, WHOLE
@@ -293,7 +292,7 @@ def test_rows_may_stand_closer_behind_the_first_block() -> None:
 
 
 def test_many_short_lines_have_room_behind_one_very_long_line() -> None:
-    many = 2_000 if numba.config.DISABLE_JIT else 200_000
+    many = 200_000
     data = b'{"a":"%s"}\n' % (b"x" * 2_000_000) + b'{"a":1}\n' * many + b'{"a":\n' * many
     for fill in (None, {b"a": TEXT}):
         scan = jsonl.scan_jsonl(as_bytes(data), (b"a",), fill=fill)
@@ -320,6 +319,6 @@ def test_long_texts_are_read_in_blocks(pieces: list[bytes], fault: bytes | None,
 def test_every_fault_is_found_at_every_place_of_a_block() -> None:
     after = b'"}\n{"a":"' + b"z" * 200 + b'"}'
     for fault in [b"", *FAULTS]:
-        for before in range(0, 68, 23 if numba.config.DISABLE_JIT else 1):
+        for before in range(68):
             check_against_json(b'{"a":"' + b"x" * before + fault + "一".encode() + after)
             check_against_json(b'{"a":"' + b"x" * before + fault + after)

@@ -8,14 +8,11 @@ import sys
 
 import pytest
 from click.testing import CliRunner
-from fastscore_jit.declaring import JIT_DISABLED
 from fastscore_jit.objects import find_library
 
 from fastscore.cli import cli
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, ship_kernels, unread
 from fastscore.suites.registry import suite_names
-
-pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
 OF = {"utterance_index": 0, "dialogue_uid": "d", "challenge_uid": "c", "miner_uid": "0"}
 ROWS = [

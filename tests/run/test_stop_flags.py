@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from fastscore_jit import threads
-from fastscore_jit.declaring import JIT_DISABLED
 from fastscore_jit.threads import (
     StoppablePool,
     StoppedError,
@@ -96,7 +95,6 @@ def test_a_signal_stops_all_that_runs_and_all_that_begins() -> None:
         assert is_stopped()
 
 
-@pytest.mark.skipif(JIT_DISABLED, reason="asks kernels, of which none is compiled")
 @pytest.mark.parametrize("symbols", [300, 40_000])
 def test_distances_that_are_stopped_are_no_numbers(
     monkeypatch: pytest.MonkeyPatch, symbols: int

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Int64Array, Mask, UInt8Array
-from fastscore_jit.arrow_memory import arrow_column, view_column
+from fastscore_jit.arrow import arrow_column, view_column
 from fastscore_readers.fill import (
     CELLS,
     FULL_CELLS,

@@ -16,8 +16,8 @@ from fastscore_jit.bits import trailing_zeros
 from fastscore_jit.byte_blocks import byte_marks
 from fastscore_jit.compiling import kernel
 from fastscore_jit.declaring import always_inlined, inlined
+from fastscore_jit.memory import BLOCK, block_at, byte_at, item_at
 from fastscore_jit.validation import as_ranges, as_vector
-from fastscore_jit.views import BLOCK, block_at, byte_at, item_at
 from fastscore_kernels import number_ranges
 from fastscore_readers.json.located_values import value_kinds
 from fastscore_readers.json.tokens import (

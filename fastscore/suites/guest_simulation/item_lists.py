@@ -25,10 +25,10 @@ import numpy.typing as npt
 from fastscore_jit.arrays import Int64Array, Mask, UInt8Array
 from fastscore_jit.arrow import TextRows
 from fastscore_jit.bits import trailing_zeros
-from fastscore_jit.byte_blocks import BLOCK, equal_bytes, word_bytes
+from fastscore_jit.byte_blocks import equal_bytes, word_bytes
 from fastscore_jit.compiling import kernel
 from fastscore_jit.declaring import always_inlined
-from fastscore_jit.memory import View, Views, load_byte, subview
+from fastscore_jit.memory import BLOCK, View, Views, load_byte, subview
 from fastscore_jit.threads import run_chunks
 from fastscore_jit.validation import as_ranges, as_vector, read_only
 

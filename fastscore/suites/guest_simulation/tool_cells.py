@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices, Int64Array, Mask, UInt8Array
-from fastscore_jit.arrow import StringColumn, TextRows, text_rows
+from fastscore_jit.arrow import StringColumn, TextRows, copied_texts, text_rows
 from fastscore_jit.bits import trailing_zeros
 from fastscore_jit.byte_blocks import (
-    BLOCK,
     TRIGRAM_BYTES,
     TRIGRAMS,
     aligned,
@@ -32,11 +31,9 @@ from fastscore_jit.byte_blocks import (
 )
 from fastscore_jit.compiling import kernel
 from fastscore_jit.declaring import always_inlined
-from fastscore_jit.memory import View, Views, load_byte
+from fastscore_jit.memory import BLOCK, View, Views, load_byte, same_bytes
 from fastscore_jit.validation import read_only
-from fastscore_jit.views import same_bytes
 from fastscore_kernels import keyword_groups, number_texts
-from fastscore_kernels.copying import copy_texts
 
 from fastscore.suites.guest_simulation.item_lists import (
     after_spaces,
@@ -290,7 +287,7 @@ class OrderLists:
     def texts(self, messages: Indices) -> StringColumn:
         """Copy the lists of some messages, each with what follows it in its cell."""
         start = self.start[messages]
-        return copy_texts(
+        return copied_texts(
             self.cells.addresses[messages] + start, self.cells.lengths[messages] - start
         )
 
@@ -347,7 +344,7 @@ def _simple_values(rows: TextRows, members: Members) -> tuple[Indices, pl.Series
     """Return the number of each member's simple value, and the distinct values."""
     addresses, lengths = rows.addresses[members.row] + members.start, members.end - members.start
     code, firsts = number_texts(TextRows(rows.owner, addresses, lengths))
-    copied = copy_texts(addresses[firsts], lengths[firsts])
+    copied = copied_texts(addresses[firsts], lengths[firsts])
     return code, texts_between(copied.data, copied.offsets[:-1], copied.offsets[1:])
 
 
@@ -411,7 +408,7 @@ def _order_lists(rows: TextRows, members: Members, tracking: Indices) -> OrderLi
 
 def _holds(rows: TextRows, row: Indices, start: Indices, length: Indices, wanted: bytes) -> Mask:
     """Tell which ranges of cells contain some bytes."""
-    copied = copy_texts(rows.addresses[row] + start, length)
+    copied = copied_texts(rows.addresses[row] + start, length)
     data = copied.data.tobytes()
     held = (wanted in data[begin:end] for begin, end in pairwise(copied.offsets.tolist()))
     return np.fromiter(held, np.bool_, len(row))

@@ -14,12 +14,11 @@ import polars as pl
 from fastscore_jit.arrays import Int64Array, Mask, UInt8Array
 from fastscore_jit.arrow import text_rows
 from fastscore_jit.bits import trailing_zeros
-from fastscore_jit.byte_blocks import BLOCK, equal_bytes, lower_bytes, prefetch_text
+from fastscore_jit.byte_blocks import equal_bytes, lower_bytes, prefetch_text
 from fastscore_jit.compiling import kernel
 from fastscore_jit.declaring import inlined
-from fastscore_jit.memory import View, Views, load_byte, subview
+from fastscore_jit.memory import BLOCK, View, Views, load_byte, put_byte, same_bytes, subview
 from fastscore_jit.validation import read_only, same_length
-from fastscore_jit.views import put_byte, same_bytes
 from fastscore_readers.json import tokens
 from fastscore_readers.json.located_values import views
 from fastscore_readers.json.tokens import BACKSLASH, NEWLINE, QUOTE, SPACE, unescape

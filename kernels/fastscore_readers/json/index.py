@@ -13,8 +13,7 @@ import numpy.typing as npt
 from fastscore_jit.bits import after_odd, count_ones, trailing_zeros
 from fastscore_jit.byte_blocks import byte_marks
 from fastscore_jit.declaring import always_inlined, inlined
-from fastscore_jit.memory import store_positions
-from fastscore_jit.views import BLOCK, address_of, block_at, item_at, put_item
+from fastscore_jit.memory import BLOCK, address_of, block_at, item_at, put_item, store_positions
 
 POSITION = 0x7FFFFFFF
 """The bits of a token with its position."""

@@ -6,9 +6,8 @@ import numpy as np
 from fastscore_jit.arrays import Int64Array, UInt8Array
 from fastscore_jit.byte_blocks import byte_marks
 from fastscore_jit.compiling import kernel
-from fastscore_jit.memory import store_positions
+from fastscore_jit.memory import BLOCK, address_of, block_at, byte_at, put_item, store_positions
 from fastscore_jit.validation import read_only
-from fastscore_jit.views import BLOCK, address_of, block_at, byte_at, put_item
 
 from fastscore_readers.json.tokens import NEWLINE, RETURN
 

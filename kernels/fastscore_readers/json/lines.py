@@ -22,8 +22,8 @@ import numpy as np
 from fastscore_jit.arrays import Int64Array, UInt8Array
 from fastscore_jit.compiling import kernel
 from fastscore_jit.declaring import inlined
+from fastscore_jit.memory import BLOCK, item_at, put_block, put_byte, put_item, signed
 from fastscore_jit.validation import as_vector
-from fastscore_jit.views import BLOCK, item_at, put_block, put_byte, put_item, signed
 
 from fastscore_readers.fill import (
     COLUMNS,

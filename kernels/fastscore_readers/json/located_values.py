@@ -11,9 +11,18 @@ import numpy.typing as npt
 from fastscore_jit.arrays import Int64Array, UInt8Array
 from fastscore_jit.compiling import kernel
 from fastscore_jit.declaring import always_inlined, inlined
-from fastscore_jit.memory import load_short, prefetch
+from fastscore_jit.memory import (
+    address_of,
+    byte_at,
+    item_at,
+    load_short,
+    low_bytes,
+    prefetch,
+    put_byte,
+    put_item,
+    word_at,
+)
 from fastscore_jit.validation import read_only
-from fastscore_jit.views import address_of, byte_at, item_at, low_bytes, put_byte, put_item, word_at
 
 from fastscore_readers.json.tokens import (
     ABSENT,

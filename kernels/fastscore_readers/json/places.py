@@ -14,8 +14,8 @@ from fastscore_jit.arrays import Int64Array, UInt8Array
 from fastscore_jit.bits import trailing_zeros
 from fastscore_jit.byte_blocks import byte_marks
 from fastscore_jit.compiling import kernel
+from fastscore_jit.memory import BLOCK, block_at, byte_at, item_at, put_block, put_byte
 from fastscore_jit.validation import as_vector, same_length
-from fastscore_jit.views import BLOCK, block_at, byte_at, item_at, put_block, put_byte
 
 from fastscore_readers.json.lines import FOREVER, Walker
 from fastscore_readers.json.tokens import ends_line

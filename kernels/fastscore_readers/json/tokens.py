@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fastscore_jit.bits import trailing_zeros
 from fastscore_jit.byte_blocks import byte_marks
 from fastscore_jit.declaring import always_inlined, inlined
-from fastscore_jit.views import (
+from fastscore_jit.memory import (
     BLOCK,
     block_at,
     byte_at,

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_jit.arrays import Int64Array, UInt8Array, UInt64Array
 from fastscore_jit.declaring import always_inlined, inlined
-from fastscore_jit.views import byte_at, item_at, put_item, signed
+from fastscore_jit.memory import byte_at, item_at, put_item, signed
 
 from fastscore_readers.json.index import POSITION, Index
 from fastscore_readers.json.tokens import (

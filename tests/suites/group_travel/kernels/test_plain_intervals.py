@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 from fastscore_jit.arrow import text_rows
-from fastscore_jit.declaring import CHECKED, JIT_DISABLED
+from fastscore_jit.declaring import CHECKED
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,7 +69,7 @@ def test_plain_intervals_by_hand():
     assert ends.tolist() == [495, -1, 750, -1, -1, -1, 615, -1, -1]
 
 
-@pytest.mark.skipif(JIT_DISABLED or not CHECKED, reason="kernels are compiled without checks")
+@pytest.mark.skipif(not CHECKED, reason="kernels are compiled without checks")
 def test_a_lead_out_of_range_is_named():
     rows = text_rows("strings", ["Park, visit from 7:30 to 8:30"])
     leads, offsets = np.frombuffer(b", ", np.uint8), np.array([0, 13])

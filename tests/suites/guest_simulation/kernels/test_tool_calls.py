@@ -4,9 +4,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from fastscore_jit.arrow import text_rows
-from fastscore_jit.declaring import CHECKED, JIT_DISABLED
-from fastscore_kernels.copying import copy_texts
+from fastscore_jit.arrow import copied_texts, text_rows
+from fastscore_jit.declaring import CHECKED
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -165,12 +164,12 @@ def test_copied_parts_are_the_texts(texts, data):
         st.lists(st.sampled_from(range(len(texts))), max_size=8) if texts else st.just([])
     )
     at = np.array(chosen, np.int64)
-    assert texts_of(copy_texts(rows.addresses[at], rows.lengths[at])) == [
+    assert texts_of(copied_texts(rows.addresses[at], rows.lengths[at])) == [
         texts[row] for row in chosen
     ]
 
 
-@pytest.mark.skipif(JIT_DISABLED or not CHECKED, reason="kernels are compiled without checks")
+@pytest.mark.skipif(not CHECKED, reason="kernels are compiled without checks")
 def test_a_view_out_of_range_is_named():
     def touched(kernel, *arguments):
         with pytest.raises(IndexError) as raised:

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 from fastscore_jit.arrow import text_rows
-from fastscore_jit.declaring import CHECKED, JIT_DISABLED
+from fastscore_jit.declaring import CHECKED
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -74,7 +74,7 @@ def test_as_many_needles_as_haystacks_are_wanted() -> None:
         joined_contain(*written([["a"]], ascii=True), np.zeros(2, np.int64), pl.Series(["a"]))
 
 
-@pytest.mark.skipif(JIT_DISABLED or not CHECKED, reason="kernels are compiled without checks")
+@pytest.mark.skipif(not CHECKED, reason="kernels are compiled without checks")
 def test_an_escape_that_is_cut_off_is_named() -> None:
     parts, needles = text_rows("written", ["\\"]), text_rows("needles", ["/"])
     ways, offsets = np.full(1, ESCAPED, np.uint8), np.array([0, 1])

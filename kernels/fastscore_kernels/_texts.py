@@ -1,94 +1,15 @@
-"""Rows of strings in place: their views, code points, and common prefixes and suffixes."""
+"""Texts in place, inside kernels: code points, common prefixes and suffixes, decoding."""
 
 import numpy as np
-import numpy.typing as npt
-
 from fastscore_jit.bits import count_ones, leading_zeros, trailing_zeros
-from fastscore_jit.compiling import kernel
 from fastscore_jit.declaring import always_inlined, inlined
-from fastscore_jit.memory import (
-    View,
-    Views,
-    address_of,
-    load_byte,
-    load_int32,
-    load_short,
-    load_word,
-    store_word,
-    subview,
-)
+from fastscore_jit.memory import load_byte, load_int32, load_short, load_word, subview
 
-_INLINE_BYTES = 12
-_STRING_VIEW = 16
 _LOW_BITS = np.uint64(0x0101010101010101)
 _HIGH_BITS = np.uint64(0x8080808080808080)
 _SURROGATES = 0xD800
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 MOST_SUPPLEMENTARY = 64
-
-
-def locate_rows(
-    buffers: Views,
-    offsets: npt.NDArray[np.int64],
-    string_views: npt.NDArray[np.uint8],
-    start: int,
-    stop: int,
-) -> Views:
-    """Return the bytes of each row from ``start`` to ``stop``, by their views or else offsets."""
-    rows = Views(np.empty(stop - start, np.int64), np.empty(stop - start, np.int64))
-    if string_views.size:
-        _rows_of_views(buffers.addresses, string_views, start, rows)
-    else:
-        _rows_of_offsets(buffers, offsets, start, rows)
-    return rows
-
-
-@kernel("Views(int64[:], int64[:]), int64[:], out(uint8[:])", fastmath=False)
-def gather_rows(rows, offsets, out):  # type: ignore[no-untyped-def]
-    """Copy the bytes of each row to its offset, in order; eight bytes more may be written."""
-    addresses, lengths = rows
-    for row in range(addresses.size):
-        text, begin, at = View(addresses[row], lengths[row]), offsets[row], np.int64(0)
-        while at + 8 <= lengths[row]:
-            store_word(out, begin + at, load_word(text, at))
-            at += 8
-        if at < lengths[row]:
-            store_word(out, begin + at, load_short(text, int(at), int(lengths[row] - at)))
-
-
-@kernel(
-    "Views(int64[:], int64[:]), int64[:], int64, Views(out(int64[:]), out(int64[:]))",
-    fastmath=False,
-)
-def _rows_of_offsets(buffers, offsets, start, rows):  # type: ignore[no-untyped-def]
-    """Write the byte ranges of rows from ``start`` of a column with offsets."""
-    data = View(buffers.addresses[0], buffers.lengths[0])
-    addresses, lengths = rows
-    for row in range(addresses.size):
-        first = offsets[start + row]
-        lengths[row] = offsets[start + row + 1] - first
-        addresses[row] = address_of(data, first, lengths[row])
-
-
-@kernel(
-    "int64[:], uint8[:], int64, Views(out(int64[:]), out(int64[:]))",
-    fastmath=False,
-)
-def _rows_of_views(starts, views, start, rows):  # type: ignore[no-untyped-def]
-    """Write the byte ranges of rows from ``start`` of a column of string views.
-
-    Only the buffer number of a view that is not null is validated.
-    """
-    addresses, lengths = rows
-    for row in range(addresses.size):
-        at = _STRING_VIEW * (start + row)
-        length = load_int32(views, at)
-        lengths[row] = length
-        addresses[row] = address_of(views, at + 4, 0)
-        buffer = load_int32(views, at + 8)
-        # the view of a null may refer to a buffer or a position that does not exist
-        if length > _INLINE_BYTES and 0 <= buffer < starts.size:
-            addresses[row] = starts[buffer] + load_int32(views, at + 12)
 
 
 @inlined
