@@ -1,14 +1,19 @@
-"""The versions of Numba and llvmlite that the package allows are those that were tested."""
+"""The versions of Numba that the package allows were tested, and have what is used of them."""
 
+import ast
+import contextlib
 import inspect
 import re
 import tomllib
+from functools import reduce
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
-
-from tests.jit.processes import compiled_only
+from fastscore_jit import building
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -37,11 +42,97 @@ def test_the_target_that_tests_the_oldest_takes_that_of_the_bound() -> None:
     assert f"OLDEST_NUMBA := 0.{BOUNDS['numba'][0]}\n" in (ROOT / "Makefile").read_text()
 
 
-@compiled_only
-def test_every_pass_that_is_left_out_is_one_of_numbas() -> None:
-    from fastscore_jit import building
+NOT_LEFT_OUT = "a pass for code that kernels do not have runs for every function"
+TWICE = "machine code is made of each function, too, which takes most of the time"
+IN_ENGINE = "looks for a function in LLVM's engine, where none is, and fails"
+COUNTED = "reference counting is compiled for this processor, not for the level"
+INNER = {
+    "cgutils.do_boundscheck": "a checked kernel does not say which index is out of bounds",
+    "cgutils._StructProxy._getvalue": "an argument is no array",
+    "codegen.JITCPUCodegen": TWICE,
+    "codegen.JITCPUCodegen._add_module": TWICE,
+    "codegen.JITCPUCodegen._library_class": TWICE,
+    "codegen.JITCPUCodegen.set_env": IN_ENGINE,
+    "codegen.JITCodeLibrary": TWICE,
+    "codegen.JITCodeLibrary._ensure_finalized": "functions are not linked when one is asked for",
+    "codegen.JITCodeLibrary._final_module": "there is no module to emit an object file of",
+    "codegen.JITCodeLibrary._finalize_specific": IN_ENGINE,
+    "codegen.JITCodeLibrary._optimize_final_module": TWICE,
+    "codegen.JITCodeLibrary.get_pointer_to_function": IN_ENGINE,
+    "compiler.CompilerBase": NOT_LEFT_OUT,
+    "compiler.DefaultPassBuilder": NOT_LEFT_OUT,
+    "compiler_lock.global_compiler_lock": "two threads compile at once",
+    "compiler_machinery.PassManager": NOT_LEFT_OUT,
+    "cpu.CPUContext._internal_codegen": TWICE,
+    "cpu.CPUTargetOptions._nrt": "references to arrays are counted in every kernel",
+    "cpu.CPUTargetOptions.no_cfunc_wrapper": "a wrapper is compiled that nothing calls",
+    "cpu.CPUTargetOptions.no_cpython_wrapper": "a wrapper is compiled that nothing calls",
+    "registry.cpu_target": TWICE,
+    "runtime.nrt.rtsys": COUNTED,
+    "runtime.nrt.rtsys._library": COUNTED,
+    "runtime.nrtdynmod.compile_nrt_functions": COUNTED,
+    "typed_passes.AnnotateTypes": NOT_LEFT_OUT,
+    "typed_passes.DumpParforDiagnostics": NOT_LEFT_OUT,
+    "typed_passes.InlineOverloads": NOT_LEFT_OUT,
+    "typed_passes.NopythonRewrites": NOT_LEFT_OUT,
+    "untyped_passes.DeadBranchPrune": "it runs a second time, on what it has pruned",
+    "untyped_passes.FindLiterallyCalls": NOT_LEFT_OUT,
+    "untyped_passes.InlineInlinables": NOT_LEFT_OUT,
+    "untyped_passes.LiteralPropagationSubPipelinePass": NOT_LEFT_OUT,
+    "untyped_passes.LiteralUnroll": NOT_LEFT_OUT,
+    "untyped_passes.MakeFunctionToJitFunction": NOT_LEFT_OUT,
+    "untyped_passes.RewriteDynamicRaises": NOT_LEFT_OUT,
+    "untyped_passes.WithLifting": NOT_LEFT_OUT,
+    "numba.np.arrayobj.make_array": "an argument is no array",
+    "numba.np.arrayobj.populate_array": "an argument is no array",
+}
+"""What `building` uses of Numba's inner parts, in `numba.core`, and what breaks without it."""
 
+
+def holder(path: str) -> Any:
+    """Return what has the last name of a path."""
+    *parts, _ = (path if path.startswith("numba.") else f"numba.core.{path}").split(".")
+    for end in range(len(parts), 0, -1):
+        with contextlib.suppress(ModuleNotFoundError):
+            return reduce(getattr, parts[end:], import_module(".".join(parts[:end])))
+    raise AssertionError(path)
+
+
+@pytest.mark.parametrize(("path", "breaks"), INNER.items(), ids=INNER)
+def test_numba_has_the_inner_part_without_which_something_breaks(path: str, breaks: str) -> None:
+    found, name = holder(path), path.rpartition(".")[2]
+    # some are set by methods only
+    assert hasattr(found, name) or name in source(found), breaks
+
+
+def source(found: Any) -> str:
+    return inspect.getsource(found if isinstance(found, type) else type(found))
+
+
+def test_every_pass_that_is_left_out_is_one_of_numbas() -> None:
     passes = inspect.getsource(building.compiler.DefaultPassBuilder)
     assert len(building._SKIPPED_PASSES) == 11
     for each in building._SKIPPED_PASSES:
         assert each.__name__ in passes
+
+
+def test_every_inner_part_that_is_used_is_named() -> None:
+    """By imports from inner modules, names with an underscore, and methods that are replaced."""
+    modules, used = set(), set()
+    tree = ast.parse(Path(building.__file__).read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("numba."):
+            for each in node.names:
+                is_module = isinstance(getattr(building, each.name), ModuleType)
+                (modules if is_module else used).add(each.name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            of_module = isinstance(node.value, ast.Name) and node.value.id in modules
+            if of_module or (node.attr.startswith("_") and not node.attr.startswith("__")):
+                used.add(node.attr)
+    for ours in (building._Codegen, building._Functions):
+        used |= vars(ours).keys() & vars(ours.__base__).keys()
+    public = {"intrinsic"}
+    used = {name for name in used if not name.startswith(("__", "_abc_"))} - public
+    options = {"_nrt", "no_cfunc_wrapper", "no_cpython_wrapper"}  # given as words
+    assert used | options == {path.rpartition(".")[2] for path in INNER}
