@@ -32,7 +32,14 @@ from fastscore_jit.memory import (
 )
 from fastscore_jit.validation import as_vector
 
-from fastscore_readers.fill import PLACES, allocate_columns, fill_columns, with_capacity
+from fastscore_readers.fill import (
+    PLACES,
+    LineScan,
+    allocate_columns,
+    fill_columns,
+    scan_of,
+    with_capacity,
+)
 from fastscore_readers.json.faults import NOT_UTF8
 from fastscore_readers.json.index import BYTES_AFTER, mark_invalid_utf8, note_bits
 from fastscore_readers.json.lines import BLOCK_BYTES, BlockMemory, own_memory
@@ -48,7 +55,6 @@ from fastscore_readers.json.walk import (
     enter,
     packed,
 )
-from fastscore_readers.line_scan import LineScan, scan_of
 
 # these numbers differ from those of the faults of JSON Lines
 WRONG_CELL_COUNT, UNTERMINATED_QUOTE, TEXT_AFTER_QUOTE, TOO_LONG = range(17, 21)
@@ -68,20 +74,13 @@ _NONE = np.uint64(0)
 
 
 class Records(NamedTuple):
-    """Memory for records: slots as in `json.walk`, rows, and faults.
+    """Memory for records: slots as in `json.walk`, rows, and faults."""
 
-    Parameters
-    ----------
-    slots : uint64
-        A row of one unused slot and one a column for each good record.
-    rows : int64 (3 * capacity,)
-        Line, start and end of the good records.
-    faults : int64 (6 * capacity,)
-        Line, start, end, status, position and number of cells of the faulty records.
-    """
-
+    # uint64: a row of one unused slot and one a column for each good record
     slots: npt.NDArray[np.uint64]
-    rows: Int64Array
+    rows: Int64Array  # int64 (3 * capacity,): line, start and end of the good records
+    # int64 (6 * capacity,): line, start, end, status, position and number of cells of the faulty
+    # records
     faults: Int64Array
 
 

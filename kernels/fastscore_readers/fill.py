@@ -9,9 +9,10 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 
 # ruff: noqa: SIM109
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -48,33 +49,18 @@ _NONE, _1, _63 = np.uint64(0), np.uint64(1), np.uint64(63)
 
 
 class Columns(NamedTuple):
-    """Memory for the rows of k columns.
+    """Memory for the rows of k columns."""
 
-    Parameters
-    ----------
-    kind : int8 (k,)
-        `PLACES`, `WHOLE`, `TEXT`, `TEXT_OR_WHOLE`, `CELLS` or `FULL_CELLS`.
-    words : uint64 (k, capacity, 2)
-        A start and an end, an integer and 0, or the view of a text; 0 for values not taken.
-    tags : uint8 (k, capacity)
-        The types of the values.
-    odd : int64 (k,)
-        The number of values that are not null and were not taken.
-    lines : int64 (3, capacity)
-        Number, start and end of each row's line.
-    texts : uint8
-        The texts that do not fit into their views, with 64 spare bytes.
-    used : int64 (2,)
-        The number of rows, and the bytes of texts.
-    """
-
+    # int8 (k,): `PLACES`, `WHOLE`, `TEXT`, `TEXT_OR_WHOLE`, `CELLS` or `FULL_CELLS`
     kind: npt.NDArray[np.int8]
+    # uint64 (k, capacity, 2): a start and an end, an integer and 0, or the view of a text; 0 for
+    # values not taken
     words: npt.NDArray[np.uint64]
-    tags: UInt8Array
-    odd: Int64Array
-    lines: Int64Array
-    texts: UInt8Array
-    used: Int64Array
+    tags: UInt8Array  # uint8 (k, capacity): the types of the values
+    odd: Int64Array  # int64 (k,): the number of values that are not null and were not taken
+    lines: Int64Array  # int64 (3, capacity): number, start and end of each row's line
+    texts: UInt8Array  # uint8: the texts that do not fit into their views, with 64 spare bytes
+    used: Int64Array  # int64 (2,): the number of rows, and the bytes of texts
 
 
 ROWS, TEXT_BYTES = range(2)
@@ -83,24 +69,14 @@ ROWS, TEXT_BYTES = range(2)
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A column of n rows in Arrow's layout.
+    """A column of n rows in Arrow's layout."""
 
-    Parameters
-    ----------
-    values : uint64
-        String views, (n, 2), or the words of int64 values, (n,).
-    texts : uint8
-        Buffer 0 of the views.
-    valid : bool (n,)
-        Which rows are not null. Odd values are zeros in `values`.
-    odd
-        The number of values that are not null and were not taken.
-    """
-
+    # uint64: string views, (n, 2), or the words of int64 values, (n,)
     values: npt.NDArray[np.uint64]
-    texts: UInt8Array
+    texts: UInt8Array  # uint8: buffer 0 of the views
+    # bool (n,): which rows are not null. Odd values are zeros in `values`.
     valid: npt.NDArray[np.bool_]
-    odd: int
+    odd: int  # the number of values that are not null and were not taken
 
 
 def allocate_columns(kinds: Sequence[int], capacity: int = 0, n_bytes: int = 0) -> Columns:
@@ -282,3 +258,116 @@ def fill_rows(data: Any, slots: Any, rows: Any, columns: Columns, state: Any) ->
 def fill_columns(data: Any, slots: Any, rows: Any, columns: Columns, state: Any) -> None:
     """Fill columns as `fill_rows` does."""
     fill_rows(data, slots, rows, columns, state)
+
+
+@dataclass(frozen=True, slots=True)
+class LineScan:
+    """Lines (CSV: records) of a buffer: n good ones, m faulty ones, k wanted names."""
+
+    data: UInt8Array  # the buffer that was scanned, uint8
+    # number of each row's line and its bytes in the buffer (line end excluded), int64 (n,)
+    line: Int64Array
+    start: Int64Array
+    end: Int64Array
+    # Type of each wanted value (`tokens.ABSENT` ... `OBJECT`), uint8 (k, n). A cell is a string, or
+    # `ESCAPED` if it has doubled quotes. It is absent if the header lacks its name.
+    tags: UInt8Array
+    # Byte range of each wanted value, without the quotes of strings, int64 (k, n). Undefined for
+    # absent values and filled columns.
+    value_start: Int64Array
+    value_end: Int64Array
+    # Number and bytes of each faulty line, int64 (m,). If quoting is broken, the record's first
+    # line.
+    fault_line: Int64Array
+    fault_start: Int64Array
+    fault_end: Int64Array
+    # the fault (such as `faults.NOT_JSON` or `csv_records.TOO_LONG`) and its byte position, int64
+    # (m,)
+    fault_status: Int64Array
+    fault_position: Int64Array
+    # the number of cells read of a faulty record, and the expected number, int64 (m,); 0 without
+    # cells
+    fault_cells: Int64Array
+    fault_width: Int64Array
+    # the numbers of all lines and of blank ones
+    n_lines: int
+    n_blank: int
+    next_line: int  # the number of the next line
+    filled: Mapping[int, Filled]  # the filled columns, by their key's number
+    again: Callable[[], "LineScan"]  # repeats the scan without filling columns
+    # the syntax of the values: `csv`, `json` (elements of documents) or `jsonl`
+    syntax: Literal["csv", "json", "jsonl"] = "jsonl"
+    # where the next record of CSV starts, and whether the last faulty line continues after the
+    # buffer
+    stop: int = 0
+    cut: bool = False
+    has_mark: bool = True  # whether a record may begin with a byte order mark
+
+    def value_bytes(self, key: int) -> tuple[Int64Array, Int64Array]:
+        """Return the byte ranges of the values of a key."""
+        scan = self.again() if key in self.filled else self
+        return scan.value_start[key], scan.value_end[key]
+
+
+def scan_of(
+    data: UInt8Array,
+    columns: Columns,
+    faults: npt.NDArray[np.int64],
+    width: int,
+    counts: Sequence[int],
+    again: Callable[[], LineScan],
+) -> LineScan:
+    """Return the scan of filled columns and of faults, int64 (6, m).
+
+    ``counts`` are the lines, the blank lines and the number of the next line.
+    """
+    n = int(columns.used[ROWS])
+    line, start, end = columns.lines[:, :n]
+    places = columns.words[:, :n].view(np.int64)
+    n_lines, n_blank, next_line = counts
+    return LineScan(
+        data=data,
+        line=line,
+        start=start,
+        end=end,
+        tags=columns.tags[:, :n],
+        value_start=places[:, :, 0],
+        value_end=places[:, :, 1],
+        fault_line=faults[0],
+        fault_start=faults[1],
+        fault_end=faults[2],
+        fault_status=faults[3],
+        fault_position=faults[4],
+        fault_cells=faults[5],
+        fault_width=np.full(faults.shape[1], width, np.int64),
+        n_lines=n_lines,
+        n_blank=n_blank,
+        next_line=next_line,
+        filled=filled_columns(columns),
+        again=cache(again),
+    )
+
+
+def joined_scans(data: UInt8Array, scans: Sequence[tuple[int, LineScan]]) -> LineScan:
+    """Join scans of the same keys, each with its place in ``data``."""
+    if len(scans) == 1 and not scans[0][0]:
+        return replace(scans[0][1], data=data)
+    shifts, parts = [shift for shift, _ in scans], [scan for _, scan in scans]
+
+    def join(name: str) -> npt.NDArray[np.int64]:
+        arrays = [getattr(scan, name) for scan in parts]
+        if name.endswith(("start", "end", "position")):
+            arrays = [array + shift for array, shift in zip(arrays, shifts, strict=True)]
+        return np.concatenate(arrays, -1)
+
+    names, keys = list(LineScan.__dataclass_fields__), parts[0].filled
+    joined: dict[str, Any] = {name: join(name) for name in names[1 : names.index("n_lines")]}
+    return replace(
+        parts[-1],
+        data=data,
+        **joined,
+        n_lines=sum(scan.n_lines for scan in parts),
+        n_blank=sum(scan.n_blank for scan in parts),
+        filled={key: joined_columns([scan.filled[key] for scan in parts]) for key in keys},
+        again=cache(lambda: joined_scans(data, [(shift, scan.again()) for shift, scan in scans])),
+    )

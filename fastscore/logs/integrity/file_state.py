@@ -18,8 +18,6 @@ from fastscore.logs.file_ranges import FileRange
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.objects import stamp
-from fastscore.logs.read.csv_records import csv_header
-from fastscore.logs.read.json_documents import opening_bracket
 from fastscore.logs.read.lines import Block, read_blocks
 from fastscore.unpacked import Compression, Damage, DamageError
 
@@ -40,7 +38,6 @@ class FileState:
     hash_blocks: BlockHash = field(default_factory=BlockHash)
     damage: Damage | None = None  # why it could not be unpacked to its end, None otherwise
     unpacked: bool = False  # whether it was unpacked to the scratch folder
-    header: bytes = b""  # the header of a CSV file or a document, once requested
     stamp: str = ""  # the `stamp` of the input before it was read
     # called with each block that is read; may raise
     check_cancelled: Callable[[], object] = lambda: None
@@ -58,14 +55,6 @@ class FileState:
         self.read += len(block)
         self.digest.update(block)
         self.hash_blocks.update(block)
-
-    def header_before(self, start: int) -> bytes:
-        """Return the header of the bytes from ``start`` on, which is before them."""
-        if self.file.format not in ("csv", "json") or start == 0:
-            return b""
-        find = csv_header if self.file.format == "csv" else opening_bracket
-        self.header = self.header or find(self.path)
-        return self.header
 
 
 def file_blocks(state: FileState, shard_bytes: int, scratch: Path) -> Iterator[Block]:

@@ -1,7 +1,6 @@
 """Index of dialogues: where they begin and end in files, found in one pass over their bytes."""
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,6 @@ from fastscore_readers.json.line_ends import line_begins
 from fastscore_readers.json.tokens import ABSENT
 
 from fastscore.logs.inputs.files import Format
-from fastscore.logs.inputs.folders import Partition, partition_of, with_partition
 from fastscore.logs.integrity.file_state import (
     FileState,
     file_blocks,
@@ -33,7 +31,7 @@ from fastscore.logs.read.mapped_rows import (
 )
 from fastscore.logs.read.parquet import read_parquet
 from fastscore.logs.read.places import Places, array_key, fills, texts_at, wanted_keys
-from fastscore.logs.read.rows import range_lines, read_parts, whole_table
+from fastscore.logs.read.rows import by_format, range_lines, read_parts, whole_table
 from fastscore.suites.declarations import Column, Source
 from fastscore.suites.identity import (
     Hashes,
@@ -137,25 +135,19 @@ def find_spans(
     states: Sequence[FileState], source: Source, shard_bytes: int, scratch: Path, threads: int
 ) -> Iterator[pl.DataFrame]:
     """Read files; yield where their dialogues are, in `SPAN_SCHEMA`, and update the states."""
-    for (format, _), together in itertools.groupby(states, _format_and_partition):
-        group = tuple(together)
-        own = with_partition(source, group[0].file.path)
+    formats = by_format(states, source, lambda each: (each.file.format, each.file.path))
+    for format, own, group in formats:
         how = _Indexing(own, format, shard_bytes, scratch, threads)
-        find: Callable[..., pl.DataFrame] = _parquet_spans
-        items: tuple[FileState, ...] | tuple[tuple[FileState, ...], ...] = group
-        if format != "parquet":
-            if format != "jsonl" or not (own.dialogue_key or how.stride):
-                yield from _batch_spans(group, how)
-                continue
-            find = _named_spans if own.dialogue_key else _line_spans
-            items = tuple(_by_size(group))
-            # threads share groups of files, or the blocks of one group
-            how = replace(how, threads=max(1, threads // len(items)))
-        yield from map_ordered(partial(find, how=how), items, min(threads, len(items)))
-
-
-def _format_and_partition(state: FileState) -> tuple[Format, Partition]:
-    return state.file.format, partition_of(state.file.path)
+        if format == "parquet":
+            index = partial(_parquet_spans, how=how)
+            yield from map_ordered(index, group, min(threads, len(group)))
+            continue
+        has_lines = format == "jsonl" and how.stride and not own.dialogue_key
+        items = tuple(_by_size(group))
+        # threads share groups of files, or the blocks of one group
+        how = replace(how, threads=max(1, threads // len(items)))
+        find = partial(_line_spans if has_lines else _named_spans, how=how)
+        yield from map_ordered(find, items, min(threads, len(items)))
 
 
 def _by_size(states: Iterable[FileState]) -> Iterator[tuple[FileState, ...]]:
@@ -236,8 +228,8 @@ def _parquet_spans(state: FileState, how: _Indexing) -> pl.DataFrame:
 
 
 def _named_spans(states: Sequence[FileState], how: _Indexing) -> pl.DataFrame:
-    """Index small files of JSON Lines, or a large one, by the keys of their lines."""
-    return pl.concat([pl.DataFrame(schema=SPAN_SCHEMA), *_batch_spans(states, how)])
+    """Index small files of text, or a large one, by the keys of their lines."""
+    return join_spans(_batch_spans(states, how))
 
 
 def _batch_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.DataFrame]:

@@ -19,6 +19,7 @@ from fastscore_jit.arrays import Int64Array
 from fastscore.content_hash import hash_part, whole_blocks
 from fastscore.errors import InputError
 from fastscore.logs.file_ranges import FileRange, Shard
+from fastscore.logs.inputs.chats import array_holds_rows
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.folders import partition_of
 from fastscore.logs.integrity.file_state import FileState, changed
@@ -34,6 +35,8 @@ from fastscore.logs.plan.index import (
     row_names,
 )
 from fastscore.logs.read.batches import map_ordered
+from fastscore.logs.read.csv_records import csv_header
+from fastscore.logs.read.json_documents import is_array_of_rows
 from fastscore.options import available_processors
 from fastscore.suites.declarations import Source
 from fastscore.suites.identity import NOTHING, Hashes, NameSet, file_names
@@ -265,7 +268,7 @@ def index_group(
         names = np.zeros((0, 2), np.uint64)
     return IndexedGroup(
         group.first_file,
-        tuple(_indexed_file(state, n_parts) for state, n_parts in zip(states, parts, strict=True)),
+        tuple(_indexed_file(*each, source) for each in zip(states, parts, strict=True)),
         int(spans["dialogues"].sum()),
         cuts.with_columns(to_plan),
         keys.select(*KEY_SCHEMA).with_columns(to_plan),
@@ -273,7 +276,7 @@ def index_group(
     )
 
 
-def _indexed_file(state: FileState, n_parts: int) -> IndexedFile:
+def _indexed_file(state: FileState, n_parts: int, source: Source) -> IndexedFile:
     """Return the index of a file that can be cut into ``n_parts`` parts."""
     has_parts_to_hash = n_parts > 1 and not state.unpacked and state.file.format != "parquet"
     return IndexedFile(
@@ -286,9 +289,18 @@ def _indexed_file(state: FileState, n_parts: int) -> IndexedFile:
         damage=state.damage,
         unpacked=state.unpacked,
         stamp=state.stamp,
-        header=state.header_before(1) if n_parts > 1 else b"",
+        header=_header(state, source) if n_parts > 1 else b"",
         blocks=tuple(state.hash_blocks.blocks) if has_parts_to_hash else (),
     )
+
+
+def _header(state: FileState, source: Source) -> bytes:
+    """Return what parts need of a file's beginning: the header of CSV, the bracket of an array."""
+    if state.file.format == "csv":
+        return csv_header(state.path)
+    is_document = state.file.format == "json"
+    is_array = is_document and is_array_of_rows(state.path, array_holds_rows(source))
+    return b"[" if is_array else b""
 
 
 def cut_points(spans: pl.DataFrame, states: Sequence[FileState]) -> pl.DataFrame:

@@ -17,11 +17,11 @@ from fastscore_readers.csv_records import (
     UNTERMINATED_QUOTE,
     WRONG_CELL_COUNT,
 )
+from fastscore_readers.fill import LineScan, joined_scans
 from fastscore_readers.json.documents import LINE_END_IN_STRING
 from fastscore_readers.json.faults import NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_DEEP
 from fastscore_readers.json.lines import MOST_VIEWED, scan_jsonl
 from fastscore_readers.json.tokens import MAX_DEPTH
-from fastscore_readers.line_scan import LineScan, joined_scans
 
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import (

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from fastscore_jit.arrays import Int64Array, UInt8Array
 from fastscore_readers.csv_records import TOO_LONG, WRONG_CELL_COUNT, scan_csv
-from fastscore_readers.fill import PLACES
+from fastscore_readers.fill import PLACES, LineScan
 from fastscore_readers.json.faults import NOT_UTF8
 from fastscore_readers.json.tokens import ESCAPED
-from fastscore_readers.line_scan import LineScan
 
 from fastscore.logs.inputs.first_bytes import find_separator
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES

@@ -121,11 +121,6 @@ def is_array_of_rows(path: str, holds_rows: Callable[[Any], bool]) -> bool:
     return _is_whole(text, holds_rows, final=True) is False
 
 
-def opening_bracket(path: str) -> bytes:
-    """Return the first byte of an uncompressed document that is not white space."""
-    return first_text(path, "none")[:1]
-
-
 def first_text(path: str, compression: Compression) -> bytes:
     """Return the first bytes of a file after white space, empty if they are damaged."""
     blocks = read_blocks(path, compression, limits=None, block_bytes=_FIRST_BYTES)

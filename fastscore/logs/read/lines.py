@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_readers.fill import LineScan
 from fastscore_readers.json.line_ends import count_line_ends, last_end
-from fastscore_readers.line_scan import LineScan
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.archives import open_packed

@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Int64Array, Mask, UInt8Array
 from fastscore_jit.arrow import string_column
+from fastscore_readers.fill import LineScan
 from fastscore_readers.json.located_values import unescaped, value_kinds
 from fastscore_readers.json.places import Place, Shape, find_places
 from fastscore_readers.json.tokens import ABSENT, ARRAY, ESCAPED, OBJECT, STRING
-from fastscore_readers.line_scan import LineScan
 
 from fastscore.logs.inputs.chats import plain_turns
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import IO, Any
 
@@ -23,12 +24,10 @@ _DECODED = 2
 
 def parquet_rows(path: str, name: str) -> int:
     """Count the rows of the file at ``path``, called ``name`` in errors."""
-    try:
+    with _faults_named(name):
         if is_arrow(path):
             return arrow_rows(path)
         return sum(rows for rows, _ in group_sizes(path, ()))
-    except UNREADABLE_PARQUET as error:
-        raise _unreadable(name, error) from error
 
 
 def read_parquet(
@@ -77,7 +76,9 @@ def _frames(
 ) -> Iterator[tuple[int, pl.DataFrame]]:
     """Yield rows of the wanted columns, with the number of rows before them."""
     if not is_arrow(file_range.path):
-        sizes = _group_sizes(file_range, stored)
+        with _faults_named(file_range.file):
+            # the rows of each row group, and the unpacked bytes of the wanted columns
+            sizes = group_sizes(file_range.path, stored.dtypes)
         rows = rows or _rows_at_once(sizes)
         for start in range(file_range.start, file_range.stop, rows):
             count = min(rows, file_range.stop - start)
@@ -86,13 +87,11 @@ def _frames(
             yield start, _read(file_range, stored, start, count)
         return
     start = file_range.start
-    try:
+    with _faults_named(file_range.file):
         for frame in arrow_frames(file_range.path, [*stored.dtypes], start, file_range.stop):
             file_range.limits.check_memory(file_range.file)
             yield start, frame
             start += frame.height
-    except UNREADABLE_PARQUET as error:
-        raise _unreadable(file_range.file, error) from error
 
 
 def _too_long(file: str, raw: pl.DataFrame, first_line: int) -> list[Reject]:
@@ -116,32 +115,26 @@ def _too_long(file: str, raw: pl.DataFrame, first_line: int) -> list[Reject]:
     ]
 
 
-def _unreadable(path: str, error: BaseException) -> InputError:
-    """Return the error for a file that cannot be read."""
-    return InputError(
-        f"The file {path!r} cannot be read: {reason_of(error)}.",
-        "Write it again from its source.",
-    )
+@contextmanager
+def _faults_named(name: str) -> Iterator[None]:
+    """Name the file in the error of one that cannot be read."""
+    try:
+        yield
+    except UNREADABLE_PARQUET as error:
+        raise InputError(
+            f"The file {name!r} cannot be read: {reason_of(error)}.",
+            "Write it again from its source.",
+        ) from error
 
 
 def _stored(file_range: FileRange, columns: Sequence[Column]) -> StoredColumns:
-    try:
+    with _faults_named(file_range.file):
         if is_arrow(file_range.path):
             schema = arrow_schema(file_range.path)
         else:
             group_sizes(file_range.path, ())  # checks the footer
             schema = pl.scan_parquet(file_range.path, glob=False).collect_schema()
-    except UNREADABLE_PARQUET as error:
-        raise _unreadable(file_range.file, error) from error
     return check_stored(file_range.file, schema, columns, "Write the file again with that type.")
-
-
-def _group_sizes(file_range: FileRange, stored: StoredColumns) -> list[tuple[int, int]]:
-    """Return the rows of each row group, and the unpacked bytes of the wanted columns."""
-    try:
-        return group_sizes(file_range.path, stored.dtypes)
-    except OSError as error:
-        raise _unreadable(file_range.file, error) from error
 
 
 def _rows_at_once(sizes: Sequence[tuple[int, int]]) -> int:
@@ -164,13 +157,11 @@ def _read(file_range: FileRange, stored: StoredColumns, start: int, count: int) 
     """Read some rows of the wanted columns."""
     if not stored.dtypes:
         return pl.DataFrame(height=count)
-    try:
+    with _faults_named(file_range.file):
         scan = pl.scan_parquet(file_range.path, glob=False).slice(start, count)
         found = scan.select(*stored.dtypes).collect()
         if found.height != count:
             raise OSError(f"it has {found.height:,} rows of the {count:,} from {start + 1:,} on")
-    except UNREADABLE_PARQUET as error:
-        raise _unreadable(file_range.file, error) from error
     return found
 
 

@@ -17,6 +17,7 @@ from fastscore_readers.fill import (
     TEXT_OR_WHOLE,
     WHOLE,
     Filled,
+    LineScan,
 )
 from fastscore_readers.json import located_values
 from fastscore_readers.json.tokens import (
@@ -32,7 +33,6 @@ from fastscore_readers.json.tokens import (
     STRING,
     TRUE,
 )
-from fastscore_readers.line_scan import LineScan
 
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, cut

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_readers.line_scan import LineScan
+from fastscore_readers.fill import LineScan
 
 from fastscore.logs.file_ranges import FileRange, Shard
 from fastscore.logs.inputs.chats import array_holds_rows
@@ -42,6 +42,7 @@ from fastscore.logs.integrity.rejects import (
 )
 from fastscore.logs.read.batches import (
     Batch,
+    Item,
     gather,
     line_fault,
     map_ordered,
@@ -59,7 +60,7 @@ from fastscore.logs.read.chat_lines import (
 )
 from fastscore.logs.read.columns import EXPECTED, KINDS, convert_columns, first_faults
 from fastscore.logs.read.csv_records import read_records
-from fastscore.logs.read.json_documents import is_array_of_rows, read_document
+from fastscore.logs.read.json_documents import read_document
 from fastscore.logs.read.lines import Block, Lines, buffers_kept, read_lines
 from fastscore.logs.read.mapped_rows import mapped_rows, stored_source
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
@@ -171,9 +172,8 @@ def read_parts(
 ) -> Iterator[Part]:
     """Read byte ranges batch by batch, in input order. Memory is bounded by a few batches."""
     with buffers_kept():
-        for (format, _), together in itertools.groupby(file_ranges, _format_and_partition):
-            group = tuple(together)
-            own = with_partition(source, group[0].file)
+        formats = by_format(file_ranges, source, lambda each: (each.format, each.file))
+        for format, own, group in formats:
             if format == "parquet":
                 ranges: Iterable[Iterator[Part]] = (
                     _read_parquet(file_range, own) for file_range in group
@@ -185,8 +185,18 @@ def read_parts(
                 yield replace(part, format=format)
 
 
-def _format_and_partition(file_range: FileRange) -> tuple[Format, Partition]:
-    return file_range.format, partition_of(file_range.file)
+def by_format(
+    items: Iterable[Item], source: Source, place: Callable[[Item], tuple[Format, str]]
+) -> Iterator[tuple[Format, Source, tuple[Item, ...]]]:
+    """Group consecutive files of one format and partition, with their source of columns."""
+
+    def kind(item: Item) -> tuple[Format, Partition]:
+        format, path = place(item)
+        return format, partition_of(path)
+
+    for (format, _), together in itertools.groupby(items, kind):
+        group = tuple(together)
+        yield format, with_partition(source, place(group[0])[1]), group
 
 
 def _read_lines(file_ranges: Sequence[FileRange], source: Source, threads: int) -> Iterator[Part]:
@@ -250,13 +260,11 @@ def range_lines(
     places: dict[str, Any] = {"offset": file_range.start, "line": file_range.first_line}
     places["damage"] = file_range.damage
     if format == "json":
-        holds_rows = array_holds_rows(source)
-        in_array = file_range.header == b"[" and is_array_of_rows(file_range.path, holds_rows)
         lines = read_document(
             blocks,
             file,
-            holds_rows=holds_rows,
-            in_array=in_array,
+            holds_rows=array_holds_rows(source),
+            in_array=file_range.header == b"[",
             goes_on=file_range.goes_on,
             **places,
         )

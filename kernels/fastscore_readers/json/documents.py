@@ -48,31 +48,21 @@ _string_marks = byte_marks(b'"\\\n\r')
 
 @dataclass(frozen=True, slots=True)
 class JsonElements:
-    """A document of n elements as JSON Lines; positions are those in the document.
+    """A document of n elements as JSON Lines; positions are those in the document."""
 
-    Parameters
-    ----------
-    data
-        The document, uint8, with a line end before each element and none elsewhere. White space and
-        separators become spaces, a line end in a string becomes `LINE_END_IN_STRING`.
-    start, line
-        Where each element starts, and its line in the document, int64 (n,).
-    fault
-        The position of an error between two elements; the document's size if an array is not
-        closed; -1 without an error. Elements after it are not listed.
-    stop, next_line
-        Where the last complete element ends, and the line there.
-    place
-        The parser's state at ``stop``: `AT_START` or another.
-    """
-
+    # The document, uint8, with a line end before each element and none elsewhere. White space and
+    # separators become spaces, a line end in a string becomes `LINE_END_IN_STRING`.
     data: UInt8Array
+    # where each element starts, and its line in the document, int64 (n,)
     start: Int64Array
     line: Int64Array
+    # The position of an error between two elements; the document's size if an array is not closed;
+    # -1 without an error. Elements after it are not listed.
     fault: int
+    # where the last complete element ends, and the line there
     stop: int
     next_line: int
-    place: int
+    place: int  # the parser's state at `stop`: `AT_START` or another
 
 
 def elements(

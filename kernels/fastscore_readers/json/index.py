@@ -52,22 +52,13 @@ _60, _61, _62, _63 = (np.uint64(shift) for shift in (60, 61, 62, 63))
 
 
 class Index(NamedTuple):
-    """Memory for the index of a block.
+    """Memory for the index of a block."""
 
-    Parameters
-    ----------
-    tokens : uint32
-        Ascending positions of brackets, colons, commas, quotes, line ends and the first bytes of
-        other scalars, then line ends after the block. Closing quotes may have `WITH_ESCAPES`.
-    bad : uint32
-        Ascending positions of invalid bytes, then `POSITION`.
-    counts : int64 (4,)
-        `IS_UTF8`, `N_TOKENS`, `N_BAD`, `NUMBERED`.
-    """
-
+    # uint32: ascending positions of brackets, colons, commas, quotes, line ends and the first bytes
+    # of other scalars, then line ends after the block. Closing quotes may have `WITH_ESCAPES`.
     tokens: npt.NDArray[np.uint32]
-    bad: npt.NDArray[np.uint32]
-    counts: npt.NDArray[np.int64]
+    bad: npt.NDArray[np.uint32]  # uint32: ascending positions of invalid bytes, then `POSITION`
+    counts: npt.NDArray[np.int64]  # int64 (4,): `IS_UTF8`, `N_TOKENS`, `N_BAD`, `NUMBERED`
 
 
 def allocate_index(size: int) -> Index:

@@ -30,8 +30,10 @@ from fastscore_readers.fill import (
     PLACES,
     ROWS,
     Columns,
+    LineScan,
     allocate_columns,
     fill_rows,
+    scan_of,
     with_capacity,
 )
 from fastscore_readers.json.faults import fault_of, spaces_for_white
@@ -72,7 +74,6 @@ from fastscore_readers.json.walk import (
     plan_of_keys,
     walk_lines,
 )
-from fastscore_readers.line_scan import LineScan, scan_of
 
 NEXT, STAGE, EXPECTED, FITS, ONCE, ARRAYS, BEFORE = range(10, 17)
 """Items of `state` after those of `walk`: the next block and its stage; its number of invalid
@@ -250,27 +251,13 @@ def block_ends(data: UInt8Array, size: int = BLOCK_BYTES) -> Int64Array:
 
 @dataclass
 class Walker:
-    """The walk over blocks of data.
+    """The walk over blocks of data."""
 
-    Parameters
-    ----------
-    plan
-        The values wanted of each line.
-    roots
-        Allowed types of a line: `walk.OBJECTS`, `CONTAINERS` or `VALUES`.
-    restarts
-        See `walk.Lines`.
-    is_utf8
-        Whether the data are known to be UTF-8.
-    arrays
-        The slot for lines that are arrays, 0 without one.
-    """
-
-    plan: Plan
-    roots: int
-    restarts: Int64Array
-    is_utf8: bool = False
-    arrays: int = 0
+    plan: Plan  # the values wanted of each line
+    roots: int  # allowed types of a line: `walk.OBJECTS`, `CONTAINERS` or `VALUES`
+    restarts: Int64Array  # see `walk.Lines`
+    is_utf8: bool = False  # whether the data are known to be UTF-8
+    arrays: int = 0  # the slot for lines that are arrays, 0 without one
     state: Int64Array = field(default_factory=lambda: np.zeros(STATE_ITEMS, np.int64))
     faults: "array[int]" = field(default_factory=lambda: array("q"))
     """Number, start, end, status and position of each faulty line; bytes are those of the data."""

@@ -40,25 +40,16 @@ _line_ends = byte_marks(b"\n\r")
 
 @dataclass(frozen=True, slots=True)
 class WalkedTexts:
-    r"""Notes of walked texts.
+    """Notes of walked texts."""
 
-    Parameters
-    ----------
-    notes, n_notes
-        The notes, valid until the thread's next walk, and their number.
-    lines : int64 (2 * n,)
-        For each good text its number, and the offset from its noted bytes to its bytes in the data.
-    faulty : int64
-        The numbers of the texts that are invalid JSON.
-    numbered
-        Whether any escape begins with ``\u``.
-    """
-
+    # the notes, valid until the thread's next walk, and their number
     notes: Notes
     n_notes: int
+    # int64 (2 * n,): for each good text its number, and the offset from its noted bytes to its
+    # bytes in the data
     lines: Int64Array
-    faulty: Int64Array
-    numbered: bool
+    faulty: Int64Array  # int64: the numbers of the texts that are invalid JSON
+    numbered: bool  # whether any escape begins with `\u`
 
 
 def walk_texts(
@@ -141,32 +132,19 @@ def _gather(data: Any, starts: Any, ends: Any, out: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    r"""The values at one place of a shape.
+    """The values at one place of a shape."""
 
-    Parameters
-    ----------
-    tags
-        Type of each value, as in `lines`, uint8 (n,); ``ABSENT`` if the object or its member is
-        missing.
-    start, end
-        Byte range of each value, without the quotes of strings, int64 (n,); undefined if absent.
-    owner
-        For each value, the row of the array that contains it (or its object), ascending, int64
-        (n,). For the root and its members, the row itself.
-    members
-        The places of its members, each of n values.
-    elements
-        The place of its elements if its shape is a list.
-    numbered_escapes
-        Whether any string of the root's values, or any key, is written with ``\u``.
-    """
-
+    # type of each value, as in `lines`, uint8 (n,); `ABSENT` if the object or its member is missing
     tags: UInt8Array
+    # byte range of each value, without the quotes of strings, int64 (n,); undefined if absent
     start: Int64Array
     end: Int64Array
+    # For each value, the row of the array that contains it (or its object), ascending, int64 (n,).
+    # For the root and its members, the row itself.
     owner: Int64Array
-    members: dict[str, "Place"]
-    elements: "Place | None"
+    members: dict[str, "Place"]  # the places of its members, each of n values
+    elements: "Place | None"  # the place of its elements if its shape is a list
+    # whether any string of the root's values, or any key, is written with `\u`
     numbered_escapes: bool
 
 

@@ -55,19 +55,12 @@ _backslashes = byte_marks(b"\\")
 
 
 class Keys(NamedTuple):
-    """Hash table of wanted keys, by their length and their first and last eight bytes.
+    """Hash table of wanted keys, by their length and their first and last eight bytes."""
 
-    Parameters
-    ----------
-    table : uint64
-        256 slots, each 0 or the number of a key plus 1. Then for each key: its length, first and
-        last word, its place in ``names``, and the next key of its slot plus 1.
-    names : uint8
-        The keys, concatenated.
-    """
-
+    # uint64: 256 slots, each 0 or the number of a key plus 1. Then for each key: its length, first
+    # and last word, its place in `names`, and the next key of its slot plus 1.
     table: npt.NDArray[np.uint64]
-    names: npt.NDArray[np.uint8]
+    names: npt.NDArray[np.uint8]  # uint8: the keys, concatenated
 
 
 def key_table(keys: Sequence[bytes]) -> Keys:

@@ -61,81 +61,50 @@ _ESCAPED_BIT = 31
 
 
 class Plan(NamedTuple):
-    """A shape as tables: places in preorder, the first for the values of lines.
+    """A shape as tables: places in preorder, the first for the values of lines."""
 
-    Parameters
-    ----------
-    keys, n_keys
-        All keys of the shape.
-    children : int32 (places * keys,)
-        The place of a member, by its object's place and its key; -1 if it is not wanted.
-    has_members : int8 (places,)
-        Whether any member is wanted.
-    elements : int32 (places,)
-        The place of the elements, -1 if they are not wanted.
-    n_slots
-        Slots per line, if the shape is an object of plain members; 0 if notes are in text order.
-    """
-
+    # all keys of the shape
     keys: Keys
     n_keys: int
+    # int32 (places * keys,): the place of a member, by its object's place and its key; -1 if it is
+    # not wanted
     children: npt.NDArray[np.int32]
-    has_members: npt.NDArray[np.int8]
+    has_members: npt.NDArray[np.int8]  # int8 (places,): whether any member is wanted
+    # int32 (places,): the place of the elements, -1 if they are not wanted
     elements: npt.NDArray[np.int32]
+    # slots per line, if the shape is an object of plain members; 0 if notes are in text order
     n_slots: int
 
 
 class Notes(NamedTuple):
-    """Noted values, in the order of the text, or in slots: a row per line, a column per place.
+    """Noted values, in the order of the text, or in slots: a row per line, a column per place."""
 
-    Parameters
-    ----------
-    value : uint64
-        The kind and the bytes of each value, without the quotes of strings: see `note_of`. An empty
-        slot is 0.
-    place : int32
-        The place of each value in the plan; -1 if a later equal key replaces it. Unused with slots.
-    parent : int32
-        The note of its object or array, -1 for a line. Unused with slots.
-    """
-
+    # uint64: the kind and the bytes of each value, without the quotes of strings: see `note_of`. An
+    # empty slot is 0.
     value: npt.NDArray[np.uint64]
+    # int32: the place of each value in the plan; -1 if a later equal key replaces it. Unused with
+    # slots.
     place: npt.NDArray[np.int32]
+    # int32: the note of its object or array, -1 for a line. Unused with slots.
     parent: npt.NDArray[np.int32]
 
 
 class Lines(NamedTuple):
-    """Lines of a block, by `LINE`, `START` and `END`.
+    """Lines of a block, by `LINE`, `START` and `END`."""
 
-    Parameters
-    ----------
-    rows, suspects : int64 (3 * capacity,)
-        Noted lines, and lines that may be invalid JSON, three numbers each.
-    restarts : int64
-        Pairs of a byte position and the line number from there on; the last is after all data.
-    """
-
+    # int64 (3 * capacity,): noted lines, and lines that may be invalid JSON, three numbers each
     rows: Int64Array
     suspects: Int64Array
+    # int64: pairs of a byte position and the line number from there on; the last is after all data
     restarts: Int64Array
 
 
 class Scratch(NamedTuple):
-    """Working memory of the walk.
+    """Working memory of the walk."""
 
-    Parameters
-    ----------
-    stack : uint8 (MAX_DEPTH,)
-        Open brackets of a container that is skipped.
-    key : uint8
-        An unescaped key; as long as the block and 64 bytes more.
-    latest : int32 (places,)
-        The latest note of each place, -1 without any.
-    """
-
-    stack: npt.NDArray[np.uint8]
-    key: npt.NDArray[np.uint8]
-    latest: npt.NDArray[np.int32]
+    stack: npt.NDArray[np.uint8]  # uint8 (MAX_DEPTH,): open brackets of a container that is skipped
+    key: npt.NDArray[np.uint8]  # uint8: an unescaped key; as long as the block and 64 bytes more
+    latest: npt.NDArray[np.int32]  # int32 (places,): the latest note of each place, -1 without any
 
 
 @always_inlined

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 from fastscore_jit.arrays import Mask
+from fastscore_readers.fill import LineScan
 from fastscore_readers.json import tokens
 from fastscore_readers.json.lines import scan_jsonl
-from fastscore_readers.line_scan import LineScan
 from hypothesis import example, given
 from hypothesis import strategies as st
 
