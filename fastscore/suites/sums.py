@@ -230,11 +230,10 @@ def sum_metrics(
     metrics: Sequence[Metric],
     *,
     options: Any,
-    design: Design | None = None,
+    design: Design,
     labels: Sequence[str] = (),
 ) -> list[Sums]:
     """Add up metrics of any tables, those of dialogues that a suite merges by themselves."""
-    design = design or suite.design
     merging = {
         metric.id: one.dialogues
         for one in suite.summarised(options, (*design.columns, *labels))
@@ -247,20 +246,17 @@ def sum_metrics(
     for (_, merge), chosen in groups.items():
         dialogues = tables[LABEL_TABLE]
         named = {**tables, LABEL_TABLE: dialogues if merge is None else merge(dialogues)}
-        found.append(sum_by_dialogue(suite, named, chosen, design=design, labels=labels))
+        found.append(sum_by_dialogue(named, chosen, design, labels))
     return found
 
 
 def sum_by_dialogue(
-    suite: Suite,
     tables: Mapping[str, pl.LazyFrame],
     metrics: Sequence[Metric],
-    *,
-    design: Design | None = None,
+    design: Design,
     labels: Sequence[str] = (),
 ) -> Sums:
-    """Add up metrics of one table by dialogue, in the suite's design unless another is given."""
-    design = design or suite.design
+    """Add up metrics of one table by dialogue."""
     rows = tables[metrics[0].table]
     places = dialogue_places(tables[LABEL_TABLE], design, labels)
     columns = rows.collect_schema()

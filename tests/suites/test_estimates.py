@@ -70,9 +70,8 @@ def summed(rows: Sequence[Row], metric: Metric = SCORE, **declared: Any) -> Sums
         .then(pl.lit([{"metric": "score", "reason": "bad_input"}], NULL_REASONS_DTYPE))
         .otherwise(pl.lit([], NULL_REASONS_DTYPE))
     )
-    return sum_by_dialogue(
-        suite(**declared), {"dialogues": frame.lazy()}, [metric], labels=("model",)
-    )
+    design = suite(**declared).design
+    return sum_by_dialogue({"dialogues": frame.lazy()}, [metric], design, ("model",))
 
 
 TWICE: list[Row] = [
@@ -105,7 +104,8 @@ def test_the_unit_of_an_interval_is_that_of_the_design() -> None:
 def test_a_metric_may_be_called_as_a_column_of_sums(id: str) -> None:
     frame = pl.DataFrame(TWICE, schema=["dialogue", "task", "model", id], orient="row")
     rows = frame.with_columns(null_reasons=pl.lit([], NULL_REASONS_DTYPE)).lazy()
-    found = one_of(sum_by_dialogue(suite(), {"dialogues": rows}, [replace(SCORE, id=id)])).estimate
+    metrics = [replace(SCORE, id=id)]
+    found = one_of(sum_by_dialogue({"dialogues": rows}, metrics, suite().design)).estimate
     assert (found.value, found.n_units) == (4.0, 4)
 
 
