@@ -78,7 +78,6 @@ def sums_of(
     schema = {"id": pl.String, "metric": pl.String, "reason": pl.String, "n": pl.Int64}
     return Sums(
         metrics=declared,
-        design=Design(),
         frame=pl.DataFrame(parts, schema_overrides={"repeat": pl.String}),
         nulls=pl.DataFrame(nulls, schema=schema, orient="row"),
         bits=dict.fromkeys((one.id for one in declared), BITS),

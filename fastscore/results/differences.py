@@ -155,15 +155,10 @@ def concluded(
     differences = _decide(curves, metrics, how)
     ranking, more = _ranked(differences, metrics)
     corrected = holm([row["p"] for row in found["omnibus"]])
-    rows = {
-        **found,
-        "differences": differences,
-        "drops": _drops(curves, metrics, how),
-        "ranking": ranking,
-        "omnibus": [
-            row | {"p_holm": p} for row, p in zip(found["omnibus"], corrected, strict=True)
-        ],
-    }
+    for row, p in zip(found["omnibus"], corrected, strict=True):
+        row["p_holm"] = p
+    drops = _drops(curves, metrics, how)
+    rows = {**found, "differences": differences, "drops": drops, "ranking": ranking}
     tables = {name: pl.DataFrame(rows.get(name, []), schema) for name, schema in SCHEMAS.items()}
     return Comparison(
         suite=suite,

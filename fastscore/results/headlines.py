@@ -74,11 +74,8 @@ def _compare(agent: str, own: Part, other: Part) -> Baseline:
     pairs = a.join(b, on=UNIT, suffix="/own").sort(UNIT)
     of_agent = Clusters(pairs["sum"].to_numpy(), pairs["n"].to_numpy())
     of_run = Clusters(pairs["sum/own"].to_numpy(), pairs["n/own"].to_numpy())
-    ends: dict[str, Any] = {
-        "minimum": own.metric.scale.minimum,
-        "maximum": own.metric.scale.maximum,
-    }
-    curve = difference_curve(of_agent, of_run, shared=True, test="t", **ends)
+    low, high = own.metric.scale.minimum, own.metric.scale.maximum
+    curve = difference_curve(of_agent, of_run, shared=True, test="t", minimum=low, maximum=high)
     return Baseline(agent, of_agent.mean, of_run.mean, curve.estimate)
 
 
@@ -144,13 +141,9 @@ def baseline_text(baselines: Iterable[Baseline]) -> str:
 
 def estimate_of(record: Mapping[str, Any]) -> Estimate:
     """Return the mean of a summary's row with its interval."""
-    return Estimate(
-        record["mean"],
-        record["ci_low"],
-        record["ci_high"],
-        n_units=record["n_units"],
-        reason=record["interval_reason"],
-    )
+    n_units, reason = record["n_units"], record["interval_reason"]
+    ends = record["ci_low"], record["ci_high"]
+    return Estimate(record["mean"], *ends, n_units=n_units, reason=reason)
 
 
 def baseline_records(headlines: Headlines) -> list[dict[str, Any]]:

@@ -211,7 +211,6 @@ class Sums:
     """
 
     metrics: tuple[Metric, ...]
-    design: Design
     frame: pl.DataFrame
     nulls: pl.DataFrame
     bits: Mapping[str, int]
@@ -295,7 +294,6 @@ def sum_by_dialogue(
     }
     return Sums(
         metrics=tuple(metrics),
-        design=design,
         frame=frame.select(
             pl.col(by).name.map(lambda name: name.removeprefix(":")),
             pl.col(":rows").alias("rows"),

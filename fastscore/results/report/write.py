@@ -52,7 +52,7 @@ from fastscore.run.places import Place
 from fastscore.suites.base import CommittedRun, Dialogue, Suite, headline_metrics
 from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Metric
 from fastscore.suites.showing import Mark, Section, marked_parts
-from fastscore.suites.summary import ALL, overall_rows
+from fastscore.suites.summary import overall_rows
 from fastscore.version import __version__
 
 REJECTS_SHOWN = 200
@@ -111,7 +111,10 @@ def make_content(
         ],
         "dialogues": {one.name: dialogues_of(suite, one, texts) for one in shown},
         "turns_shown": TURNS_SHOWN,
-        "nulls": [_nulls(one) for one in shown],
+        "nulls": [
+            {"run": one.name, "rows": [row for row in one.whole.values() if row["n_null"]]}
+            for one in shown
+        ],
         "rejects": [_rejects(one, texts) for one in shown],
         "null_reasons": NULL_REASONS,
     }
@@ -288,11 +291,6 @@ def section_values(section: Section, charts: Charts) -> Values:
     ]
     listings = section.listings
     return {"title": section.title, "text": section.text, "charts": drawn, "listings": listings}
-
-
-def _nulls(one: Shown) -> Values:
-    rows = one.run.summary.filter(pl.col("group") == ALL, pl.col("n_null") > 0)
-    return {"run": one.name, "rows": rows.to_dicts()}
 
 
 def _rejects(one: Shown, texts: bool) -> Values:
