@@ -138,10 +138,9 @@ def _of_one_run(run: Run, limits: CheckLimits) -> list[Check]:
                 kept = mean is not None and sign * (limit - mean) <= reach
                 found.append(_decided(f"{name} {word}", value, f"{limit:g}", kept))
     for id, limit in limits.max_null.items():
-        n, n_null = (
-            (whole[id]["n"] + whole[id]["n_fixed"], whole[id]["n_null"]) if id in whole else (0, 0)
-        )
-        share = n_null / (n + n_null) if n + n_null else None
+        n, n_fixed, n_null = (whole.get(id, {}).get(name, 0) for name in ("n", "n_fixed", "n_null"))
+        n_rows = n + n_fixed + n_null
+        share = n_null / n_rows if n_rows else None
         value = "no row" if share is None else _percent(share)
         kept = share is not None and share <= limit
         found.append(_decided(f"{id} null at most", value, _percent(limit), kept))

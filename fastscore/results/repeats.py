@@ -137,11 +137,11 @@ def run_passes(
     for sums in sum_metrics(
         run.suite, run.lazy_tables, chosen, options=run.options, design=design, labels=labels
     ):
-        groups = [sums.frame]
+        groups: dict[tuple[str | None, ...], pl.DataFrame] = {(None,): sums.frame}
         if by:
-            groups = sums.frame.drop_nulls(f"label:{by}").partition_by(f"label:{by}")
-        for part in groups:
-            group: str | None = part[f"label:{by}"].to_list()[0] if by else None
+            label = f"label:{by}"
+            groups = sums.frame.drop_nulls(label).partition_by(label, as_dict=True)
+        for (group,), part in groups.items():
             found, more = describe_passes(group, {str(run.path): part}, sums.metrics)
             rows += found
             notes += more

@@ -235,7 +235,7 @@ class Run:
         if folder not in self._verified:
             # hashing releases the interpreter lock
             with ThreadPoolExecutor(available_processors()) as pool:
-                list(pool.map(self._verify_part, parts))
+                list(pool.map(self._verify_committed, parts, map(self._committed_files.get, parts)))
             self._verified.add(folder)
         return pl.scan_parquet([self.folder / part for part in parts], glob=False)
 
@@ -263,9 +263,6 @@ class Run:
         """Tell whether receipts are those that the manifest was made of, each in its place."""
         stated = self.manifest.parts_hash
         return not stated or hash_of_outputs(receipts) == stated
-
-    def _verify_part(self, name: str) -> None:
-        self._verify_committed(name, self._committed_files.get(name))
 
     def _read_beside_parts(self, name: str, read: Callable[[Path], Content]) -> Content:
         committed = [Committed(**output) for output in self.manifest.outputs]

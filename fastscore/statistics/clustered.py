@@ -77,18 +77,12 @@ class Clusters:
 
     @property
     def influences(self) -> Values:
-        """What each cluster adds to the error of the mean, with CR2's correction; their sum is ~0.
-
-        The sum of their squares is the variance of the mean.
-        """
+        """What each cluster adds to the error of the mean by CR2, squared to its variance."""
         return _influences(self.sums, self.counts)
 
     @property
     def deletions(self) -> Values:
-        """By how much the mean falls without each cluster, for the jackknife.
-
-        The sum of their squares, times ``(n - 1) / n`` of n clusters, is the variance of the mean.
-        """
+        """By how much the mean falls without each cluster, for the jackknife."""
         return deletions_of(self.sums, self.counts)
 
     @property
@@ -299,14 +293,11 @@ def _bounded(
     """Return the interval of a mean: Wilson's in a range that has two ends, else that of t."""
     error = math.sqrt(variance)
     quantile = t_quantile(degrees, level)
-    is_bounded = minimum is not None and maximum is not None and minimum <= mean <= maximum
-    if not is_bounded:
+    if minimum is None or maximum is None or not minimum <= mean <= maximum:
         if variance == 0.0:
             return Estimate(mean, None, None, 0.0, degrees, n_units, "zero_variance")
         low, high = _half_bounded(mean, quantile * error, minimum, maximum)
         return Estimate(mean, low, high, error, degrees, n_units)
-    assert minimum is not None
-    assert maximum is not None
     width = maximum - minimum
     place = (mean - minimum) / width
     spread = place * (1.0 - place)
@@ -317,11 +308,8 @@ def _bounded(
     effective = effective if effective > 0.0 else float(n_units)
     squared = quantile**2
     centre = (place + squared / (2 * effective)) / (1 + squared / effective)
-    half = (
-        quantile
-        / (1 + squared / effective)
-        * math.sqrt(spread / effective + squared / (4 * effective**2))
-    )
+    deviation = math.sqrt(spread / effective + squared / (4 * effective**2))
+    half = quantile / (1 + squared / effective) * deviation
     low = minimum + width * max(0.0, min(centre - half, place))
     high = minimum + width * min(1.0, max(centre + half, place))
     return Estimate(mean, low, high, error, degrees, n_units)
