@@ -73,7 +73,8 @@ def test_a_declaration_is_no_wider_than_its_author_can_see(declaration: type, mo
 def test_the_table_of_packages_has_every_package_that_the_linter_orders() -> None:
     configuration = tomllib.loads((ROOT / "pyproject.toml").read_text())
     contracts = configuration["tool"]["importlinter"]["contracts"]
-    (layers,) = (each["layers"] for each in contracts if each["type"] == "layers")
+    orders = [each for each in contracts if each["type"] == "layers"]
+    (layers,) = (each["layers"] for each in orders if "containers" not in each)
     table = DESIGN.split("| Package |")[1].split("\n\n")[0]
     rows = [[table.index(f"`{name}`") for name in layer.split(" | ")] for layer in layers]
     # a package that may import another one is below it
