@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from fastscore_jit.objects import find_library
 
+import fastscore
 from fastscore.cli import cli
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, ship_kernels, unread
 from fastscore.suites.registry import suite_names
@@ -63,15 +64,22 @@ def identities(kernels):
     return {kernel.identity for kernel in kernels}
 
 
-def test_a_run_uses_no_kernel_that_was_not_foreseen(log, tmp_path):
-    command = ["score", "score_dialogue", str(log), "-o", str(tmp_path / "run"), "--lex-weight=1"]
+@pytest.mark.parametrize(
+    ("suite", "format"), [("score_dialogue", "jsonl"), ("guest_simulation", "csv")]
+)
+def test_a_run_uses_no_kernel_that_was_not_foreseen(log, tmp_path, suite, format):
+    words = [str(log), "--lex-weight=1"]
+    if format == "csv":
+        example = fastscore.example(suite, str(tmp_path / "example"))
+        words = [str(example.logs), *example.options]
+    command = ["score", suite, *words, "-o", str(tmp_path / "run")]
     run = subprocess.run(
         [sys.executable, "-c", USED, *command], capture_output=True, text=True, check=False
     )
     used = set(run.stdout.split())
     assert len(used) > 5, run.stderr
-    without = unread(["jsonl"]) + WITHOUT_VECTORS
-    assert used <= identities(kernels_of("score_dialogue", without))
+    without = unread([format]) + WITHOUT_VECTORS
+    assert used <= identities(kernels_of(suite, without))
 
 
 @pytest.mark.parametrize("suite", suite_names())
@@ -80,6 +88,15 @@ def test_what_a_run_does_not_use_is_left_out(suite):
     left = identities(kernels_of(suite, unread(["jsonl"]) + WITHOUT_VECTORS))
     assert left < everything
     assert not [name for name in left if name.startswith("fastscore_readers.csv")]
+
+
+def test_a_run_of_csv_compiles_no_kernel_of_another_suite_or_of_vectors():
+    everything = identities(kernels_of("score_dialogue"))
+    left = identities(kernels_of("guest_simulation", unread(["csv"]) + WITHOUT_VECTORS))
+    assert "fastscore_readers.csv_records:walk_records" in left
+    others = ("fastscore_kernels.cosine:_dots", "fastscore_kernels.levenshtein:long_distances")
+    assert set(others) <= everything
+    assert not left & {*others, "fastscore_kernels.file_rows:_read_rows"}
 
 
 def test_a_suite_may_have_kernels_of_its_own():
