@@ -80,10 +80,8 @@ def processor_level() -> Level:
     """
     named = os.environ.get("FASTSCORE_PROCESSOR")
     levels = _levels()
-    if not named:
-        return next(level for level in levels if processor_flags() >= level.flags)
     for level in levels:
-        if named == level.name:
+        if named == level.name or (not named and processor_flags() >= level.flags):
             return level
     expected = ", ".join(level.name for level in levels)
     raise CompilationError(f"FASTSCORE_PROCESSOR is {named!r}, expected one of: {expected}.")

@@ -194,12 +194,10 @@ def remove_locked(descriptor: int, path: Path) -> None:
     """Remove and close a file that this process has locked. Windows does not remove open files."""
     if sys.platform == "win32":
         os.close(descriptor)
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
-        return
     with contextlib.suppress(OSError):
         path.unlink(missing_ok=True)
-    os.close(descriptor)
+    if sys.platform != "win32":
+        os.close(descriptor)
 
 
 # Locks
@@ -266,7 +264,7 @@ def machine_memory() -> int:
     """Return the memory of this machine or container in bytes; 2^62 if unknown."""
     if sys.platform == "win32":
         status = (ctypes.c_uint64 * 8)(64)  # structure size, memory load, total memory
-        ctypes.WinDLL("kernel32").GlobalMemoryStatusEx(status)
+        _kernel32().GlobalMemoryStatusEx(status)
         return int(status[1])
     found = [int(text) for path in _CONTAINER if (text := _read(path).strip()).isdecimal()]
     found.append(_field(_MACHINE, "MemTotal:") or _memory_by_pages())
@@ -302,7 +300,7 @@ def peak_memory() -> int:
 def _windows_memory(word: int) -> int:
     """Return a word of PROCESS_MEMORY_COUNTERS_EX (80 bytes), counted after its first eight."""
     counters = (ctypes.c_uint64 * 10)(80)
-    kernel: Any = getattr(ctypes, "WinDLL")("kernel32")  # noqa: B009
+    kernel = _kernel32()
     kernel.GetCurrentProcess.restype = ctypes.c_void_p
     kernel.K32GetProcessMemoryInfo.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)
     kernel.K32GetProcessMemoryInfo(kernel.GetCurrentProcess(), counters, 80)
@@ -361,10 +359,13 @@ def safe_import_path() -> Iterator[None]:
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["PYTHONSAFEPATH"]
-        else:
+        del os.environ["PYTHONSAFEPATH"]
+        if before is not None:
             os.environ["PYTHONSAFEPATH"] = before
+
+
+def _kernel32() -> Any:
+    return getattr(ctypes, "WinDLL")("kernel32")  # noqa: B009
 
 
 @cache
@@ -419,9 +420,6 @@ _WINDOWS_FEATURES = {
 
 def _windows_flags() -> frozenset[str]:
     """Ask Windows for instruction sets up to AVX2. It reports only one part of AVX-512."""
-    kernel: Any = getattr(ctypes, "WinDLL")("kernel32")  # noqa: B009
-    found: set[str] = set()
-    for number, flags in _WINDOWS_FEATURES.items():
-        if kernel.IsProcessorFeaturePresent(number):
-            found |= flags
-    return frozenset(found)
+    kernel = _kernel32()
+    present = [n for n in _WINDOWS_FEATURES if kernel.IsProcessorFeaturePresent(n)]
+    return frozenset().union(*(_WINDOWS_FEATURES[number] for number in present))

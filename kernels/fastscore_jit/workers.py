@@ -177,13 +177,11 @@ class _Compilation:
                     )
                 # notify the listener before any waiting thread continues
                 self._notify(compiled=functions)
-                with _lock:
-                    future = _requested[kernel.identity]
-                    if failure is not None:
-                        del _requested[kernel.identity]
                 if failure is None:
-                    future.set_result(library)
+                    _requested[kernel.identity].set_result(library)
                 else:
+                    with _lock:  # it may be requested again
+                        future = _requested.pop(kernel.identity)
                     future.set_exception(failure)
             if worker is not None and worker.stdin is not None:
                 worker.stdin.close()
@@ -279,11 +277,8 @@ def make_library(kernel: Declaration, folder: Path) -> Path:
 
 
 def _check_loads(library: Path) -> None:
-    descriptor = open_descriptor(library)
-    try:
-        entry_of(library, descriptor)
-    finally:
-        os.close(descriptor)
+    with open(open_descriptor(library), "rb") as file:
+        entry_of(library, file.fileno())
 
 
 @contextlib.contextmanager
