@@ -42,8 +42,6 @@ def unit_name(suite: Suite, cluster: str | None = None) -> str:
     return cluster or (DIALOGUES if unit == "dialogue" else unit)
 
 
-_FIRST = ("suite", "group", "value", "metric", "name", "better", "unit")
-
 Record = Mapping[str, Any]
 
 
@@ -128,24 +126,20 @@ def groups_grid(
 
 def summary_records(suite: Suite, summary: pl.DataFrame, ids: Sequence[str]) -> pl.DataFrame:
     """Return the rows of a summary with each metric's name, direction and unit beside its id."""
-    declared = suite.metric_by_id
-    about = pl.DataFrame(
-        [
-            (id, declared[id].name, declared[id].scale.better, declared[id].scale.unit)
-            if id in declared
-            else (id, id, "neither", "1")
-            for id in ids
-        ],
-        schema=["metric", "name", "better", "unit"],
-        orient="row",
-    )
-    position = {id: place for place, id in enumerate(ids)}
+    metric, first = pl.col("metric"), ("suite", "group", "value", "metric")
+    place = metric.replace_strict({id: place for place, id in enumerate(ids)})
+    better = {one.id: one.scale.better for one in suite.metrics}
+    unit = {one.id: one.scale.unit for one in suite.metrics}
     return (
-        summary.filter(pl.col("metric").is_in(ids))
-        .join(about, on="metric", how="left", maintain_order="left")
-        .with_columns(pl.col("metric").replace_strict(position).alias("_place"))
-        .sort("group", "value", "_place", maintain_order=True)
-        .select(*_FIRST, pl.exclude(*_FIRST, "_place"))
+        summary.filter(metric.is_in(ids))
+        .sort("group", "value", place, maintain_order=True)
+        .select(
+            *first,
+            metric.replace({one.id: one.name for one in suite.metrics}).alias("name"),
+            metric.replace_strict(better, default="neither").alias("better"),
+            metric.replace_strict(unit, default="1").alias("unit"),
+            pl.exclude(*first),
+        )
     )
 
 
