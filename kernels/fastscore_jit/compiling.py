@@ -59,7 +59,7 @@ def kernel(
     Parameters
     ----------
     parameters
-        Types of the parameters, as in `signatures`: ``"uint8[:], int64, out(int64[:, :])"``.
+        Types of the parameters, as in `declaring`: ``"uint8[:], int64, out(int64[:, :])"``.
     returns
         Types of the returned values, in the same syntax. Returned arrays are new.
     fastmath
