@@ -160,6 +160,9 @@ def plain_turns(text: str, chat: Chat) -> str | None:
     for turn in turns:
         if _is_no_turn(turn, chat):
             continue
+        if not turn.found and not isinstance(turn.text, str):
+            written.append(turn.text)  # no turn: the reader names it
+            continue
         row = dict(turn.found)
         _put(row, speaker, turn.role if turn.role is None else str(turn.role))
         _put(row, said, turn.text)

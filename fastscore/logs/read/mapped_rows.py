@@ -233,8 +233,19 @@ def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places
         )
         for row in np.flatnonzero(~is_array).tolist()
     ]
+    rows, is_object = frame[below.owner], below.tags == OBJECT
     element = Places("jsonl", arrays.data, below.tags, below.start, below.end)
-    return frame[below.owner], element, rejects
+    rejects += [
+        replace(
+            _reject(rows, row, element, column, 1),
+            field=None,
+            reason="not_an_object",
+            expected="a JSON object",
+        )
+        for row in np.flatnonzero(~is_object).tolist()
+    ]
+    kept = (element.tags[is_object], element.starts[is_object], element.ends[is_object])
+    return rows.filter(pl.Series(is_object)), Places("jsonl", arrays.data, *kept), rejects
 
 
 def _located_elements(

@@ -792,3 +792,22 @@ def test_a_layout_maps_columns_of_any_suite_by_the_shared_names(
     assert pairs(path, options, layout=str(layout)) == PAIRS
     guests = fastscore.score(path, fastscore.GuestSimulation(), embedder=None, layout=str(layout))
     assert guests.tables["messages"]["dialogue"].to_list() == ["d1"] * 3
+
+
+@pytest.mark.parametrize("layout", ["openai", "langfuse"])
+@pytest.mark.parametrize("odd", [5, 1.5, [1]])
+def test_an_element_that_is_no_turn_is_not_read_as_a_text(
+    layout: str, odd: Any, tmp_path: Path
+) -> None:
+    """By columns at paths (openai) as document by document (langfuse)."""
+    messages = [*chat(1), odd, *chat(1)]
+    row = {"id": "d1", "messages": messages}
+    if layout == "langfuse":
+        row = {"id": "d1", "input": {"messages": messages}, "output": "Watch Heat."}
+    path = write(tmp_path / "log.jsonl", [row])
+    with pytest.warns(fastscore.RejectsWarning, match="expected a JSON object"):
+        run = fastscore.score(
+            path, "guest_simulation", embedder=None, layout=layout, max_rejects=1.0
+        )
+    assert run.rejects.select("line", "reason").rows() == [(1, "not_an_object")]
+    assert run.tables["messages"].height == 2  # of guests
