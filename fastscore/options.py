@@ -126,6 +126,10 @@ def option_values(options: Any) -> dict[str, Any]:
     return {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
 
 
+MOST_INTEGER = 2**63 - 1
+"""The largest integer that JSON of a manifest holds."""
+
+
 def build_options(declared: type[Any], values: Mapping[str, Any]) -> Any:
     """Return a validated options object with values by name, as from flags and manifests.
 
@@ -179,10 +183,14 @@ def checked_value(name: str, value: Any, hint: Any, rules: Mapping[str, Any]) ->
         raise UsageError(f"{name} is of type {type(value).__name__}, expected {wanted}.")
     if isinstance(value, os.PathLike) and takes_paths(hint):
         value = os.fspath(value)
-    if expected is float and isinstance(value, int) and not isinstance(value, bool):
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    if is_whole and abs(value) > MOST_INTEGER:
+        bits = value.bit_length()
+        raise UsageError(f"{name} is an integer of {bits:,} bits, expected one of at most 63.")
+    if expected is float and is_whole:
         value = float(value)
     noun = "an integer" if expected is int else "a number"
-    if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
+    if not isinstance(value, expected) or (expected is int and not is_whole):
         kind = _bounds(noun, rules) if expected is int else expected.__name__
         raise UsageError(f"{name} is {value!r}, expected {kind}.")
     if expected in (int, float):

@@ -65,6 +65,8 @@ def check_path(path: str | os.PathLike[str]) -> None:
             f"The name '{shown_path(path)}' is not UTF-8: no table or message can hold it.",
             "Rename the file or folder, or name a link to it.",
         )
+    if "\0" in os.fspath(path):
+        raise UsageError(f"The name {os.fspath(path)!r} has a NUL, which no file's name has.")
 
 
 PAGE_MARK = '<meta name="generator" content="fastscore">'

@@ -66,11 +66,11 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
 
 
 def test_waiting_for_a_pipe_hears_a_signal(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "request.toml")
+    os.mkfifo(tmp_path / "config.toml")
     (tmp_path / "log.jsonl").write_text("{}\n")
-    arguments = ["score", "score_dialogue", "log.jsonl", "-o", "run", "--request", "request.toml"]
+    arguments = ["score", "score_dialogue", "log.jsonl", "-o", "run", "--config", "config.toml"]
     process = subprocess.Popen([*COMMAND, *arguments], cwd=tmp_path, stderr=subprocess.PIPE)
-    descriptor = os.open(tmp_path / "request.toml", os.O_WRONLY)  # it waits until that is read
+    descriptor = os.open(tmp_path / "config.toml", os.O_WRONLY)  # it waits until that is read
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
     os.close(descriptor)

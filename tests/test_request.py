@@ -29,7 +29,7 @@ WRONG: dict[str, dict[Any, str]] = {
         "x": "dim is 'x', expected an integer of at least 1.",
         True: "dim is True, expected an integer of at least 1.",
     },
-    "output": {3: "output is 3, expected str."},
+    "output": {3: "output is 3, expected str.", "a\0b": "The name 'a\\x00b' has a NUL, "},
     "store": {b"x": "store is b'x', expected str."},
     "format": {"xml": "format is 'xml'. Known: 'csv', 'json', 'jsonl', 'parquet'."},
     "layout": {
@@ -41,7 +41,10 @@ WRONG: dict[str, dict[Any, str]] = {
     "alternate": {"agent": "alternate is 'agent'."},
     "sort_by": {3: "sort_by is 3, expected str."},
     "dialogue": {3: "dialogue is 3, expected str."},
-    "without": {("think",): "without is ('think',), expected str."},
+    "without": {
+        ("think",): "without is ('think',), expected str.",
+        "\ud800": "without is '\\ud800', expected text that is UTF-8.",
+    },
     "metrics": {"mine.py": "metrics is of type str, expected a list."},
     "limit": {0: "limit is 0, expected an integer of at least 1."},
     "sample": {2.0: "sample is 2.0, expected an integer of at least 1."},
@@ -56,11 +59,15 @@ WRONG: dict[str, dict[Any, str]] = {
     "engine": {"dsk": "engine is 'dsk'. Did you mean 'dask'? Known: 'dask', 'local', 'ray'."},
     "address": {3: "address is 3, expected str."},
     "max_memory": {
-        "x": "max_memory is 'x', expected an integer of at least 256.",
-        255: "max_memory is 255, expected an integer of at least 256.",
+        "x": "max_memory is 'x', expected an integer from 256 to 8,796,093,022,207.",
+        255: "max_memory is 255, expected an integer from 256 to 8,796,093,022,207.",
+        10**20: "max_memory is an integer of 67 bits, expected one of at most 63.",
     },
     "max_unpacked": {0: "max_unpacked is 0, expected an integer of at least 1."},
-    "max_ratio": {0.5: "max_ratio is 0.5, expected a number of at least 1."},
+    "max_ratio": {
+        0.5: "max_ratio is 0.5, expected a number of at least 1.",
+        10**400: "max_ratio is an integer of 1,329 bits, expected one of at most 63.",
+    },
     "overwrite": {"no": "overwrite is 'no', expected bool."},
     "progress": {"yes": "progress is 'yes', expected True, False or a function."},
 }
@@ -87,6 +94,12 @@ def test_a_wrong_value_is_one_sentence_before_anything_is_read(
         with pytest.raises(UsageError) as caught:
             fastscore.Scorer(LEXICAL, **{name: value})
         assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("name", ["columns", "values"])
+def test_a_column_has_a_text_for_its_name(name: str) -> None:
+    with pytest.raises(UsageError, match="The name of a column is 3, expected text"):
+        fastscore.score("gone", LEXICAL, **{name: {3: "x"}})
 
 
 def test_the_command_line_refuses_a_share_that_is_no_number(tmp_path: Path) -> None:

@@ -202,7 +202,8 @@ def _click_type(hint: Any, rules: Mapping[str, Any]) -> Any:
         return PATH
     kind, bounds = value_type(hint), (rules["minimum"], rules["maximum"])
     if bounds != (None, None):
-        return click.IntRange(*bounds) if kind is int else click.FloatRange(*bounds)
+        # the largest integers are no news to a reader of the help
+        return click.IntRange(bounds[0]) if kind is int else click.FloatRange(*bounds)
     return kind if kind in (int, float) else str
 
 

@@ -14,8 +14,15 @@ from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MEMORY_SHARE, Limits
 from fastscore.logs.read.chosen import Choice
-from fastscore.options import CHANGES_SCORE, available_processors, build_options, checked_value
-from fastscore.paths import check_path
+from fastscore.options import (
+    CHANGES_SCORE,
+    MOST_INTEGER,
+    available_processors,
+    build_options,
+    checked_value,
+    takes_paths,
+)
+from fastscore.paths import check_path, is_utf8
 from fastscore.run.places import place_of
 from fastscore.suites.base import Suite
 from fastscore.suites.own_metrics import OwnMetric, load_metrics
@@ -201,6 +208,7 @@ class Request:
         "same command continues it. With an engine: of each worker process.  "
         f"[default: {MEMORY_SHARE:.0%} of the machine]",
         minimum=256,
+        maximum=MOST_INTEGER >> 20,
         in_manifest=True,
     )
     max_unpacked: int = _runs(
@@ -226,9 +234,13 @@ class Request:
         for each in SETTINGS:
             if each.name != "embedder":  # it is of any kind, and is checked below
                 value = checked_value(each.name, getattr(self, each.name), each.type, each.metadata)
+                if isinstance(value, str) and not takes_paths(each.type) and not is_utf8(value):
+                    raise UsageError(f"{each.name} is {value!r}, expected text that is UTF-8.")
                 self._set(each.name, value)
         self._set("folder", Path(self.output or ""))
         place_of(self.folder)
+        if (self.shard_bytes or 0) > MOST_INTEGER:
+            raise UsageError("shard_size is more MiB than a file can have.")
         if self.store is not None:
             check_path(self.store)
         self._set("threads", self.workers or available_processors())

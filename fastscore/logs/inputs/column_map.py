@@ -209,6 +209,9 @@ def column_map(
     values: Mapping[str, Mapping[str, str]] | None = None,
 ) -> ColumnMap:
     """Make a map of mappings, as given in Python and in TOML."""
+    for name in (*(columns or {}), *(values or {})):
+        if not isinstance(name, str):
+            raise UsageError(f"The name of a column is {name!r}, expected text.")
     for name, path in (columns or {}).items():
         if not isinstance(path, str):
             raise UsageError(f"The column {name!r} is mapped to {path!r}, expected a path.")
