@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from unittest import mock
 
@@ -124,8 +124,18 @@ def golden() -> Path:
     return Path(__file__).parent / "suites" / "score_dialogue" / "golden"
 
 
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextlib.contextmanager
+def blank_figures() -> Iterator[None]:
     """Leave figures blank where they are not the subject: they take most of a page's time."""
-    for module in ("results.report.metrics", "suites.preference_shift.analysis.model_figures"):
-        monkeypatch.setattr(f"fastscore.{module}.svg_of", lambda _: "<svg></svg>")
+    modules = ("results.report.metrics", "suites.preference_shift.analysis.model_figures")
+    with contextlib.ExitStack() as stack:
+        for module in modules:
+            patched = mock.patch(f"fastscore.{module}.svg_of", return_value="<svg></svg>")
+            stack.enter_context(patched)
+        yield
+
+
+@pytest.fixture
+def undrawn() -> Iterator[None]:
+    with blank_figures():
+        yield

@@ -1,11 +1,13 @@
 """Reports to be looked at, and a reader of their elements."""
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 
 from fastscore.results.report.write import write_report
 from fastscore.results.runs import Run
+from tests.conftest import NIGHTLY, blank_figures
 
 ATTACK = "</script><script>window.hit=1</script><img src=x onerror=window.hit=1>"
 """Text of logs that a page would run, were it taken for HTML."""
@@ -33,7 +35,10 @@ class Page(HTMLParser):
 
 
 class Pages(Mapping[str, Path]):
-    """Reports of the suites, and of two runs of each, written when they are first asked for."""
+    """Reports of the suites, and of two runs of each, written when they are first asked for.
+
+    By day those of two runs are without figures, which reports of six runs have.
+    """
 
     def __init__(self, runs: Mapping[str, Run], folder: Path) -> None:
         self._runs = runs
@@ -44,7 +49,9 @@ class Pages(Mapping[str, Path]):
         if path.exists():
             return path
         base, _, other = suite.partition("/")
-        return write_report([self._runs[one] for one in (base, suite)[: 2 if other else 1]], path)
+        runs = [self._runs[one] for one in (base, suite)[: 2 if other else 1]]
+        with blank_figures() if other and not NIGHTLY else contextlib.nullcontext():
+            return write_report(runs, path)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._runs)

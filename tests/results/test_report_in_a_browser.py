@@ -17,13 +17,8 @@ from tests.conftest import NIGHTLY, often
 from tests.results.conftest import ATTACK, SECOND, SUITES
 from tests.results.pages import Page
 
-PAGES = [
-    page
-    for place, suite in enumerate(SUITES)
-    for page in (suite, f"{suite}/{SECOND}")
-    if NIGHTLY or (page == suite) == (place % 2 == 0)
-]
-"""One run of a suite, and two side by side; by day one of the two, by turns."""
+PAGES = [*SUITES, *(f"{suite}/{SECOND}" for suite in SUITES if NIGHTLY)]
+"""One run of a suite, and by night two side by side; by day reports of six runs are tried."""
 WIDTHS = (400, 1_400)
 LOOKS = [
     (suite, width, width == min(WIDTHS))
