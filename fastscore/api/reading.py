@@ -414,18 +414,22 @@ def fitting_suite_named(request: Request) -> Iterator[None]:
         yield
     except UnmappedLogError as error:
         mapped = request.column_map or STDIN in request.inputs
-        hint = None if mapped or not request.inputs else _command_that_fits(request)
+        hint = None if mapped or not request.inputs else _command_that_fits(request, error.keys)
         error.hint = hint or error.hint
         raise
 
 
-def _command_that_fits(request: Request) -> str | None:
+def _command_that_fits(request: Request, keys: Sequence[frozenset[str]]) -> str | None:
     """Return the sentence with the command; None if no other suite reads the logs as they are."""
     suites = {name: load_suite(name) for name in suite_names()}
     sources = {name: suite.source for name, suite in suites.items()}
     own = {request.suite: sources.pop(request.suite)}
     try:
-        sources = may_fit(request.inputs, sources)
+        sources = {
+            name: source
+            for name, source in sources.items()
+            if any(may_fit(source, each) for each in keys)
+        }
         if not sources or any(
             each.fits for each in inspect_logs(request.inputs, own, _try_reading).files
         ):

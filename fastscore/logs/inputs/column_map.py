@@ -90,8 +90,10 @@ class UnmappedLogError(InputError):
     """A log that a suite may read if its columns or values are mapped.
 
     The hint says to type the flags, which probably map it in part or in full, and ``more``. Without
-    flags it is ``unless``.
+    flags it is ``unless``. ``keys`` are those of the first rows of each file that was looked at.
     """
+
+    keys: Sequence[frozenset[str]] = ()
 
     def __init__(
         self, message: str, flags: Sequence[Flag], *, unless: str = "", more: str = ""

@@ -116,8 +116,10 @@ def order_of(value: Any) -> tuple[int, float]:
 def json_of(value: Any) -> Any:
     """Return the array or object that a text spells, the value itself otherwise."""
     if isinstance(value, str) and value[:64].lstrip()[:1] in _OPENING:
-        with suppress(ValueError):
+        try:
             return load_json(value)
+        except ValueError:
+            return value
     return value
 
 
@@ -125,8 +127,10 @@ def load_json(text: str | bytes) -> Any:
     """Read JSON; orjson reads no NaN, and integers of more than 64 bits as floats."""
     has_long = _LONG.search(text) if isinstance(text, str) else _LONG_BYTES.search(text)
     if has_long is None:
-        with suppress(ValueError):
+        try:
             return orjson.loads(text)
+        except ValueError:
+            pass
     try:
         return json.loads(text)
     except RecursionError as error:

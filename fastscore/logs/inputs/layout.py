@@ -7,7 +7,8 @@ hold for any suite, ``SUITE.columns`` and ``SUITE.values`` for one. The entry po
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
@@ -80,6 +81,23 @@ def load_layout(name: str) -> Layout:
             did_you_mean(name, places) + f" Or name a file that ends in {SUFFIX}.",
         )
     return _named(name)
+
+
+_NEEDS = re.compile(rb"^needs *= *(.+)$", re.MULTILINE)
+_FIRST_KEYS = re.compile(rb'"([^".]+)')
+
+
+def may_need(name: str, keys: Collection[str]) -> bool:
+    """Tell whether a layout's dialogues may have what it needs at some keys, before it is read."""
+    try:
+        text = _places()[name].read_bytes()
+    except OSError:
+        return True
+    needs = _NEEDS.findall(text)
+    if len(needs) != 1 or b"\ndialogues" in text or b"\\" in needs[0]:
+        return True
+    first = {key.partition(".")[0].encode() for key in keys}
+    return not first.isdisjoint(_FIRST_KEYS.findall(needs[0]))
 
 
 @cache

@@ -34,7 +34,7 @@ from fastscore.logs.inputs.column_map import (
 )
 from fastscore.logs.inputs.document_values import first_at, json_of, text_of
 from fastscore.logs.inputs.files import STDIN, InputFile
-from fastscore.logs.inputs.layout import layout_names, load_layout
+from fastscore.logs.inputs.layout import layout_names, load_layout, may_need
 from fastscore.logs.inputs.near_names import is_of_reply, role_meanings, side_of
 from fastscore.logs.samples.file_samples import FileSample, Known, sample_file
 from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, ROWS_SAMPLED, Record
@@ -251,7 +251,9 @@ class _Fit:
     rank: tuple[Any, ...]
 
 
-def fitting_layout(suite: str, source: Source, seen: FileSample) -> list[Flag]:
+def fitting_layout(
+    suite: str, source: Source, seen: FileSample, first: Sequence[Record]
+) -> list[Flag]:
     """Return the flags of the layout that a file is in; none without one, or of several.
 
     A file is in a layout if a dialogue of its first rows has the layout's own keys, some speakers
@@ -259,7 +261,6 @@ def fitting_layout(suite: str, source: Source, seen: FileSample) -> list[Flag]:
     """
     if source.chat_rows is None or source.chat is not None:
         return []
-    first = list(islice(seen.read(), ROWS_SAMPLED))
     if not first and seen.file.size:  # lines or documents that are arrays
         arrays = records(seen.file, BARE, holds_rows=is_array_of_turns)
         first = list(islice(arrays, ROWS_SAMPLED))
@@ -303,10 +304,14 @@ def _layouts_of(first: Sequence[Record], suite: str, source: Source) -> Iterator
     holds_arrays = any(set(record) <= {BARE, bare} for record in first)
     # an array is a document by itself
     documents = [record[bare] if set(record) == {bare} else record for record in first]
+    are_objects = all(isinstance(each, dict) for each in documents)
     are_flat = [
         isinstance(each, dict) and not any(map(_has_parts, each.values())) for each in documents
     ]
+    keys = {key for each in documents if isinstance(each, dict) for key in each}
     for name in layout_names():
+        if are_objects and not may_need(name, keys):
+            continue
         layout = load_layout(name)
         chat = layout.chat
         if chat is None or rows is None or not chat.needs:

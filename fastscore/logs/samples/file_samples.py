@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from fastscore.logs.inputs.chats import counted_rows, counted_source
-from fastscore.logs.inputs.column_map import NOWHERE, role_words
+from fastscore.logs.inputs.column_map import EACH, NOWHERE, role_words
 from fastscore.logs.inputs.document_values import first_at, json_of, value_at
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.read.lines import read_blocks
@@ -50,10 +50,11 @@ class FileSample:
     """What was seen of a file, which `read` reads again.
 
     ``needs`` are the required columns; none of a file without a row. ``samples`` has what was seen
-    of these, and of columns that are asked for, by their places. ``columns`` are the declared
-    columns with a key in the first rows: the file's shape. ``other_ids`` are keys that are called
-    as ids are, if no row has the suite's own name of a dialogue. ``given_up`` tells that no row was
-    seen for long, ``alike`` are files after it that begin as it does, if it has everything.
+    of these, and of columns that are asked for, by their places. ``keys`` are those of the first
+    rows and of the first objects in their arrays, ``columns`` the declared columns with one of
+    them: the file's shape. ``other_ids`` are keys that are called as ids are, if no row has the
+    suite's own name of a dialogue. ``given_up`` tells that no row was seen for long, ``alike`` are
+    files after it that begin as it does, if it has everything.
     """
 
     file: InputFile
@@ -63,6 +64,7 @@ class FileSample:
     needs: tuple[RequiredColumn, ...] = ()
     samples: dict[str, ColumnSample] = field(default_factory=dict)
     columns: frozenset[str] = frozenset()
+    keys: frozenset[str] = frozenset()
     other_ids: tuple[str, ...] = ()
     given_up: bool = False
     alike: list[InputFile] = field(default_factory=list)
@@ -155,6 +157,7 @@ def _sample_rows(
 ) -> None:
     """Look at the first rows, and at more where something that is needed has no value in them."""
     keys: dict[str, None] = {}
+    inside: set[str] = set()
     has_documents = source.chat is not None and not source.chat.layout.is_row_per_turn
     is_named = not source.dialogue_key or has_documents or bool(source.rows)
     of_rows, profile = counted_source(source), Profile()
@@ -167,6 +170,11 @@ def _sample_rows(
         add_rows([row for record in more for row in rows_of(record, source)], of_rows, profile)
         for record in more if limit == ROWS_SAMPLED else ():
             keys.update(dict.fromkeys(record))
+            arrays = {key: each[:1] for key, each in record.items() if isinstance(each, list)}
+            for array, first in arrays.items():
+                inside |= {
+                    array + EACH + key for each in first if type(each) is dict for key in each
+                }
             is_named = is_named or _names_dialogue(record, source)
         for need in wanted:
             found = counted.get(need.place)
@@ -180,6 +188,7 @@ def _sample_rows(
             seen.is_whole &= next(records, None) is None
             break
         limit = min(2 * limit, MOST_ROWS_SAMPLED) if seen.file.size else 2 * limit
+    seen.keys = frozenset((*keys, *inside))
     seen.columns = frozenset(column.name for column in source.columns if is_among(column, keys))
     if not is_named:
         declared = {name for column in source.columns for name in column.keys}

@@ -9,13 +9,13 @@ import os
 import shlex
 import tempfile
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fastscore.errors import FastscoreError, InputError
 from fastscore.logs.inputs.column_map import (
+    EACH,
     NO_MAP,
     ColumnMap,
     Flag,
@@ -34,13 +34,14 @@ from fastscore.logs.inputs.files import (
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.chat_samples import NOT_READ, speakers_in
+from fastscore.logs.samples.file_samples import is_among
 from fastscore.logs.samples.profile import (
-    MOST_ROWS_SAMPLED,
     Profile,
     RequiredColumn,
     all_columns,
     fold_maps,
     profile_of,
+    required_columns,
 )
 from fastscore.logs.samples.records import beginning_of, records
 from fastscore.logs.samples.refusals import UnknownWordsError
@@ -150,18 +151,22 @@ def inspect_logs(
     return Inspection(tuple(map(os.fspath, inputs)), tuple(inspected), others)
 
 
-def may_fit(inputs: Sequence[str], sources: Mapping[str, Source]) -> dict[str, Source]:
-    """Return the suites that may read a file as it is: its first rows have all that they need."""
-    fit: set[str] = set()
-    for file in resolve_inputs(inputs, tuple(FORMAT_NAMES)):
-        with suppress(FastscoreError):
-            found = profile_of(records(file), MOST_ROWS_SAMPLED)
-            for suite, source in sources.items():
-                lacks = any(
-                    need.column.needed.by == ALL_METRICS for need in _lacking(source, found)
-                )
-                fit |= set() if lacks and found.rows else {suite}
-    return {suite: source for suite, source in sources.items() if suite in fit}
+def may_fit(source: Source, keys: frozenset[str]) -> bool:
+    """Tell whether rows with some keys may be a suite's as they are; those without any may."""
+    spelled = keys | {key.lower() for key in keys}  # names of CSV have no case
+    stands: set[str] = set()
+    lacks: set[str] = set()
+    for need in required_columns(source):
+        is_there = is_among(need.column, spelled)
+        if need.holder is not None:
+            arrays = [key + EACH for key in need.holder.keys]
+            inside = {key[len(each) :] for each in arrays for key in keys if key.startswith(each)}
+            is_there = is_among(need.column, inside)
+            if not inside:
+                continue  # no object of the array was seen
+        # what stands in some rows only may follow
+        (stands if is_there or need.column.needed.where else lacks).add(need.name)
+    return not keys or lacks <= stands
 
 
 def _inspected(

@@ -66,7 +66,7 @@ def foreign_error(suite: str, source: Source, foreign: Sequence[FileSample]) -> 
         return lacking_error(suite, source, lacking[0].lacking, lacking)
     first = foreign[0]
     begins = beginning(first)
-    flags = fitting_layout(suite, source, first) if begins.startswith("[") else []
+    flags = fitting_layout(suite, source, first, ()) if begins.startswith("[") else []
     line = first_text(first.file.location, first.file.compression).decode(errors="replace")
     advice = next(text for pattern, text in _CONVERTED[first.file.format] if pattern.match(line))
     return UnmappedLogError(f"{_named(foreign)}: {describe_no_row(first)}.", flags, unless=advice)
@@ -104,11 +104,13 @@ _SLACK = {"type", "user", "text", "ts"}
 """The keys of messages in Slack's exports."""
 
 
-def foreign_rows(file: str, records: Iterable[Record]) -> UnmappedLogError | None:
+def foreign_rows(file: str, source: Source, records: Iterable[Record]) -> UnmappedLogError | None:
     """Return the error of rows that must be converted first, None of others."""
-    for record in islice(records, ROWS_SAMPLED):
+    # cells that a suite reads by itself may be as Python prints them
+    own = {key for column in source.columns if not column.items for key in column.keys}
+    for record in records:
         for key, value in record.items():
-            if isinstance(value, str) and _OF_PYTHON.match(value):
+            if isinstance(value, str) and key not in own and _OF_PYTHON.match(value):
                 return UnmappedLogError(
                     f"{file}: {key} is a list or a dict as Python prints it, with single quotes, "
                     f"not JSON: {cut(value, _SHOWN_CHARACTERS)}",
@@ -144,10 +146,11 @@ def lacking_error(
     suite: str, source: Source, lacking: Sequence[RequiredColumn], seen: Sequence[FileSample]
 ) -> UnmappedLogError:
     """Make the error of rows that lack what all metrics need, or what was asked for."""
-    of_others = foreign_rows(seen[0].file.path, seen[0].read())
+    rows = list(islice(seen[0].read(), MOST_ROWS_SAMPLED))
+    of_others = foreign_rows(seen[0].file.path, source, rows[:ROWS_SAMPLED])
     if of_others is not None:
         return of_others
-    found = profile_of(seen[0].read(), MOST_ROWS_SAMPLED)
+    found = profile_of(rows)
     # an array under another name brings what its objects should have
     items = [
         RequiredColumn(item.name, need.column, item)
@@ -172,7 +175,13 @@ def lacking_error(
             told.add(keys)
         if need.place in advice:
             lines.append(f"    nearest: {advice[need.place]}")
-    flags = flags_to_type(suite, source, [*lacking, *items], advice, seen[0])
+    columns = [
+        column_flag(need.name, advice[need.place])
+        for need in (*lacking, *items)
+        if need.place in advice and advice[need.place] not in need.column.keys
+    ]
+    layout = fitting_layout(suite, source, seen[0], rows[:ROWS_SAMPLED])
+    flags = layout or list(dict.fromkeys(columns))
     unnamed = [need for need in lacking if need.place not in advice]
     is_layout = any(flag.option == "layout" for flag in flags)
     pairs, asked = ([], "") if is_layout else _pair_flags(source, found)
@@ -325,22 +334,6 @@ def keys_beside(
     if need.holder is not None and need.holder.name in advice:
         return found.below(advice[need.holder.name])
     return found.around(source, need.holder)
-
-
-def flags_to_type(
-    suite: str,
-    source: Source,
-    wanted: Iterable[RequiredColumn],
-    advice: Mapping[str, str],
-    seen: FileSample,
-) -> list[Flag]:
-    """Return what to type: a layout that fits, else columns; nothing if none is near."""
-    columns = [
-        column_flag(need.name, advice[need.place])
-        for need in wanted
-        if need.place in advice and advice[need.place] not in need.column.keys
-    ]
-    return fitting_layout(suite, source, seen) or list(dict.fromkeys(columns))
 
 
 def words_error(

@@ -72,6 +72,28 @@ def screen(
         return Screened(tuple(files), (), ())
     kept: list[FileSample] = []
     left: list[FileSample] = []
+    try:
+        return _screen(files, source, suite, read, kept, left, is_part=is_part)
+    except UnmappedLogError as error:
+        # the rows of a document may be others for another suite
+        error.keys = [
+            frozenset() if each.file.format == "json" else each.keys - {source.array_column or ""}
+            for each in (*kept, *left)
+        ]
+        raise
+
+
+def _screen(
+    files: Sequence[InputFile],
+    source: Source,
+    suite: str,
+    read: Callable[[], Iterator[Record]] | None,
+    kept: list[FileSample],
+    left: list[FileSample],
+    *,
+    is_part: bool,
+) -> Screened:
+    """Look at files; those that are kept and those that are left aside are added to lists."""
     known = Known()
     for file in files:
         seen = sample_file(file, source, known, read)
@@ -80,9 +102,9 @@ def screen(
         # who reads all of it knows more
         if seen.given_up or not (seen.lacking or beginning(seen)):
             kept.append(seen)
-        elif file.pattern:
-            left.append(seen)
-        else:
+            continue
+        left.append(seen)
+        if not file.pattern:
             raise foreign_error(suite, source, [seen])
     if not kept:
         raise foreign_error(suite, source, left)
