@@ -56,16 +56,17 @@ def read_document(
     """
     stream = BlockStream(blocks, offset == 0, damage)
     place = AT_START if offset == 0 else AFTER_COMMA if in_array else BETWEEN_VALUES
-    pending, wanted = b"", 0
+    pending: Block = b""
+    wanted = 0
     ended = False
     # a document that is read from its middle is an array of rows, or consecutive values
     whole_array = None if place == AT_START else not in_array
     while not ended:
-        pending = bytes(stream.more(wanted - len(pending), pending))
+        pending = stream.more(wanted - len(pending), pending)
         offset, stream.mark = offset + stream.mark, 0
         ended = stream.ended
         if whole_array is None:
-            whole_array = _is_whole(pending, holds_rows, final=ended)
+            whole_array = _is_whole(bytes(pending), holds_rows, final=ended)
             if whole_array is None:
                 wanted = 2 * len(pending)
                 continue
@@ -133,7 +134,7 @@ def first_text(path: str, compression: Compression) -> bytes:
 
 
 def _element_lines(
-    found: JsonElements, file: str, text: bytes, offset: int, damage: Damage | None
+    found: JsonElements, file: str, text: Block, offset: int, damage: Damage | None
 ) -> Iterator[Lines]:
     """Yield elements as lines, many of them in several parts; damage follows the last."""
     ends = np.append(found.start, found.data.size)[1:]
@@ -163,10 +164,10 @@ def _element_lines(
 
 
 def _after_fault(
-    stream: BlockStream, found: JsonElements, file: str, pending: bytes, offset: int
+    stream: BlockStream, found: JsonElements, file: str, pending: Block, offset: int
 ) -> Lines:
     """Read the rest after a fault between two elements: it is ignored, or damaged."""
-    rest = pending[found.fault :]
+    rest = bytes(pending[found.fault :])
     left = len(rest)
     while (block := stream.next()) is not None:  # the reader hashes the whole file
         left += len(block)
@@ -184,12 +185,12 @@ def _size(element: npt.NDArray[np.uint8]) -> int:
     return len(element.tobytes().rstrip(b" \t\n"))
 
 
-def _pass(stream: BlockStream, pending: bytes, line: int) -> tuple[PassedValue, bytes]:
+def _pass(stream: BlockStream, pending: Block, line: int) -> tuple[PassedValue, Block]:
     """Skip a value that is too long; return the data after it."""
     passed = PassedValue(line)
-    block: bytes | None = pending
+    block: Block | None = pending
     while block is not None:
-        end = passed.go_on(block)
+        end = passed.go_on(bytes(block))
         if end >= 0:
             return passed, block[end:]
         block = stream.next()

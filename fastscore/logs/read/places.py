@@ -119,28 +119,23 @@ def wanted_keys(columns: Sequence[Column]) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(name.encode() for name in names))
 
 
-def fills(columns: Sequence[Column]) -> dict[bytes, int]:
-    """Return the values to fill directly into Arrow columns: texts, integers."""
+def fills(columns: Sequence[Column], *, cells_of: Sequence[str] | None = None) -> dict[bytes, int]:
+    """Return the values to fill directly into Arrow columns: texts, integers.
+
+    Of cells, whose columns in the dialogue's key are given, only texts: some without empty ones.
+    """
     kinds: dict[bytes, int] = {}
     for column in columns:
+        kind, is_text = PLACES, column.kind == "text"
+        if cells_of is not None:
+            kind = CELLS if is_text and column.name not in cells_of else FULL_CELLS
+            kind = kind if column.kind in ("text", "json") else PLACES
+        elif is_text:
+            kind = TEXT_OR_WHOLE if "integer" in column.accepts else TEXT
+        elif column.kind == "integer":
+            kind = WHOLE
         for name in column.keys:
-            if column.kind == "text":
-                kind = TEXT_OR_WHOLE if "integer" in column.accepts else TEXT
-            else:
-                kind = WHOLE if column.kind == "integer" else PLACES
             # two columns may read one name
-            if kinds.setdefault(name.encode(), kind) != kind:
-                kinds[name.encode()] = PLACES
-    return kinds
-
-
-def cell_fills(columns: Sequence[Column], dialogue_key: Sequence[str]) -> dict[bytes, int]:
-    """Return the cells to fill directly into Arrow columns: texts, some without empty ones."""
-    kinds: dict[bytes, int] = {}
-    for column in columns:
-        is_text = column.kind == "text" and column.name not in dialogue_key
-        kind = CELLS if is_text else FULL_CELLS if column.kind in ("text", "json") else PLACES
-        for name in column.keys:
             if kinds.setdefault(name.encode(), kind) != kind:
                 kinds[name.encode()] = PLACES
     return kinds

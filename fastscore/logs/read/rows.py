@@ -64,7 +64,7 @@ from fastscore.logs.read.json_documents import read_document
 from fastscore.logs.read.lines import Block, Lines, buffers_kept, read_lines
 from fastscore.logs.read.mapped_rows import mapped_rows, stored_source
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
-from fastscore.logs.read.places import array_key, cell_fills, describe, fills, places, wanted_keys
+from fastscore.logs.read.places import array_key, describe, fills, places, wanted_keys
 from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Chat, Source
 from fastscore.suites.identity import IDENTITY, NameSet, RunNames, identify, refuse_blank_ids
 
@@ -270,7 +270,7 @@ def range_lines(
         )
     elif format == "csv":
         stored = stored_source(read or source)
-        fill = cell_fills(stored.columns, stored.dialogue_key)
+        fill = fills(stored.columns, cells_of=stored.dialogue_key)
         header = file_range.header
         lines = read_records(blocks, file, stored.columns, header=header, fill=fill, **places)
     else:
