@@ -20,7 +20,7 @@ from fastscore.api.arguments import (
     SuiteName,
     request_of,
 )
-from fastscore.errors import FastscoreError, UsageError, listed
+from fastscore.errors import FastscoreError, UsageError, counted, listed
 from fastscore.logs.inputs.column_map import ColumnMap, UnmappedLogError, map_source
 from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, InputFile
 from fastscore.logs.inputs.layout import as_toml
@@ -44,7 +44,6 @@ from fastscore.options import (
     build_options,
     flag_name,
 )
-from fastscore.results.metric_text import counted
 from fastscore.run.context import run_context
 from fastscore.run.request import Request
 from fastscore.run.scoring import compute_rows

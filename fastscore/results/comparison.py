@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
+from fastscore.errors import counted
 from fastscore.results.metric_text import (
     NONE,
-    counted,
     decimals_for,
     interval_text,
     json_text,

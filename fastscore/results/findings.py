@@ -12,13 +12,12 @@ from typing import Any, Literal
 
 import polars as pl
 
-from fastscore.errors import UsageError, listed
+from fastscore.errors import UsageError, counted, listed
 from fastscore.results.compare import MOST_LEVELS, compare_runs
 from fastscore.results.comparison import design_text
 from fastscore.results.differences import Inference
 from fastscore.results.headlines import Headlines, baseline_text
 from fastscore.results.metric_text import (
-    counted,
     decimals_for,
     estimate_text,
     interval_text,

@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError, did_you_mean, listed
-from fastscore.errors import counted as counted
 from fastscore.statistics.clustered import Estimate
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Band, Metric

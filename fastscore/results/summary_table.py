@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fastscore.errors import UsageError, did_you_mean
+from fastscore.errors import UsageError, counted, did_you_mean
 from fastscore.results.groups import defined_parts
 from fastscore.results.metric_text import (
     NONE,
-    counted,
     decimals_for,
     estimate_text,
     interval_text,

@@ -18,7 +18,7 @@ import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
-from fastscore.errors import FastscoreError, InputError, UsageError, listed
+from fastscore.errors import FastscoreError, InputError, UsageError, counted, listed
 from fastscore.logs.score_input import LogsWarning
 from fastscore.paths import PAGE_MARK, check_output
 from fastscore.results.compare import (
@@ -33,7 +33,7 @@ from fastscore.results.differences import Inference
 from fastscore.results.findings import list_findings
 from fastscore.results.groups import label_columns
 from fastscore.results.headlines import Headlines, read_headlines
-from fastscore.results.metric_text import counted, interval_text
+from fastscore.results.metric_text import interval_text
 from fastscore.results.report.metrics import (
     Charts,
     Shown,
