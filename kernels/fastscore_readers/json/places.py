@@ -23,7 +23,6 @@ from fastscore_readers.json.walk import (
     LINE,
     NUMBER,
     VALUES,
-    Notes,
     Plan,
     Shape,
     plan_of,
@@ -38,35 +37,13 @@ _NEWLINE, _TAB = 10, 9
 _line_ends = byte_marks(b"\n\r")
 
 
-@dataclass(frozen=True, slots=True)
-class WalkedTexts:
-    """Notes of walked texts."""
-
-    # the notes, valid until the thread's next walk, and their number
-    notes: Notes
-    n_notes: int
-    # int64 (2 * n,): for each good text its number, and the offset from its noted bytes to its
-    # bytes in the data
-    lines: Int64Array
-    faulty: Int64Array  # int64: the numbers of the texts that are invalid JSON
-    numbered: bool  # whether any escape begins with `\u`
-
-
-def walk_texts(
+def _walk_texts(
     data: npt.ArrayLike, starts: npt.ArrayLike, ends: npt.ArrayLike, plan: Plan, is_utf8: bool
-) -> WalkedTexts:
-    """Walk some texts.
+) -> tuple[Walker, Int64Array, bool]:
+    r"""Walk some texts; return the walker, the good texts, and whether any escape begins with `\u`.
 
-    Parameters
-    ----------
-    data : uint8
-        The data that contain them.
-    starts, ends : int64 (n,)
-        Their byte ranges.
-    plan
-        The values wanted of each.
-    is_utf8
-        Whether the texts are known to be UTF-8.
+    Of a good text there are its number, and the offset from its noted bytes to its bytes in the
+    data, int64 (n, 2). Notes are valid until the thread's next walk.
     """
     data = as_vector("data", data, np.uint8)
     starts, ends = as_vector("starts", starts, np.int64), as_vector("ends", ends, np.int64)
@@ -99,8 +76,7 @@ def walk_texts(
         # where a text begins in the block
         good[:, 1] = ends[number] - (after[number] - 1 - before)
         first, n_good = last, n_good + number.size
-    faulty = np.array(walker.faults[::5], np.int64)
-    return WalkedTexts(walker.notes, walker.n_notes, lines[:n_good].reshape(-1), faulty, numbered)
+    return walker, lines[:n_good], numbered
 
 
 @kernel("uint8[:], int64[:], int64[:], out(uint8[:])", fastmath=False, allocates=False)
@@ -176,24 +152,25 @@ def find_places(
         The root of these is absent. Validity is as in `scan_jsonl`. The last of equal keys counts.
     """
     plan = plan_of(shape)
-    walked = walk_texts(data, starts, ends, plan, is_utf8)
-    noted = _PlacedNotes(walked, plan.elements.size)
-    return noted.place(shape, np.arange(np.size(starts))), walked.faulty
+    walker, lines, numbered = _walk_texts(data, starts, ends, plan, is_utf8)
+    noted = _PlacedNotes(walker, lines, numbered)
+    faulty = np.array(walker.faults[::5], np.int64)
+    return noted.place(shape, np.arange(np.size(starts))), faulty
 
 
 class _PlacedNotes:
     """Notes of texts, from which places are made in the order of the plan."""
 
-    def __init__(self, walked: WalkedTexts, n_places: int) -> None:
-        n, self.numbered = walked.n_notes, walked.numbered
-        place, self.parent = walked.notes.place[:n], walked.notes.parent[:n]
+    def __init__(self, walker: Walker, lines: Int64Array, numbered: bool) -> None:
+        n, n_places, self.numbered = walker.n_notes, walker.plan.elements.size, numbered
+        place, self.parent = walker.notes.place[:n], walker.notes.parent[:n]
         # small integers sort faster
         by_place = np.argsort(place.astype(np.min_scalar_type(-n_places)), kind="stable")
         begins = np.searchsorted(place[by_place], np.arange(n_places))
         notes = np.split(by_place, begins)[1:]
         self.rows = np.empty(n, np.int64)
-        self.rows[notes[0]], shifts = walked.lines.reshape(-1, 2).T
-        self.tags, self.start, self.end = unpacked(walked.notes.value[:n])
+        self.rows[notes[0]], shifts = lines.T
+        self.tags, self.start, self.end = unpacked(walker.notes.value[:n])
         shift = np.repeat(shifts, np.diff(notes[0], append=n))
         self.start += shift
         self.end += shift
