@@ -1,5 +1,7 @@
 """A new user's logs with other columns: the error names the option to use."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,9 @@ import pytest
 import fastscore
 from fastscore.errors import InputError
 from tests.by_keywords import score_by_keywords
-from tests.cli.scoring import score
+from tests.cli.scoring import options, score
 from tests.conftest import fastscore_command
-from tests.logs.samples.wrong_logs import RIGHT, nulled, renamed, write
+from tests.logs.samples.wrong_logs import NEEDED, OTHER_NAMES, RIGHT, nulled, renamed, write
 
 TWO = {
     "score_dialogue": {"prediction": "guess", "utterance_index": "turn"},
@@ -227,3 +229,36 @@ def test_other_messages(tmp_path: Path) -> None:
         'and embedder is none. Give lex_weight=1.0 or semantic="jaccard" or embedder=MODEL; '
         "`fastscore models list` names them.\n"
     )
+
+
+MOST_CALLS = 60_000
+COUNTED = """
+import cProfile, importlib, pkgutil, sys
+import fastscore
+for module in pkgutil.walk_packages(fastscore.__path__, "fastscore."):
+    if not module.name.endswith("__main__"):
+        try:
+            importlib.import_module(module.name)
+        except ImportError:
+            pass  # of an extra that is not installed
+profile = cProfile.Profile()
+sys.argv[0] = "fastscore"
+try:
+    profile.runcall(fastscore.cli.main)
+except SystemExit as error:
+    assert error.code == 3, error.code
+profile.create_stats()
+print(sum(calls for _, calls, *_ in profile.stats.values()))
+"""
+"""Counts what a command calls after everything is imported."""
+
+
+@pytest.mark.parametrize("suite", sorted(RIGHT))
+def test_an_error_about_a_renamed_column_calls_little(suite: str, tmp_path: Path) -> None:
+    log = write(tmp_path / "log.jsonl", renamed(suite, OTHER_NAMES[suite]) * 40)
+    command = ["score", suite, str(log), "-o", str(tmp_path / "run"), *options(suite, tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-c", COUNTED, *command], capture_output=True, text=True, check=False
+    )
+    assert f"Type --column {NEEDED[suite]}={OTHER_NAMES[suite]}" in done.stderr, done.stderr
+    assert int(done.stdout) < MOST_CALLS

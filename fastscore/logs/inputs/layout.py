@@ -8,7 +8,7 @@ hold for any suite, ``SUITE.columns`` and ``SUITE.values`` for one. The entry po
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
@@ -19,7 +19,7 @@ from typing import Any
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.extras import entry_points
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map
-from fastscore.logs.inputs.document_values import dump_json, load_json
+from fastscore.logs.inputs.document_values import dump_json, first_at, load_json
 from fastscore.options import TEXT_BYTES, parse_toml, read_option_file
 from fastscore.suites.chats import (
     ASSISTANT_ROLE,
@@ -84,20 +84,28 @@ def load_layout(name: str) -> Layout:
 
 
 _NEEDS = re.compile(rb"^needs *= *(.+)$", re.MULTILINE)
-_FIRST_KEYS = re.compile(rb'"([^".]+)')
 
 
-def may_need(name: str, keys: Collection[str]) -> bool:
-    """Tell whether a layout's dialogues may have what it needs at some keys, before it is read."""
+def may_read(name: str, documents: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether documents may be in a layout, by its needs: reading all of it costs more."""
     try:
         text = _places()[name].read_bytes()
-    except OSError:
+        needs = [[each] if isinstance(each, str) else each for each in _needs_in(text)]
+    except (OSError, ValueError):
         return True
+    keys = {key.partition(".")[0] for document in documents for key in document}
+    paths = [[path for path in each if path.partition(".")[0] in keys] for each in needs]
+    return all(paths) and any(
+        all(first_at(document, each) is not None for each in paths) for document in documents
+    )
+
+
+def _needs_in(text: bytes) -> Any:
+    """Return what dialogues of a layout need that are documents; a ValueError of other layouts."""
     needs = _NEEDS.findall(text)
-    if len(needs) != 1 or b"\ndialogues" in text or b"\\" in needs[0]:
-        return True
-    first = {key.partition(".")[0].encode() for key in keys}
-    return not first.isdisjoint(_FIRST_KEYS.findall(needs[0]))
+    if len(needs) != 1 or b"\ndialogues" in text:
+        raise ValueError("the needs are not those of documents")
+    return load_json(needs[0])
 
 
 @cache

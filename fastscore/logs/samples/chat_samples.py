@@ -34,7 +34,7 @@ from fastscore.logs.inputs.column_map import (
 )
 from fastscore.logs.inputs.document_values import first_at, json_of, text_of
 from fastscore.logs.inputs.files import STDIN, InputFile
-from fastscore.logs.inputs.layout import layout_names, load_layout, may_need
+from fastscore.logs.inputs.layout import layout_names, load_layout, may_read
 from fastscore.logs.inputs.near_names import is_of_reply, role_meanings, side_of
 from fastscore.logs.samples.file_samples import FileSample, Known, sample_file
 from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, ROWS_SAMPLED, Record
@@ -308,9 +308,8 @@ def _layouts_of(first: Sequence[Record], suite: str, source: Source) -> Iterator
     are_flat = [
         isinstance(each, dict) and not any(map(_has_parts, each.values())) for each in documents
     ]
-    keys = {key for each in documents if isinstance(each, dict) for key in each}
     for name in layout_names():
-        if are_objects and not may_need(name, keys):
+        if are_objects and not may_read(name, documents):
             continue
         layout = load_layout(name)
         chat = layout.chat
