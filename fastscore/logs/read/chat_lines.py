@@ -3,7 +3,7 @@
 Each document is converted separately. Its rows have its file, line and byte offset.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any
@@ -215,7 +215,11 @@ def sorted_turns(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
 
 
 def joined_documents(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
-    """Join the documents of each dialogue; one that begins with all turns before replaces them."""
+    """Join the documents of each dialogue.
+
+    One that begins with all turns before replaces them. If all are beginnings of the longest one,
+    it is the dialogue, in whatever order they are.
+    """
     chat = source.chat
     if chat is None or not chat.layout.joined_by or chat.layout.is_row_per_turn:
         return frame
@@ -225,22 +229,28 @@ def joined_documents(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
     written: dict[int, str] = {}
     for _, group in frame.group_by(keys, maintain_order=True):
         if rows.array:
-            turns: list[Any] = []
-            for text in group[rows.array]:
-                turns = followed_by(turns, load_json(text or "[]"), dump_json)
-            written[group["row"][0]] = dump_json(turns).decode()
+            arrays = [load_json(text or "[]") for text in group[rows.array]]
+            written[group["row"][0]] = dump_json(_joined(arrays, dump_json)).decode()
             continue
         lines = group.group_by("line", "byte_offset", maintain_order=True)
-        numbered: list[tuple[int, Any, Any]] = []
-        for _, line in lines:
-            said = line.select("row", rows.speaker, rows.text).rows()
-            numbered = followed_by(numbered, said, itemgetter(1, 2))
-        kept += [row for row, *_ in numbered]
+        said = [line.select("row", rows.speaker, rows.text).rows() for _, line in lines]
+        kept += [row for row, *_ in _joined(said, itemgetter(1, 2))]
     frame = frame.filter(pl.col("row").is_in([*kept, *written]))
     if rows.array:
-        arrays = pl.col("row").replace_strict(written, return_dtype=pl.String)
-        frame = frame.with_columns(arrays.alias(rows.array))
+        whole = pl.col("row").replace_strict(written, return_dtype=pl.String)
+        frame = frame.with_columns(whole.alias(rows.array))
     return frame.drop("row")
+
+
+def _joined(documents: list[list[Any]], said: Callable[[Any], Any]) -> list[Any]:
+    """Join the turns of documents, which `said` compares."""
+    longest = [said(turn) for turn in max(documents, key=len)]
+    if all([said(turn) for turn in each] == longest[: len(each)] for each in documents):
+        return max(documents, key=len)
+    turns: list[Any] = []
+    for each in documents:
+        turns = followed_by(turns, each, said)
+    return turns
 
 
 def _message_parts(text: str) -> Any:

@@ -28,6 +28,7 @@ from fastscore.logs.inputs.document_values import (
     OF_DATE,
     OF_NUMBER,
     first_at,
+    json_of,
     order_of,
     scalars_of,
     value_at,
@@ -60,6 +61,12 @@ _SESSION = re.compile(
     r"(^|[._])(session|conversation|thread|chat|dialog(ue)?)([._ -]?(id|uid|key))?$|"
     r"(^|[._])(session|conversation|thread|chat|dialogue)(Id|ID|Key)$"
 )
+_CHAT = re.compile(r"(.*_)?(messages|history|conversations?|turns|dialog(ue)?s?|transcript)", re.I)
+_PREVIOUS = re.compile(r"(previous|prev|parent|last)_(response|message|trace|run|turn)_id", re.I)
+_NAME = re.compile(r"(.*_)?(name|author|sender|participant|agent)", re.IGNORECASE)
+_THOUGHT = re.compile(r"(is_?)?thought", re.IGNORECASE)
+_TEMPLATE = re.compile(r"<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|\[/INST\]")
+"""The marks of a chat that was written into one text for a model."""
 _YEAR_2000, _YEAR_2100, _SPAN = 946_684_800, 4_102_444_800, 366 * 86_400
 _UNITS = (10**9, 10**6, 10**3, 1)
 """How many units a second has in which times are counted, the smallest unit first."""
@@ -149,6 +156,32 @@ def _of_each(rule: Callable[[ChatSample, SampledDialogue], Finding | None]) -> R
         return next((f for each in sample.dialogues if (f := rule(sample, each))), None)
 
     return of_all
+
+
+def _unread_turns(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find a chat, or one more text of its kind, beside the turns that are read."""
+    document, layout = dialogue.document, sample.layout
+    if not isinstance(document, dict) or layout.is_row_per_turn:
+        return None
+    places = [each for paths in layout.turns for each in paths]
+    read = {
+        key
+        for key in document
+        if any(each == key or each.startswith((f"{key}.", f"{key}[")) for each in places)
+    }
+    texts = {each for each in layout.text if "." not in each} if read else set()
+    for key in document.keys() - {*read, *layout.ignored, *layout.model, *layout.condition}:
+        value = json_of(document[key])
+        is_chat = bool(_CHAT.fullmatch(key)) and isinstance(value, list) and bool(value)
+        is_turn = key in texts and isinstance(value, str) and len(value.split()) > 1
+        if is_chat or is_turn:
+            what = "holds a chat" if is_chat else "stands beside the turns as it does in them"
+            return Finding(
+                f"{key} {what}, and is not read.",
+                unless="Name its place in a layout of your own, in turns or in ignored: begin with "
+                "`fastscore layouts openai --toml`.",
+            )
+    return None
 
 
 def _unread_reply(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
@@ -255,6 +288,86 @@ def _is_said(key: str, objects: Sequence[Any]) -> bool:
     return any(isinstance(each.get(key), str) and len(each[key].split()) > 1 for each in objects)
 
 
+def _one_speaker(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find turns of one role that another key tells apart, as names of agents do."""
+    turns, names = dialogue.turns, {*sample.layout.speaker, *sample.layout.text}
+    if len(turns) < 2 or turns[0].role is None or len({str(turn.role) for turn in turns}) > 1:
+        return None
+    for key in filter(_NAME.fullmatch, turns[0].found.keys() - names):
+        found = [turn.found.get(key) for turn in turns]
+        if all(one != other for one, other in pairwise(found)):
+            return Finding(
+                f"only {turns[0].role!r} speaks in a dialogue, and {key} is "
+                f"{quoted(map(str, found))}.",
+                unless=f"Map {sample.rows.speaker} to {key} where it now has the role, and its "
+                f"words: {typed([value_flag(sample.rows.speaker, str(found[0]), 'ROLE')])}.",
+            )
+    return None
+
+
+def _marks(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find several turns in one text, and thoughts that are turns."""
+    for turn in dialogue.turns:
+        marked = _TEMPLATE.search(turn.text) if isinstance(turn.text, str) else None
+        if marked is not None:
+            return Finding(
+                f"a text has {marked[0]!r}: it is a chat in the template of a model.",
+                unless="Write its turns as messages with role and content.",
+            )
+        for key in filter(_THOUGHT.fullmatch, turn.found):
+            if turn.found[key] is True:
+                return Finding(
+                    f"{key} marks thoughts among the turns of a dialogue.",
+                    unless="Leave them out of the log.",
+                )
+    return None
+
+
+def _same_chats(sample: ChatSample) -> Finding | None:
+    """Find two arrays of a document with the same turns; objects may differ in other keys."""
+    seen: set[tuple[int, tuple[str, ...]]] = set()
+    for dialogue in sample.dialogues:
+        said = (dialogue.row, tuple(dialogue.texts))
+        if said in seen and isinstance(dialogue.document, list):
+            return Finding(
+                "two dialogues of a document have the same turns, which would count twice.",
+                unless="Name the one to read with --column, or write it to a file of its own.",
+            )
+        seen.add(said)
+    return None
+
+
+def _chained(sample: ChatSample) -> Finding | None:
+    """Find documents that name the one before them as the beginning of their dialogue."""
+    documents = [each.document for each in sample.dialogues if isinstance(each.document, dict)]
+    ids = {value for each in documents for value in each.values() if isinstance(value, str)}
+    for document in documents:
+        for key in filter(_PREVIOUS.fullmatch, document):
+            if document[key] in ids and any(document[key] != each.get(key) for each in documents):
+                return Finding(
+                    f"{key} is {document[key]!r}, another document: these go on with each other.",
+                    unless="Give those of a dialogue one name, and name its key: "
+                    f"{typed([Flag('dialogue', ('KEY',))])}.",
+                )
+    return None
+
+
+def _unsorted(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find values to sort by that have no order."""
+    key = sample.layout.sort_by
+    if key in ("", KEEP_ORDER):
+        return None
+    found = [value_at(turn.found, key) for turn in dialogue.turns]
+    odd = [value for value in found if value is not None and order_of(value)[0] == NO_ORDER]
+    if not odd:
+        return None
+    return Finding(
+        f"sort_by is {key}, and its value {cut(repr(odd[0]), _SHOWN_CHARACTERS)} has no order that "
+        "is known: expected numbers or times such as 2024-05-01T14:11:00+02:00.",
+        unless="Write the times so, or sort the log itself.",
+    )
+
+
 def _order_of_sides(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     """Find pairs in which the assistant's key is before the user's, so that it may speak first."""
     layout, roles = sample.layout, dict(sample.layout.roles)
@@ -273,10 +386,11 @@ def _order_of_sides(sample: ChatSample, dialogue: SampledDialogue) -> Finding | 
 def _branches(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     """Find lists of turns in which several follow the same one."""
     layout = sample.layout
-    if layout.parent or layout.replies or layout.is_row_per_turn:
+    if layout.parent or layout.replies:
         return None
     for key in filter(_PARENT.fullmatch, dialogue.turns[0].found):
-        above = [str(turn.found.get(key)) for turn in dialogue.turns]
+        found = (turn.found.get(key) for turn in dialogue.turns)
+        above = [str(value) for value in found if value is not None]
         several = [name for name, count in Counter(above).items() if count > 1]
         if several and _are_ids(several, dialogue.turns, key):
             return Finding(
@@ -439,19 +553,21 @@ def _shared_key(one: Any, other: Any) -> str | None:
     return None
 
 
-OWN_RULES: tuple[Rule, ...] = (_of_each(_restarts), _of_each(_falling_order))
+OWN_RULES: tuple[Rule, ...] = (
+    *map(_of_each, (_branches, _one_speaker, _marks, _restarts, _falling_order)),
+)
 """What a suite's own rows must not contradict."""
 RULES: tuple[Rule, ...] = (
     _of_each(_unread_reply),
+    _of_each(_unread_turns),
     _unnamed_words,
     _replying_system,
-    _of_each(_named_pairs),
-    _of_each(_unread_sides),
-    _of_each(_order_of_sides),
-    _of_each(_branches),
+    *map(_of_each, (_named_pairs, _unread_sides, _order_of_sides, _unsorted)),
     *OWN_RULES,
+    _same_chats,
     _repeated_beginnings,
     _parts,
+    _chained,
 )
 """What the dialogues of a layout must not contradict, in the order in which it is asked."""
 

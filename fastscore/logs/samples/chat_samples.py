@@ -53,11 +53,15 @@ PAIRS = "pairs"
 
 @dataclass(slots=True)
 class SampledDialogue:
-    """A dialogue: what contains it, its turns with the words of their speakers, and its name."""
+    """A dialogue: what contains it, its turns with the words of their speakers, and its name.
+
+    ``row`` is the number of its row among the first ones.
+    """
 
     document: Any
     turns: list[Turn] = field(default_factory=list)
     name: Any = None
+    row: int = 0
 
     @property
     def texts(self) -> list[str]:
@@ -115,8 +119,10 @@ class ChatSample:
         if not said or (said[-1].role is not None and self.role_of(said[-1]) != USER_ROLE):
             return []
         known = {*dialogue.texts}
-        found = []
-        for path, value in _values_beside(dialogue.document, self.layout):
+        found: list[str] = []
+        beside = [*_values_beside(dialogue.document, self.layout)]
+        messages = [(path, value) for path, value, is_message in beside if is_message]
+        for path, value in messages or [(path, value) for path, value, _ in beside]:
             text = text_of(value)
             if isinstance(text, str) and text and text not in known:
                 found.append(path)
@@ -146,9 +152,9 @@ def sample_chats(records: Iterable[Record], source: Source) -> ChatSample | None
     if not layout.is_row_per_turn:
         found = [
             SampledDialogue(
-                dialogue, turns, first_at(dialogue, layout.id[0]) if layout.id else None
+                dialogue, turns, first_at(dialogue, layout.id[0]) if layout.id else None, row
             )
-            for record in records
+            for row, record in enumerate(records)
             for dialogue in all_dialogues(document_of(record, source), layout)
             for _, turns in threads(dialogue, layout)
             if turns
@@ -173,10 +179,10 @@ def speakers_in(file: InputFile, source: Source) -> dict[str, str]:
 
 def _values_beside(
     value: Any, layout: ChatLayout, path: str = "", depth: int = 0
-) -> Iterator[tuple[str, Any]]:
+) -> Iterator[tuple[str, Any, bool]]:
     """Yield the texts that are called replies, with their paths, unless they are read.
 
-    The text of a message of the assistant is found under any name.
+    The text of a message of the assistant, the third is true, is found under any name.
     """
     read = {each.partition("[")[0] for paths in layout.turns for each in paths}
     read |= {*layout.ignored, *(each for paths in layout.id for each in paths), *layout.model}
@@ -192,12 +198,12 @@ def _values_beside(
         if isinstance(first, dict):
             message = _message(first)
             if message is not None:
-                yield at, message
+                yield at, message, True
             else:
                 each = f"{at}[]." if is_array else f"{at}."
                 yield from _values_beside(first, layout, each, depth + 1)
         elif is_of_reply(at) and isinstance(first, str) and first.strip():
-            yield f"{at}[]" if is_array else at, first
+            yield f"{at}[]" if is_array else at, first, False
 
 
 def _message(value: Record) -> Any:

@@ -1,0 +1,148 @@
+"""What dialogues say of themselves beside what is read of them: nothing is left out in silence."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastscore
+from fastscore.errors import InputError
+
+SAID = ["A drama, please.", "Watch Heat.", "A comedy now.", "Clueless is one."]
+
+
+def messages(role: str = "role", text: str = "content", *, n: int = 4) -> list[dict[str, str]]:
+    words = ("user", "assistant")
+    return [{role: words[k % 2], text: said} for k, said in enumerate(SAID[:n])]
+
+
+def scored(log: Path, rows: list[Any], suite: str = "preference_shift", **how: Any) -> Any:
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    items = log.with_name("items.json")
+    items.write_text('[{"name": "Heat", "genre": "drama"}]')
+    options: Any = fastscore.GuestSimulation()
+    if suite == "preference_shift":
+        options = fastscore.PreferenceShift(catalogue=str(items), segments="metadata")
+    return fastscore.score(log, options, embedder=None, **how)
+
+
+OF_TURNS = {"conversation": "log", "speaker": "role", "text": "message"}
+ROLES = {"role": {"user": "guest"}}
+CHATML = "<|im_start|>user\nA drama?<|im_end|>\n<|im_start|>assistant\nHeat.<|im_end|>\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "how", "found"),
+    [
+        (  # the messages of PaLM, whose context is a prompt
+            {"context": SAID[0], "messages": messages("author", n=3), "response": SAID[3]},
+            {"layout": "context-response"},
+            "messages holds a chat, and is not read",
+        ),
+        (
+            {"chat_history": [{"inputs": {"q": "Hi"}}], "question": SAID[2], "answer": SAID[3]},
+            {"layout": "context-response"},
+            "chat_history holds a chat, and is not read",
+        ),
+        (  # the last turn of Cohere's chats
+            {"log": messages("role", "message", n=2), "message": SAID[2], "text": SAID[3]},
+            {"columns": OF_TURNS, "values": {"speaker": {"user": "USER", "assistant": "SYSTEM"}}},
+            "message stands beside the turns as it does in them",
+        ),
+        (
+            {"prompt": CHATML, "output": SAID[3]},
+            {"layout": "context-response"},
+            r"a text has '<\|im_start\|>'",
+        ),
+        (
+            {"internal": [SAID[:2], SAID[2:]], "visible": [SAID[:2], SAID[2:]]},
+            {"layout": "nested"},
+            "two dialogues of a document have the same turns",
+        ),
+        (
+            {"messages": [{**each, "isThought": each["role"] != "user"} for each in messages()]},
+            {"layout": "openai"},
+            "isThought marks thoughts among the turns",
+        ),
+    ],
+)
+def test_what_is_beside_the_turns_is_asked_for(
+    row: Any, how: Any, found: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=found):
+        scored(tmp_path / "log.jsonl", [row, row], **how)
+
+
+def test_documents_that_go_on_with_another_are_no_dialogues(tmp_path: Path) -> None:
+    rows = [
+        {
+            "id": f"r{n}",
+            "previous_response_id": f"r{n - 1}" if n else None,
+            "messages": messages(n=2),
+        }
+        for n in range(3)
+    ]
+    with pytest.raises(InputError, match="previous_response_id is 'r0', another document"):
+        scored(tmp_path / "log.jsonl", rows, layout="openai")
+
+
+def test_turns_of_one_role_with_several_names_are_asked_for(tmp_path: Path) -> None:
+    turns = [{**each, "role": "user", "name": each["role"]} for each in messages()]
+    with pytest.raises(
+        InputError, match="only 'user' speaks in a dialogue, and name is 'user', 'as"
+    ):
+        scored(tmp_path / "log.jsonl", turns, "guest_simulation", values=ROLES)
+
+
+def test_rows_that_are_a_tree_are_refused(tmp_path: Path) -> None:
+    turns = [{**each, "id": f"m{k}"} for k, each in enumerate(messages())]
+    for turn, parent in zip(turns, (None, "m0", "m0", "m2"), strict=True):
+        turn["parent_id"] = parent  # type: ignore[assignment]
+    with pytest.raises(InputError, match="no line but a tree: parent_id is 'm0' in 2 of them"):
+        scored(tmp_path / "log.jsonl", turns, "guest_simulation", values=ROLES)
+
+
+def test_what_has_no_order_is_not_sorted_by(tmp_path: Path) -> None:
+    turns = [
+        {"conversation_id": "c", "sent": f"Wed, 0{9 - k} May", **each}
+        for k, each in enumerate(messages())
+    ]
+    with pytest.raises(
+        InputError, match="sort_by is sent, and its value 'Wed, 09 May' has no order"
+    ):
+        scored(tmp_path / "log.jsonl", turns, layout="turns", sort_by="sent")
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3), (3, 2, 1), (2, 3, 1)])
+def test_states_of_one_dialogue_are_the_longest_in_any_order(
+    order: tuple[int, ...], tmp_path: Path
+) -> None:
+    rows = [{"thread": {"id": "t"}, "messages": messages(n=n + 1)} for n in order]
+    run = scored(tmp_path / "log.jsonl", rows, layout="openai", dialogue="thread.id")
+    # A drama, please / Watch Heat, and A comedy now / Clueless is one
+    assert run.tables["turns"].height == 2
+    guests = scored(
+        tmp_path / "guests.jsonl",
+        rows,
+        "guest_simulation",
+        layout="openai",
+        dialogue="thread.id",
+        values=ROLES,
+    )
+    assert guests.tables["dialogues"]["n_guest_messages"].to_list() == [2]
+
+
+def test_a_message_counts_before_other_texts_under_a_reply(tmp_path: Path) -> None:
+    output = {"id": "x", "choices": [{"message": messages()[3], "finish_reason": "stop"}]}
+    row = {"messages": messages(n=3), "output": output}
+    with pytest.raises(InputError, match=r"reply=output\.choices\[\]\.message") as refused:
+        scored(tmp_path / "log.jsonl", [row], layout="openai")
+    assert "output.id" not in str(refused.value)
+    run = scored(
+        tmp_path / "log.jsonl",
+        [row],
+        layout="openai",
+        columns={"reply": "output.choices[].message"},
+    )
+    assert run.tables["turns"].height == 2
