@@ -42,27 +42,13 @@ _ROWS_AT_ONCE = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class ScoreInput:
-    """Paths, a frame, or rows.
+    """Paths, a frame, or rows."""
 
-    Parameters
-    ----------
-    paths
-        Files, folders and globs.
-    frame
-        A frame; see `as_frame`.
-    rows
-        Dicts, or arrays; see `as_rows`.
-    format
-        The format of paths without a known suffix.
-    left_aside
-        Files below these paths to skip.
-    """
-
-    paths: tuple[str, ...] = ()
-    frame: pl.DataFrame | None = None
-    rows: tuple[Any, ...] = ()
-    format: Format | None = None
-    left_aside: frozenset[str] = frozenset()
+    paths: tuple[str, ...] = ()  # files, folders and globs
+    frame: pl.DataFrame | None = None  # A frame; see `as_frame`
+    rows: tuple[Any, ...] = ()  # dicts, or arrays; see `as_rows`
+    format: Format | None = None  # the format of paths without a known suffix
+    left_aside: frozenset[str] = frozenset()  # files below these paths to skip
 
     @classmethod
     def of(cls, source: Any, format: Format | None = None) -> "ScoreInput":

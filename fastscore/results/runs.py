@@ -55,18 +55,10 @@ class UnknownTableError(UsageError, KeyError):
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The scores of a run that wrote no directory.
+    """The scores of a run that wrote no directory."""
 
-    Parameters
-    ----------
-    frames
-        The tables by name, with ``rejects`` and ``cut_texts``.
-    summary
-        One row a group and metric.
-    """
-
-    frames: Mapping[str, pl.DataFrame]
-    summary: pl.DataFrame
+    frames: Mapping[str, pl.DataFrame]  # the tables by name, with `rejects` and `cut_texts`
+    summary: pl.DataFrame  # one row a group and metric
 
 
 @dataclass(frozen=True, slots=True, repr=False)

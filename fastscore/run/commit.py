@@ -203,34 +203,20 @@ def _checksum(content: dict[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What a task did.
+    """What a task did."""
 
-    Parameters
-    ----------
-    stage, index
-        Which task it was.
-    fingerprint
-        What its input was; another fingerprint means other work.
-    outputs
-        The files that it committed, named relative to the run directory.
-    counts
-        What it counted.
-    attempt
-        Who did it: host, process and a number of its own. Attempts that overlap commit the same
-        bytes, each from a file of its own; the receipt is the last one's.
-    content
-        What its input was but for the names of files, of a shard's scores.
-    names
-        The names of the files that the outputs contain, in the order of the shard.
-    """
-
+    # which task it was
     stage: str
     index: int
-    fingerprint: str
+    fingerprint: str  # what its input was; another fingerprint means other work
+    # the files that it committed, named relative to the run directory
     outputs: tuple[Committed, ...] = ()
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)  # what it counted
+    # Who did it: host, process and a number of its own. Attempts that overlap commit the same
+    # bytes, each from a file of its own; the receipt is the last one's.
     attempt: str = ""
-    content: str = ""
+    content: str = ""  # what its input was but for the names of files, of a shard's scores
+    # the names of the files that the outputs contain, in the order of the shard
     names: tuple[str, ...] = ()
 
 

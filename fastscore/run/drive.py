@@ -74,17 +74,10 @@ _CheckTask = Callable[[RunContext, Sequence[Shard]], list[Checked]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended.
+    """How a run ended."""
 
-    Parameters
-    ----------
-    manifest
-        The run's manifest, complete.
-    refusal
-        Why the input counts as refused although what could be scored was, or None.
-    """
-
-    manifest: Manifest
+    manifest: Manifest  # the run's manifest, complete
+    # why the input counts as refused although what could be scored was, or None
     refusal: InputError | None
 
     @property

@@ -48,26 +48,14 @@ _UNSHOWN = SilentReporter()
 
 @dataclass(frozen=True, slots=True)
 class NamedInputs:
-    """The files that a request names, looked at without writing anything.
-
-    Parameters
-    ----------
-    request
-        The request.
-    columns
-        Its columns, or the layout of rows that are turns if its logs are such rows.
-    source
-        The suite's source as these logs are read by it.
-    files
-        The files that were found.
-    screened
-        Which of them are read. None if some can be read only once: those are kept first.
-    """
+    """The files that a request names, looked at without writing anything."""
 
     request: Request
+    # its columns, or the layout of rows that are turns if its logs are such rows
     columns: ColumnMap
-    source: Source
-    files: tuple[InputFile, ...]
+    source: Source  # the suite's source as these logs are read by it
+    files: tuple[InputFile, ...]  # the files that were found
+    # Which of them are read. None if some can be read only once: those are kept first.
     screened: Screened | None
 
     @property
@@ -78,24 +66,13 @@ class NamedInputs:
 
 @dataclass(frozen=True, slots=True)
 class PlannedInputs:
-    """What is scored.
+    """What is scored."""
 
-    Parameters
-    ----------
-    plan
-        The shards.
-    files
-        Files that stay as they are while the run lasts.
-    left_aside
-        The paths of files that are not logs of the suite, or of another format.
-    chosen
-        The dialogues that are scored, None for all.
-    """
-
-    plan: Plan
-    files: tuple[InputFile, ...]
+    plan: Plan  # the shards
+    files: tuple[InputFile, ...]  # files that stay as they are while the run lasts
+    # the paths of files that are not logs of the suite, or of another format
     left_aside: tuple[str, ...]
-    chosen: ChosenDialogues | None
+    chosen: ChosenDialogues | None  # the dialogues that are scored, None for all
 
 
 def named_inputs(

@@ -21,75 +21,41 @@ class DamagedManifestError(RunError):
 
 @dataclass(slots=True, kw_only=True)
 class Manifest:
-    """The manifest's content.
+    """The manifest's content."""
 
-    Parameters
-    ----------
-    signature
-        The run's signature.
-    suite, suite_version
-        The suite and its version.
-    options
-        Every option of the suite by name.
-    column_map
-        Where the suite's columns are in the logs (`map_from`).
-    settings
-        What does not change numbers: shard size, workers, largest share of rejects.
-    own_metrics
-        Declarations of metrics beside the suite's own. The file has the field only if there are
-        some.
-    embedder
-        Recipe, fingerprint, precision and dim, or None.
-    status
-        ``running`` until every stage is committed.
-    inputs
-        Name, bytes and content hash of every input.
-    left_aside
-        Files in the folders and globs among the inputs whose format the suite does not read.
-    lacking
-        Metrics that are null in every row, and the columns that they lack.
-    notes
-        What else there is to say of the inputs: columns that are null in some rows.
-    all_null
-        Whether every metric is null in every row.
-    counts
-        Lines, rows, rejects and what the suite counts, over all shards.
-    tables
-        Rows and parts by table.
-    stages
-        Tasks and seconds by stage; seconds add up over resumed runs.
-    environment
-        Versions, host and processor count.
-    outputs
-        Name, size and content hash of the files beside the parts, which receipts name.
-    parts_hash
-        Hash of what all receipts state (`commit.hash_of_outputs`), in a complete run.
-    peak_memory_bytes
-        The largest resident memory of a process of the run.
-    """
-
-    signature: str
+    signature: str  # the run's signature
+    # the suite and its version
     suite: str
     suite_version: int
-    options: dict[str, Any]
-    column_map: dict[str, Any]
+    options: dict[str, Any]  # every option of the suite by name
+    column_map: dict[str, Any]  # where the suite's columns are in the logs (`map_from`)
+    # what does not change numbers: shard size, workers, largest share of rejects
     settings: dict[str, Any] = field(default_factory=dict)
+    # Declarations of metrics beside the suite's own. The file has the field only if there are some.
     own_metrics: list[dict[str, Any]] = field(default_factory=list)
-    embedder: dict[str, Any] | None = None
-    status: Literal["running", "complete"] = "running"
+    embedder: dict[str, Any] | None = None  # recipe, fingerprint, precision and dim, or None
+    status: Literal["running", "complete"] = "running"  # `running` until every stage is committed
+    # name, bytes and content hash of every input
     inputs: list[dict[str, Any]] = field(default_factory=list)
+    # files in the folders and globs among the inputs whose format the suite does not read
     left_aside: list[str] = field(default_factory=list)
     shards: int = 0
+    # metrics that are null in every row, and the columns that they lack
     lacking: list[str] = field(default_factory=list)
+    # what else there is to say of the inputs: columns that are null in some rows
     notes: list[str] = field(default_factory=list)
-    all_null: bool = False
+    all_null: bool = False  # whether every metric is null in every row
+    # lines, rows, rejects and what the suite counts, over all shards
     counts: dict[str, int] = field(default_factory=dict)
-    tables: dict[str, dict[str, int]] = field(default_factory=dict)
+    tables: dict[str, dict[str, int]] = field(default_factory=dict)  # rows and parts by table
+    # tasks and seconds by stage; seconds add up over resumed runs
     stages: dict[str, dict[str, Any]] = field(default_factory=dict)
-    environment: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, Any] = field(default_factory=dict)  # versions, host and processor count
+    # name, size and content hash of the files beside the parts, which receipts name
     outputs: list[dict[str, Any]] = field(default_factory=list)
+    # hash of what all receipts state (`commit.hash_of_outputs`), in a complete run
     parts_hash: str = ""
-    peak_memory_bytes: int = 0
+    peak_memory_bytes: int = 0  # the largest resident memory of a process of the run
     format: int = FORMAT
 
     def save(self, run: Path) -> None:

@@ -41,18 +41,10 @@ MOST_NAMED = 100
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """What was counted of rows.
+    """What was counted of rows."""
 
-    Parameters
-    ----------
-    counts
-        By name, as it stands in receipts.
-    unknown
-        Every word that the suite does not know, `UNKNOWN_SCHEMA`.
-    """
-
-    counts: dict[str, int]
-    unknown: pl.DataFrame
+    counts: dict[str, int]  # by name, as it stands in receipts
+    unknown: pl.DataFrame  # every word that the suite does not know, `UNKNOWN_SCHEMA`
 
 
 def count_missing(frame: pl.DataFrame, source: Source, events: Events) -> RowCounts:
@@ -152,30 +144,19 @@ def _odd_texts(frame: pl.DataFrame, source: Source) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class NullCounts:
-    """What a column lacks.
+    """What a column lacks."""
 
-    Parameters
-    ----------
-    path
-        Its name, with that of the array that holds it.
-    null, asked
-        In how many rows, or objects, it is null, and in how many it should stand.
-    n_empty
-        How many of the nulls count as empty texts.
-    n_unknown, n_words
-        In how many rows or objects there is a word that the suite does not know, and how many
-        different ones there are.
-    words
-        The most frequent ones, with their numbers: `MOST_NAMED` at most; of equally frequent ones
-        those that sort first.
-    """
-
-    path: str
+    path: str  # its name, with that of the array that holds it
+    # in how many rows, or objects, it is null, and in how many it should stand
     null: int
     asked: int
-    n_empty: int
+    n_empty: int  # how many of the nulls count as empty texts
+    # in how many rows or objects there is a word that the suite does not know, and how many
+    # different ones there are
     n_unknown: int
     n_words: int
+    # the most frequent ones, with their numbers: `MOST_NAMED` at most; of equally frequent ones
+    # those that sort first
     words: Mapping[str, int]
 
 

@@ -62,29 +62,15 @@ def absolute(context: RunContext) -> RunContext:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What this process sees, and a worker must see too.
+    """What this process sees, and a worker must see too."""
 
-    Parameters
-    ----------
-    context
-        Of the run, with its `writer`.
-    tokens
-        Files that were written into the stores for this, each with what it holds.
-    sizes
-        The bytes of some inputs.
-    model
-        The fingerprint of the embedder's model, if there is one.
-    unused
-        Modules whose kernels the run does not call, as of `kernels_of`.
-    versions
-        Of what decides a table's bytes.
-    """
-
-    context: RunContext
+    context: RunContext  # of the run, with its `writer`
+    # files that were written into the stores for this, each with what it holds
     tokens: Mapping[Path, str]
-    sizes: Mapping[Path, int]
-    model: str | None
-    unused: tuple[str, ...] = ()
+    sizes: Mapping[Path, int]  # the bytes of some inputs
+    model: str | None  # the fingerprint of the embedder's model, if there is one
+    unused: tuple[str, ...] = ()  # modules whose kernels the run does not call, as of `kernels_of`
+    # of what decides a table's bytes
     versions: Mapping[str, str] = field(default_factory=lambda: _versions())
 
 

@@ -73,21 +73,12 @@ GROUPS_PER_WORKER = 8
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What of a shard is committed.
+    """What of a shard is committed."""
 
-    Parameters
-    ----------
-    index
-        The shard.
-    receipt
-        The receipt of its outputs; None unless all of them are as they were committed.
-    damaged
-        The outputs that exist, but not as they were committed.
-    """
-
-    index: int
+    index: int  # the shard
+    # the receipt of its outputs; None unless all of them are as they were committed
     receipt: Receipt | None
-    damaged: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()  # the outputs that exist, but not as they were committed
 
 
 @dataclass(frozen=True, slots=True)

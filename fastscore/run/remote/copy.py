@@ -50,24 +50,12 @@ def received_path(run: Path, index: int) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class RunCopy:
-    """A copy of a complete run.
+    """A copy of a complete run."""
 
-    Parameters
-    ----------
-    prefix
-        The objects of the run.
-    folder
-        Where files of the run are once they are fetched, named as in a run directory.
-    manifest
-        The run's manifest.
-    names
-        The name of each file's object.
-    """
-
-    prefix: Prefix
-    folder: Path
-    manifest: Manifest
-    names: Mapping[str, str]
+    prefix: Prefix  # the objects of the run
+    folder: Path  # where files of the run are once they are fetched, named as in a run directory
+    manifest: Manifest  # the run's manifest
+    names: Mapping[str, str]  # the name of each file's object
 
     def fetch(self, output: Committed) -> None:
         """Bring a file into the folder, unless it is there as committed."""

@@ -33,21 +33,11 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """The time of one writer.
+    """The time of one writer."""
 
-    Parameters
-    ----------
-    number
-        One higher than that of the writer before.
-    position
-        The place of its ``begin`` in the log.
-    rounds
-        How often all receipts before were made void, by ``--overwrite``.
-    """
-
-    number: int
-    position: int
-    rounds: int
+    number: int  # one higher than that of the writer before
+    position: int  # the place of its `begin` in the log
+    rounds: int  # how often all receipts before were made void, by `--overwrite`
 
 
 def read_log(prefix: Prefix, start: int = 0) -> list[Entry]:

@@ -46,20 +46,11 @@ _checked: dict[str, float] = {}
 
 @dataclass(frozen=True, slots=True)
 class StoreWriter:
-    """The writer of an epoch of a run in an object store.
+    """The writer of an epoch of a run in an object store."""
 
-    Parameters
-    ----------
-    prefix
-        The run's objects.
-    epoch
-        The epoch.
-    voids
-        How often receipts of a shard were made void, by fingerprint.
-    """
-
-    prefix: Prefix
+    prefix: Prefix  # the run's objects
     epoch: log.Epoch
+    # how often receipts of a shard were made void, by fingerprint
     voids: Mapping[str, int] = field(default_factory=dict)
 
     @property
