@@ -132,7 +132,7 @@ def _plain_blocks(
     whole: bool,
 ) -> Iterator[Block]:
     with open_file(path, stop=stop) as file:
-        left = (file.seek(0, os.SEEK_END) if stop is None else stop) - start
+        left = (os.fstat(file.fileno()).st_size if stop is None else stop) - start
         size = left if whole and left <= _LARGEST_WHOLE * BLOCK_BYTES else size
         file.seek(start)
         if not left:
