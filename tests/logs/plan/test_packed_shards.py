@@ -4,6 +4,7 @@ import gzip
 import itertools
 import pickle
 import random
+import zlib
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,20 @@ def test_a_compressed_file_within_a_shard_is_not_cut(tmp_path: Path, scale: floa
         others = [other for other in planned.shards if other is not shard]
         for other in others:
             assert not keys & set(read_shard(other, SOURCE).frame.select("uid", "miner").rows())
+
+
+@pytest.mark.parametrize("shard_bytes", [1_000, 32 << 20])
+def test_what_a_truncated_archive_lacks_begins_after_its_last_line(
+    tmp_path: Path, shard_bytes: int
+) -> None:
+    data = log(12)
+    packer = zlib.compressobj(wbits=31)
+    path = tmp_path / "cut.jsonl.gz"
+    path.write_bytes(packer.compress(data) + packer.flush(zlib.Z_FULL_FLUSH))
+    _, rejects, _ = read(plan(tmp_path, str(path), shard_bytes=shard_bytes))
+    last = rejects.row(-1, named=True)
+    assert (last["reason"], last["byte_offset"]) == ("truncated_compression", len(data))
+    assert last["line"] == data.count(b"\n") + 1
 
 
 @pytest.mark.parametrize("suffix", ["gz", "zst"])
