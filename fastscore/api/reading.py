@@ -86,6 +86,20 @@ def commands(inspection: Inspection, suites: Mapping[str, Suite]) -> dict[str, s
     return found
 
 
+_OF_JUDGE = {"--layout", "--column", "--value"}
+
+
+def judge_command(inspection: Inspection, suites: Mapping[str, Suite]) -> list[str]:
+    """Return the command that judges chats of other kinds, if a suite that scores chats fits."""
+    for suite, (inputs, flags) in _best_inputs(inspection).items():
+        is_chat = suites[suite].source.chat_rows is not None
+        if is_chat and flags and _OF_JUDGE.issuperset(flags[::2]):
+            logs, options = shlex.join(inputs), shlex.join(flags)
+            logs = logs if len(logs) <= _MOST_CHARACTERS else _pattern_of(inputs)
+            return [f"fastscore judge {logs} -o judgements {options} --model MODEL"]
+    return []
+
+
 def _pattern_of(paths: Sequence[str]) -> str:
     """Return the glob that matches just these paths; a placeholder if there is none."""
     suffixes = {os.path.splitext(path)[1] for path in paths}
@@ -153,10 +167,11 @@ def show_inspection(
         for path, reason in inspection.others.items():
             console.print(f"  {plain(path)}: {cut(reason, _REASON_CHARACTERS)}", soft_wrap=True)
         console.print()
+    judging = judge_command(inspection, suites)
     if any(fit.flags for each in inspection.files for fit in each.fits):
         console.print(_MEANING, soft_wrap=True)
     console.print("Type:" if typed else "No suite can read any of it.")
-    for command in typed.values():
+    for command in (*typed.values(), *judging):
         console.print(f"  {plain(command)}", soft_wrap=True)
 
 

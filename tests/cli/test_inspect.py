@@ -222,3 +222,20 @@ def test_no_line_is_endless(tmp_path: Path) -> None:
     (tmp_path / "plans.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     shown = fast("inspect", "plans.jsonl", folder=tmp_path).stdout
     assert longest_line(shown) < 1800
+
+
+def test_chats_of_another_subject_are_offered_to_a_judge(tmp_path: Path) -> None:
+    log = tmp_path / "support.jsonl"
+    turns = [
+        {"role": "user", "content": "Where is my parcel?"},
+        {"role": "assistant", "content": "It arrives tomorrow."},
+    ]
+    log.write_text(json.dumps({"messages": turns}))
+    done = fastscore_command(["inspect", log])
+    assert "metrics of your own (metrics=FILE)" in done.stdout
+    (command,) = (line for line in done.stdout.splitlines() if "judge" in line and "-o" in line)
+    words = shlex.split(command)
+    assert words[:2] == ["fastscore", "judge"]
+    tried = fastscore_command([*words[1:], "--dry-run"])
+    assert tried.returncode == 0, tried.stderr
+    assert "requests   1," in tried.stdout

@@ -262,3 +262,13 @@ def test_an_error_about_a_renamed_column_calls_little(suite: str, tmp_path: Path
     )
     assert f"Type --column {NEEDED[suite]}={OTHER_NAMES[suite]}" in done.stderr, done.stderr
     assert int(done.stdout) < MOST_CALLS
+
+
+def test_cells_that_a_suite_reads_as_python_are_no_fault(tmp_path: Path) -> None:
+    items = "[{'name': 'Mocha', 'quantity': 1}]"
+    rows = [
+        {**row, "current_items_in_order": items} for row in renamed("guest_simulation", "said_by")
+    ]
+    code, _, error = score("guest_simulation", tmp_path, write(tmp_path / "log.jsonl", rows))
+    assert code == 3
+    assert error.endswith("Type --column role=said_by.\n"), error
