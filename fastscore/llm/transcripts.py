@@ -201,6 +201,8 @@ def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame]:
     assert turns is not None
     raw = identify(read.frame, source)  # by the layout, which the suite does not know
     dialogues = list(_of_turns(turns(raw, logs.options)))
+    if source.chat is not None and source.chat.layout.is_row_per_turn and not suite:
+        _check_files(dialogues)
     if not dialogues:
         shown = ", ".join(map(str, logs.inputs))
         raise InputError(
@@ -208,6 +210,18 @@ def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame]:
             "Name where chats are with --layout, or with --column and --value.",
         )
     return dialogues, read.rejects
+
+
+def _check_files(dialogues: Iterable[Transcript]) -> None:
+    """Refuse a dialogue whose turns are rows of two files: each would be one."""
+    files: dict[tuple[str, str | None], str] = {}
+    for each in dialogues:
+        other = files.setdefault((each.dialogue, each.model), each.file)
+        if other != each.file:
+            raise InputError(
+                f"One dialogue is in two files: {each.dialogue!r} in {other} and {each.file}.",
+                "Write the rows of each dialogue into one file.",
+            )
 
 
 def _chat_turns(raw: pl.DataFrame, options: Options) -> pl.DataFrame:

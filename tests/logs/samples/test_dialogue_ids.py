@@ -80,7 +80,7 @@ def test_turns_of_several_dialogues_under_another_key_are_never_one(
 def test_a_judge_reads_no_several_dialogues_as_one(tmp_path: Path) -> None:
     pl.DataFrame(TICKETS).write_csv(tmp_path / "log.csv")
 
-    def asked(*columns: str) -> subprocess.CompletedProcess[str]:
+    def asked(*columns: str | Path) -> subprocess.CompletedProcess[str]:
         server = ["--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--dry-run"]
         chats = ["judge", tmp_path / "log.csv", "--layout", "turns", "-o", tmp_path / "judged"]
         return fastscore_command([*chats, *server, *columns])
@@ -88,6 +88,9 @@ def test_a_judge_reads_no_several_dialogues_as_one(tmp_path: Path) -> None:
     assert "Type --column id=ticket." in asked().stderr
     assert "requests   3," in asked("--column", "id=ticket").stdout
     assert "requests   1," in asked("--column", "id=").stdout
+    pl.DataFrame(TICKETS[:1]).write_csv(tmp_path / "more.csv")
+    more = asked(tmp_path / "more.csv", "--column", "id=ticket")
+    assert "One dialogue is in two files: 'T-1'" in more.stderr
 
 
 def test_a_second_name_far_down_the_file_is_found(tmp_path: Path) -> None:
