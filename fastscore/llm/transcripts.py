@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.api.reading import inspect
+from fastscore.api.reading import inspect, judge_command
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import InputError, UsageError, did_you_mean
 from fastscore.llm.requests import ModelOptions
@@ -165,7 +165,8 @@ def _logs_of_run(inputs: Sequence[str], suite: str | None) -> Logs:
 def _only_reader(inputs: Sequence[str]) -> tuple[str | None, str | None]:
     """Return the one suite that reads these logs as they are, or the one layout of chats."""
     shown = ", ".join(map(str, inputs))
-    files = inspect(*inputs).files
+    inspected = inspect(*inputs)
+    files = inspected.files
     suites = [{fit.suite for fit in file.fits if not fit.flags} for file in files]
     found = sorted(filter(_can_be_judged, set.intersection(*suites))) if suites else []
     if len(found) == 1:
@@ -179,6 +180,9 @@ def _only_reader(inputs: Sequence[str]) -> tuple[str | None, str | None]:
     common = sorted(set.intersection(*layouts)) if layouts else []
     if len(common) == 1:
         return None, common[0]
+    typed = judge_command(inspected, {name: load_suite(name) for name in suite_names()})
+    if typed:
+        raise UsageError(f"{shown}: these are chats under other names.", f"Type {typed[0]}")
     raise UsageError(
         f"{shown}: no suite reads all of these logs as they are, and no layout is known to fit.",
         "Name where chats are with --layout (turns, for one message per row) or "

@@ -1,6 +1,7 @@
 """Judging and annotating chats of any kind, from the command line and from Python."""
 
 import json
+import shlex
 
 import pytest
 from click.testing import CliRunner
@@ -90,6 +91,20 @@ def test_columns_and_values_name_where_chats_are(stub, tmp_path):
     assert len(stub.asked) == 1  # the same request, which is kept
     with pytest.raises(InputError, match="no row has what judge needs"):
         fastscore.judge(log, "m", output=tmp_path / "none", columns={"messages": "log.other"})
+
+
+def test_chats_by_other_words_are_judged_by_what_is_proposed(stub, tmp_path):
+    turns = [{"role": "customer", "content": "Hi there"}, {"role": "bot", "content": "Hello"}]
+    log = written(tmp_path / "log.jsonl", [{"messages": turns * 2}])
+    with pytest.raises(UsageError, match="these are chats under other names") as refused:
+        fastscore.judge(log, "m", output=tmp_path / "judged")
+    command = refused.value.hint.removeprefix("Type fastscore ").replace("MODEL", "m")
+    words = [
+        word if word != "judgements" else str(tmp_path / word) for word in shlex.split(command)
+    ]
+    assert CliRunner().invoke(cli, words).exit_code == 0
+    said = ["USER: Hi there", "ASSISTANT: Hello"]
+    assert [shown(body) for body in stub.asked] == [said * 2]
 
 
 def test_a_suite_reads_chats_of_a_layout(stub, tmp_path):
