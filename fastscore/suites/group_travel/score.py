@@ -16,6 +16,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_jit.threads import raise_if_stopped
 
+from fastscore.errors import counted
 from fastscore.suites.base import Events, Summarised
 from fastscore.suites.columns import find_nulls
 from fastscore.suites.group_travel import schema
@@ -240,6 +241,19 @@ _PHRASED, _FROM_PAIRS = (
     tuple(metric.id for metric in METRICS if agent in metric.baselines)
     for agent in (PHRASING, QUOTING)
 )
+
+
+def notes_on_run(dialogues: pl.LazyFrame, options: GroupTravel) -> list[str]:
+    """Tell how many dialogues have cells that could not be read: column ``warnings`` says which."""
+    warned = dialogues.filter(pl.col("warnings").list.len() > 0)
+    n, first = warned.select(pl.len(), pl.col("warnings").list.first().first()).collect().row(0)
+    if not n:
+        return []
+    dialogues_have = counted(n, "dialogues") + (" has" if n == 1 else " have")
+    return [
+        f"{dialogues_have} cells that could not be read, the first: {first}. Column `warnings` of "
+        "table dialogues has all of them"
+    ]
 
 
 def score_trivial_agents(tables: Mapping[str, pl.LazyFrame], options: GroupTravel) -> pl.DataFrame:

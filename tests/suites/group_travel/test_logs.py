@@ -345,3 +345,15 @@ def test_the_scenario_is_what_conditions_have_in_common(
     about = {} if stated is None else {"scenario": stated}
     found = dialogue({**opening("C3", dialogue_id=name, **about), "utterance": "Hi"}, *TURNS[1:])
     assert (found["dialogue"], found["scenario"]) == (name, scenario)
+
+
+def test_a_run_tells_of_cells_that_could_not_be_read(tmp_path: Path) -> None:
+    said = turn("System", "sys_present_plan", plan='{"day1": {}}')
+    wish = turn("Ann", "user_provide_cuisine", "Thai food")
+    rows = [{"dialogue_id": "d", **each} for each in (said, wish)]
+    run = fastscore.score(rows, GroupTravel(), embedder=None)
+    (note,) = (note for note in run.notes if "cells" in note)
+    assert note == (
+        "1 dialogue has cells that could not be read, the first: line 1, plan: no list of days; "
+        "ignored. Column `warnings` of table dialogues has all of them"
+    )
