@@ -25,9 +25,9 @@ _INTERNAL = {
     "embedder",
     "first_reject",
     "folder",
+    "frame",
     "require_declared",
     "scores",
-    "source",
     "summary_json",
     "verify",
 }
@@ -55,8 +55,8 @@ class Run(runs.Run, metaclass=_Listed):
         Whether each file is compared with its committed hash before it is first read.
     scores
         The scores in memory. None for a run directory.
-    source
-        What was scored, in the process that did: a frame or rows are nowhere else.
+    frame
+        Of a run directory: the frame or rows that were scored, in the process that did.
     copy
         Of a run in an object store: its files that were fetched to the cache.
     embedder

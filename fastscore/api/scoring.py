@@ -198,7 +198,7 @@ def score(
         outcome = execute(request, chosen_reporter(progress))
     if outcome.refusal is not None:
         raise outcome.refusal
-    return replace(open_run(request.folder), source=request.memory, embedder=_function(request))
+    return replace(open_run(request.folder), frame=request.memory, embedder=_function(request))
 
 
 def _function(request: Request) -> "FunctionEmbedder | None":
@@ -253,8 +253,8 @@ def score_in_memory(request: Request, reporter: Reporter) -> Run:
             stacklevel=3,
         )
     frames = {**tables, REJECTS: rejects, CUT_TEXTS: cut}
-    scores, embedder = Scores(frames, summary), _function(request)
-    return Run(Path(str(given)), manifest, scores=scores, source=given, embedder=embedder)
+    scores = Scores(frames, summary, given)
+    return Run(Path(str(given)), manifest, scores=scores, embedder=_function(request))
 
 
 def _joined(parts: Sequence[ShardScores], name: str, schema: Mapping[str, Any]) -> pl.DataFrame:

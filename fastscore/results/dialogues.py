@@ -210,7 +210,7 @@ class _Logs:
         # of a limited run the last log was read in part
         self._is_whole = "|limit=" not in run.signature
         self._scored = {about["name"]: about for about in run.manifest.inputs}
-        self._given = run.source
+        self._given = run.frame if run.scores is None else run.scores.source
         self._plans: dict[str, Plan] = {}
         self._files = file_names([*self._scored, FRAME_NAME])
         self._read: tuple[Shard, Rows] | None = None

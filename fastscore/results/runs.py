@@ -59,6 +59,7 @@ class Scores:
 
     frames: Mapping[str, pl.DataFrame]  # the tables by name, with `rejects` and `cut_texts`
     summary: pl.DataFrame  # one row a group and metric
+    source: ScoreInput | None  # what was scored
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -69,7 +70,7 @@ class Run:
     manifest: Manifest
     verify: bool = True
     scores: Scores | None = None
-    source: ScoreInput | None = field(default=None, repr=False, compare=False)
+    frame: ScoreInput | None = field(default=None, repr=False, compare=False)
     copy: "RunCopy | None" = None
     embedder: "FunctionEmbedder | None" = field(default=None, repr=False, compare=False)
     _verified: set[str] = field(default_factory=set, repr=False, compare=False)
