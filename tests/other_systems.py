@@ -16,11 +16,11 @@ from pathlib import Path
 
 LIBRARY, LINUX_FCNTL, LINUX_FLOCK = ctypes.CDLL, fcntl.fcntl, fcntl.flock
 LACKS = {
-    "darwin": {os: ("sched_getaffinity", "preadv", "posix_fadvise")},
+    "darwin": {os: ("sched_getaffinity", "posix_fadvise")},
     "win32": {
         os: (
             *("O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "fork", "geteuid", "getpgid"),
-            *("getuid", "killpg", "mkfifo", "pread", "preadv", "pwrite", "sched_getaffinity"),
+            *("getuid", "killpg", "mkfifo", "pread", "pwrite", "sched_getaffinity"),
             *("sysconf", "uname"),
         ),
         select: ("poll", "epoll"),

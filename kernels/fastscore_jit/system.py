@@ -143,15 +143,6 @@ def read_at(descriptor: int, size: int, place: int) -> bytes:
         return os.read(descriptor, size)
 
 
-def read_into(descriptor: int, buffer: memoryview, place: int) -> int:
-    """Read at an offset of a file into a buffer and return the number of bytes."""
-    if hasattr(os, "preadv"):
-        return os.preadv(descriptor, [buffer], place)
-    found = read_at(descriptor, len(buffer), place)
-    buffer[: len(found)] = found
-    return len(found)
-
-
 def sync_file(descriptor: int) -> None:
     """Flush a file to the disk."""
     if sys.platform == "darwin":
