@@ -136,7 +136,7 @@ class Recorder:
             size = sum(each.nbytes for each in given if isinstance(each, np.ndarray))
             is_kept = self._counts[kernel.identity] < MOST_CALLS and size <= MOST_BYTES
             call = Call(kernel, arguments) if is_kept else None
-            returned = kernel.load()(*arguments)
+            returned = kernel(*arguments)
             is_bound = kernel.identity in BY_DESCRIPTOR
             if is_kept and (is_bound or _hold_addresses([*given, *_flat(returned)])):
                 self.skipped.add(kernel.identity)

@@ -9,6 +9,7 @@ Longer lines are skipped and reported.
 """
 
 import codecs
+import io
 import os
 import threading
 import weakref
@@ -122,6 +123,14 @@ def read_blocks(
         raise unreadable(path, error) from error
 
 
+def _end_of(file: io.FileIO) -> int:
+    """Return a file's size, 0 of one that cannot be read: reading it says why."""
+    try:
+        return file.seek(0, os.SEEK_END)
+    except OSError:
+        return 0
+
+
 def _plain_blocks(
     path: str,
     start: int,
@@ -132,7 +141,7 @@ def _plain_blocks(
     whole: bool,
 ) -> Iterator[Block]:
     with open_file(path, stop=stop) as file:
-        left = (os.fstat(file.fileno()).st_size if stop is None else stop) - start
+        left = (_end_of(file) if stop is None else stop) - start
         size = left if whole and left <= _LARGEST_WHOLE * BLOCK_BYTES else size
         file.seek(start)
         if not left:

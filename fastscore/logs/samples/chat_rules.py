@@ -324,16 +324,17 @@ def _marks(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
 
 
 def _same_chats(sample: ChatSample) -> Finding | None:
-    """Find two arrays of a document with the same turns; objects may differ in other keys."""
-    seen: set[tuple[int, tuple[str, ...]]] = set()
+    """Find a document with two arrays that have the same turns."""
+    by_row: dict[int, list[SampledDialogue]] = {}
     for dialogue in sample.dialogues:
-        said = (dialogue.row, tuple(dialogue.texts))
-        if said in seen and isinstance(dialogue.document, list):
+        by_row.setdefault(dialogue.row, []).append(dialogue)
+    for both in by_row.values():
+        are_arrays = len(both) == 2 and all(isinstance(each.document, list) for each in both)
+        if are_arrays and both[0].texts == both[1].texts:
             return Finding(
-                "two dialogues of a document have the same turns, which would count twice.",
+                "two arrays of a document have the same turns, which would count twice.",
                 unless="Name the one to read with --column, or write it to a file of its own.",
             )
-        seen.add(said)
     return None
 
 

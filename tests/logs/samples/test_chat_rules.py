@@ -58,7 +58,7 @@ CHATML = "<|im_start|>user\nA drama?<|im_end|>\n<|im_start|>assistant\nHeat.<|im
         (
             {"internal": [SAID[:2], SAID[2:]], "visible": [SAID[:2], SAID[2:]]},
             {"layout": "nested"},
-            "two dialogues of a document have the same turns",
+            "two arrays of a document have the same turns",
         ),
         (
             {"messages": [{**each, "isThought": each["role"] != "user"} for each in messages()]},
