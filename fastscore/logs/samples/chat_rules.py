@@ -420,7 +420,8 @@ def _restarts(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     for key in turns[0].found.keys() - {*sample.layout.speaker, *sample.layout.text}:
         values = [turn.found.get(key) for turn in turns]
         changes = [n for n, (one, other) in enumerate(pairwise(values), 1) if one != other]
-        if [0, *changes] == begins:
+        # what changes with every turn numbers turns
+        if [0, *changes] == begins and len(begins) < len(turns):
             return Finding(
                 f"dialogue {dialogue.name} begins again where {key} is {values[begins[1]]!r} after "
                 f"{values[0]!r}: these are several dialogues.",
@@ -439,7 +440,8 @@ def _falling_order(sample: ChatSample, dialogue: SampledDialogue) -> Finding | N
     named = f" {dialogue.name}" if dialogue.name is not None else ""
     return Finding(
         f"the turns of dialogue{named} are not in order: {key} is {after} after {before}.",
-        [Flag("sort_by", (key,))],
+        [Flag("sort_by", (key,))] if sample.can_be_sorted else [],
+        unless=f"Sort the rows of each dialogue by {key}, or leave the key out.",
         more=f" To keep the order of the file, type {typed([Flag('sort_by', (KEEP_ORDER,))])}.",
     )
 

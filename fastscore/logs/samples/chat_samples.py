@@ -1,7 +1,7 @@
 """The first dialogues of a log as its reader interprets them, and the layout that the log is in."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import compress, islice
 from operator import attrgetter
@@ -76,6 +76,7 @@ class ChatSample:
     layout: ChatLayout
     rows: ChatRows
     dialogues: Sequence[SampledDialogue]
+    can_be_sorted: bool = True  # by an option; else the log itself must be
 
     @cached_property
     def words(self) -> dict[str, str]:
@@ -148,7 +149,12 @@ def sample_chats(records: Iterable[Record], source: Source) -> ChatSample | None
     layout = source.chat.layout if source.chat else own_layout(source)
     if layout is None or source.chat_rows is None:
         return None
-    rows = source.chat_rows
+    rows, records = source.chat_rows, list(records)
+    # a suite's own rows may be turns of its arrays
+    can_be_rows = source.chat is None and rows.array and source.dialogue_key and records
+    is_row = can_be_rows and first_at(records[0], layout.turns[0]) is None
+    if is_row:
+        layout = replace(layout, turns=(), is_row_per_turn=True)
     if not layout.is_row_per_turn:
         found = [
             SampledDialogue(
@@ -168,7 +174,7 @@ def sample_chats(records: Iterable[Record], source: Source) -> ChatSample | None
         names = tuple(str(each) for each in found_at if each is not None)
         dialogue = by_name.setdefault(names, SampledDialogue(record, name=":".join(names)))
         dialogue.turns.append(row_turn(record, layout))
-    return ChatSample(layout, rows, [*by_name.values()])
+    return ChatSample(layout, rows, [*by_name.values()], can_be_sorted=not is_row)
 
 
 def speakers_in(file: InputFile, source: Source) -> dict[str, str]:

@@ -357,3 +357,13 @@ def test_a_run_tells_of_cells_that_could_not_be_read(tmp_path: Path) -> None:
         "1 dialogue has cells that could not be read, the first: line 1, plan: no list of days; "
         "ignored. Column `warnings` of table dialogues has all of them"
     )
+
+
+def test_turns_in_rows_that_are_out_of_order_are_refused() -> None:
+    said = [turn("Ann", f"user_provide_{what}", "Thai food") for what in ("cuisine", "budget")]
+    rows = [{"dialogue_id": "d", "turn": str(2 - n), **each} for n, each in enumerate(said)]
+    with pytest.raises(fastscore.FastscoreError, match="turn is '1' after '2'") as refused:
+        fastscore.score(rows, GroupTravel(), embedder=None)
+    assert "Sort the rows of each dialogue by turn, or leave the key out." in str(refused.value)
+    rows.reverse()
+    assert fastscore.score(rows, GroupTravel(), embedder=None).tables["pairs"].height == 2
