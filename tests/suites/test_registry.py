@@ -125,7 +125,7 @@ def test_suites_name_their_functions_alike() -> None:
 
 OF_ALL = {"show", "turns", "sections"}
 FOUND = {
-    "group_travel": OF_ALL | {"long_texts", "texts_in_logs", "trivial_agents"},
+    "group_travel": OF_ALL | {"long_texts", "notes", "texts_in_logs", "trivial_agents"},
     "guest_simulation": OF_ALL | {"notes", "texts_in_logs", "trivial_agents"},
     "memory_finance": OF_ALL
     | {"cases", "evidence", "legacy_files", "texts_in_logs", "trivial_agents"},
