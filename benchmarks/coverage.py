@@ -26,7 +26,7 @@ import scipy
 
 import fastscore
 from benchmarks.figures import Figure, publish
-from fastscore.examples import write_example
+from fastscore.api.examples import write_example
 from fastscore.statistics.agreement import Correlation, Measure, clustered_correlation
 from fastscore.statistics.clustered import Clusters, clustered_mean
 from fastscore.statistics.significance import Values

@@ -40,7 +40,7 @@ from benchmarks.miner_logs import (
     read_dialogues,
 )
 from fastscore.errors import ModelError
-from fastscore.paths import cache_root
+from fastscore.files import cache_root
 from fastscore.vectors import embedder, precisions
 from fastscore.vectors.embedder import Embedder, load_tokenizer
 from fastscore.vectors.precisions import PRECISIONS, import_openvino

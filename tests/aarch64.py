@@ -17,7 +17,7 @@ import polars as pl
 from polars.testing import assert_frame_equal
 
 from benchmarks.install_size import SUITES, WITHOUT_MODEL
-from fastscore.paths import cache_root
+from fastscore.files import cache_root
 
 ROOT = Path(__file__).parents[1]
 MODEL = "minilm-l6-v2"

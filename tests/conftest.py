@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from fastscore import cli
-from fastscore.paths import cache_root
+from fastscore.files import cache_root
 
 NIGHTLY = bool(os.environ.get("FASTSCORE_NIGHTLY"))
 """Whether tests that try something many times do so as often as `make test-nightly` asks."""

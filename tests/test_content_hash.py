@@ -8,8 +8,8 @@ import xxhash
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fastscore import content_hash
-from fastscore.content_hash import BlockHash, hash_part, whole_blocks
+from fastscore import files
+from fastscore.files import BlockHash, hash_part, whole_blocks
 
 CELL = 8
 
@@ -37,7 +37,7 @@ def test_a_part_has_one_hash_however_it_is_read(
     cuts: list[int],
     known: int,
 ) -> None:
-    monkeypatch.setattr(content_hash, "HASH_BLOCK_BYTES", CELL)
+    monkeypatch.setattr(files, "HASH_BLOCK_BYTES", CELL)
     start, stop = sorted(min(edge, len(data)) for edge in edges)
     expected = by_definition(data, start, stop)
     streamed = BlockHash(start)

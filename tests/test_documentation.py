@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 import zstandard
 
-from fastscore.examples import write_example
+from fastscore.api.examples import write_example
 from fastscore.suites import registry
 from tests.conftest import NIGHTLY, fastscore_command
 from tests.documented import (

@@ -18,8 +18,8 @@ import pytest
 
 import fastscore
 from benchmarks.example_logs import write_examples
+from fastscore.api.examples import example_names, example_options, write_example
 from fastscore.errors import UsageError
-from fastscore.examples import example_names, example_options, write_example
 from fastscore.suites.registry import suite_names
 from tests.conftest import fastscore_process
 

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from fastscore.cli import cli
 from fastscore.errors import RunConflictError
-from fastscore.paths import check_output
+from fastscore.files import check_output
 from tests.llm.stub_server import Stub, serving
 
 SCORES = json.dumps({"proactiveness": 3, "coherence": 3, "personalization": 3})

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fastscore.api.arguments import SuiteName
+from fastscore.api.examples import Example, write_example
 from fastscore.errors import UsageError
-from fastscore.examples import Example, write_example
 from fastscore.logs.inputs.layout import layout_names, layout_text
 from fastscore.results.checks import Check, read_limits
 from fastscore.results.checks import check as check_run

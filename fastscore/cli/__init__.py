@@ -17,7 +17,7 @@ import click
 from fastscore.cli.parameters import SuggestingGroup, with_words
 from fastscore.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, FastscoreError
 from fastscore.extras import entry_points
-from fastscore.paths import check_path
+from fastscore.files import check_path
 from fastscore.terminal import drop, prepare_streams, write_note
 from fastscore.version import __version__
 

@@ -252,7 +252,7 @@ def check_command(
     --fail-undecided. If a run is not complete, or its files are not what was committed, the exit
     code is 4.
     """
-    from fastscore.paths import check_output
+    from fastscore.files import check_output
     from fastscore.results.checks import check, junit, read_limits, read_table
     from fastscore.results.runs import open_run
     from fastscore.run.commit import commit_bytes

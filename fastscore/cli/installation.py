@@ -17,8 +17,8 @@ from fastscore.cli.parameters import SuggestingGroup, json_option, option, quiet
 from fastscore.cli.score import declared_setting
 from fastscore.errors import EXIT_CHECK_FAILED, FastscoreError, UsageError
 from fastscore.extras import install_command
+from fastscore.files import cache_root
 from fastscore.options import available_processors
-from fastscore.paths import cache_root
 from fastscore.run.request import DEFAULT_EMBEDDER
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.terminal import write_line, write_note

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from fastscore.examples import example_names, write_example
+from fastscore.api.examples import example_names, write_example
 from fastscore.terminal import write_line
 
 

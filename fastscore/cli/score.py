@@ -9,9 +9,9 @@ from typing import Any, get_type_hints
 
 import click
 
+from fastscore.api.examples import example_names, example_options
 from fastscore.cli.parameters import PATH, HeadedCommand, HeadedOption, with_words
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.examples import example_names, example_options
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, parse_map
 from fastscore.logs.inputs.layout import layout_names
 from fastscore.options import (

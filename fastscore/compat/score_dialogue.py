@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from fastscore.errors import FastscoreError, InputError
-from fastscore.paths import committed
+from fastscore.files import committed
 from fastscore.terminal import write_note
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ import polars as pl
 
 from fastscore.api.arguments import SuiteName
 from fastscore.errors import InputError, UsageError, did_you_mean
+from fastscore.files import ANNOTATIONS, check_output
 from fastscore.llm.client import (
     ChatClient,
     Expectation,
@@ -54,7 +55,6 @@ from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.read.rows import join_parts
 from fastscore.logs.score_input import ScoreInput
 from fastscore.options import build_options
-from fastscore.paths import ANNOTATIONS, check_output
 from fastscore.run.commit import commit_bytes, commit_lines
 from fastscore.run.progress import Reporter, SilentReporter
 from fastscore.suites.guest_simulation.options import (

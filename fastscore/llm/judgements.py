@@ -18,8 +18,9 @@ import numpy as np
 import orjson
 import polars as pl
 
-from fastscore.content_hash import hash_bytes
 from fastscore.errors import counted
+from fastscore.files import JUDGEMENTS as OUTPUT
+from fastscore.files import check_output, hash_bytes
 from fastscore.llm.client import ChatClient, Expectation, expect_requests
 from fastscore.llm.judge import Judgements, check_repeats, judge_dialogues, judge_request
 from fastscore.llm.requests import OPENAI
@@ -40,8 +41,6 @@ from fastscore.llm.transcripts import (
     find_logs,
     read_transcripts,
 )
-from fastscore.paths import JUDGEMENTS as OUTPUT
-from fastscore.paths import check_output
 from fastscore.run.commit import commit_json, commit_lines, commit_table
 from fastscore.run.lock import LOCK_NAME, run_lock
 from fastscore.run.progress import Reporter

@@ -12,9 +12,9 @@ from itertools import pairwise as neighbours
 from pathlib import Path
 from typing import Any
 
-from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError
 from fastscore.extras import scipy_stats
+from fastscore.files import hash_bytes
 from fastscore.llm.client import (
     ChatClient,
     Structured,

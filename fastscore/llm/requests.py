@@ -15,8 +15,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 
-from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, did_you_mean
+from fastscore.files import cache_root, hash_bytes
 from fastscore.llm.spending import (
     DEFAULT_MAX_FAILURES,
     FailureLimit,
@@ -25,7 +25,6 @@ from fastscore.llm.spending import (
     UnusableError,
     parse_limit,
 )
-from fastscore.paths import cache_root
 
 _MARK = re.compile(
     r"<(?P<close>/?)(?P<tag>think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"

@@ -27,7 +27,7 @@ from fastscore.errors import (
     UsageError,
     counted,
 )
-from fastscore.paths import explain
+from fastscore.files import explain
 from fastscore.run.commit import commit_json
 from fastscore.version import __version__
 

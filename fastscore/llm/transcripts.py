@@ -15,8 +15,8 @@ from typing import Any
 import polars as pl
 
 from fastscore.api.reading import inspect, judge_command
-from fastscore.content_hash import hash_bytes
 from fastscore.errors import InputError, UsageError, did_you_mean
+from fastscore.files import hash_bytes
 from fastscore.llm.requests import ModelOptions
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from, map_source
 from fastscore.logs.inputs.files import STDIN

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
+from fastscore.files import check_output
 from fastscore.loggers import numbers_of
-from fastscore.paths import check_output
 from fastscore.results.runs import Run, as_run
 
 CARD = "README.md"

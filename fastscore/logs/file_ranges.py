@@ -3,9 +3,9 @@
 import os
 from dataclasses import dataclass
 
+from fastscore.files import Compression, Damage
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
-from fastscore.unpacked import Compression, Damage
 
 
 @dataclass(frozen=True, slots=True)

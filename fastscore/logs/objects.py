@@ -26,8 +26,8 @@ from fastscore_jit.system import replace_file
 
 from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.extras import load
+from fastscore.files import cache_root
 from fastscore.logs import hub_datasets
-from fastscore.paths import cache_root
 
 SCHEMES = ("s3", "gs", "az", "https", "http", "hf")
 BLOCK_BYTES = 8 << 20

@@ -9,8 +9,8 @@ import polars as pl
 
 from fastscore.errors import UsageError
 from fastscore.extras import explained
+from fastscore.files import ANALYSIS, check_output
 from fastscore.options import build_options
-from fastscore.paths import ANALYSIS, check_output
 from fastscore.results.agreement import read_judgements, require_columns
 from fastscore.results.findings import list_findings
 from fastscore.results.headlines import read_headlines

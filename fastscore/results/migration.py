@@ -8,12 +8,12 @@ from pathlib import Path
 import polars as pl
 
 from fastscore.errors import InputError, UsageError
+from fastscore.files import unpack
 from fastscore.options import build_options
 from fastscore.results.runs import Run
 from fastscore.suites import published_scores as published
 from fastscore.suites.registry import load_suite
 from fastscore.terminal.grids import Column, Grid
-from fastscore.unpacked import unpack
 
 _NAMES_OF_ROW = ("log", "dialogue", "label")
 _ROW = (*_NAMES_OF_ROW, "place")

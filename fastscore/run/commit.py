@@ -1,4 +1,4 @@
-"""Files of a run: their names, and committing them whole or not at all (`fastscore.paths`).
+"""Files of a run: their names, and committing them whole or not at all (`fastscore.files`).
 
 Committed files are described by hash. JSON files carry a checksum of their own content: an edited
 one is not taken for true. Receipts are the proof that a task's outputs are whole: outputs count
@@ -21,9 +21,8 @@ import orjson
 import polars as pl
 from fastscore_jit.system import sync_folder
 
-from fastscore.content_hash import hash_bytes, hash_file
 from fastscore.errors import RunError
-from fastscore.paths import committed, explain, is_temporary, stays_below
+from fastscore.files import committed, explain, hash_bytes, hash_file, is_temporary, stays_below
 from fastscore.run.missing import UNKNOWN_SCHEMA
 
 ROW_GROUP_ROWS = 131_072

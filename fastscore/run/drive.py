@@ -19,13 +19,13 @@ import polars as pl
 from fastscore_jit.system import peak_memory
 
 from fastscore.errors import InputError, RunConflictError
+from fastscore.files import cache_root
 from fastscore.logs.file_ranges import Shard
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.integrity.limits import SHARD_MEMORY
 from fastscore.logs.plan.shards import Plan
 from fastscore.logs.read.lines import buffers_kept
 from fastscore.logs.samples.records import read_records
-from fastscore.paths import cache_root
 from fastscore.run import tasks
 from fastscore.run.commit import (
     CUT_TEXTS,

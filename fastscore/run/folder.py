@@ -15,6 +15,7 @@ import polars as pl
 
 from fastscore.errors import RunConflictError, RunError
 from fastscore.extras import installed_version
+from fastscore.files import RUN, DamageError, check_output, unpacked
 from fastscore.logs.inputs.column_map import stored_map
 from fastscore.logs.inputs.files import STDIN
 from fastscore.logs.inputs.first_bytes import HEAD_BYTES, content_of
@@ -22,7 +23,6 @@ from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.objects import is_remote
 from fastscore.logs.plan.shards import Plan
 from fastscore.options import available_processors, option_values
-from fastscore.paths import RUN, check_output
 from fastscore.run.commit import (
     CUT_TEXTS,
     LEGACY,
@@ -51,7 +51,6 @@ from fastscore.run.request import Request
 from fastscore.run.writer import Writer
 from fastscore.signature import EmbedderIdentity, deciding_differences, package_version
 from fastscore.suites.base import Suite
-from fastscore.unpacked import DamageError, unpacked
 
 REPORTED_PACKAGES = ("polars", "numpy", "numba", "onnxruntime", "faiss-cpu", "tokenizers")
 

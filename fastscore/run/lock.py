@@ -19,7 +19,7 @@ from pathlib import Path
 from fastscore_jit.system import lock_file, open_descriptor, read_at, remove_locked
 
 from fastscore.errors import RunConflictError
-from fastscore.paths import explain
+from fastscore.files import explain
 
 LOCK_NAME = ".lock"
 _HOLDER_BYTES = 400

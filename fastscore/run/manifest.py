@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fastscore.errors import RunError
+from fastscore.files import stays_below
 from fastscore.logs.inputs.column_map import map_from_signature, stored_map
-from fastscore.paths import stays_below
 from fastscore.run.commit import AlteredFileError, commit_checked, read_checked
 from fastscore.signature import signature_parts
 

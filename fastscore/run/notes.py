@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import FastscoreError, InputError, counted
+from fastscore.files import Compression, DamageError
 from fastscore.logs.inputs.column_map import EACH, column_flag, typed
 from fastscore.logs.inputs.first_bytes import content_of, read_head
 from fastscore.logs.inputs.frames import FRAME_NAME
@@ -49,7 +50,6 @@ from fastscore.suites.declarations import (
     Source,
 )
 from fastscore.suites.summary import ALL
-from fastscore.unpacked import Compression, DamageError
 
 _LONGEST_WORD = 40
 _ROWS_COUNTED = 100

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fastscore.errors import UsageError
+from fastscore.files import check_path, is_utf8
 from fastscore.logs.inputs.column_map import CHAT_OPTIONS, ColumnMap, column_map
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.layout import layout_map
@@ -22,7 +23,6 @@ from fastscore.options import (
     checked_value,
     takes_paths,
 )
-from fastscore.paths import check_path, is_utf8
 from fastscore.run.places import place_of
 from fastscore.suites.base import Suite
 from fastscore.suites.own_metrics import OwnMetric, load_metrics

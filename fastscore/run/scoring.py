@@ -15,11 +15,11 @@ import polars as pl
 from fastscore_jit.threads import raise_if_stopped
 
 from fastscore.errors import StoreError
+from fastscore.files import cache_root
 from fastscore.logs.file_ranges import Shard
 from fastscore.logs.integrity.limits import Limits
 from fastscore.logs.integrity.rejects import listed_rejects
 from fastscore.logs.read.rows import Part, Rows, join_parts, read_parts
-from fastscore.paths import cache_root
 from fastscore.run.context import Loaded, PerplexitySettings
 from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.missing import RowCounts, count_missing

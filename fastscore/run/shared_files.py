@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Generic
 
 from fastscore.errors import FastscoreError, RunConflictError, StoreError, UsageError
+from fastscore.files import cache_root
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.objects import is_remote
-from fastscore.paths import cache_root
 from fastscore.run.context import RunContext
 from fastscore.run.engines.engine import Answer, Done, Engine, Key, Lost
 from fastscore.run.kernels import load_kernels

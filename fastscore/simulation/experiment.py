@@ -18,6 +18,7 @@ import orjson
 import polars as pl
 
 from fastscore.errors import FastscoreError, RunConflictError, UsageError, did_you_mean
+from fastscore.files import EXPERIMENT, check_output
 from fastscore.llm.client import Expectation
 from fastscore.llm.judge import check_repeats, judge_request
 from fastscore.llm.judgements import JUDGEMENTS, PAIRS, Judging, run_judge
@@ -27,7 +28,6 @@ from fastscore.llm.rubrics import load_rubric
 from fastscore.llm.spending import MANIFEST, Meter, Prices, parse_limit, spending_recorded
 from fastscore.llm.transcripts import Transcript
 from fastscore.options import read_toml
-from fastscore.paths import EXPERIMENT, check_output
 from fastscore.results.agreement import agreement
 from fastscore.results.analyse import analyse
 from fastscore.results.compare import compare

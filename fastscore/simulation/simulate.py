@@ -23,6 +23,7 @@ import orjson
 from fastscore_jit.system import safe_import_path, without_interrupts
 
 from fastscore.errors import FastscoreError, RunConflictError, RunError, UsageError
+from fastscore.files import SIMULATION, check_output
 from fastscore.llm.client import ChatClient, ClosedError, SpendingProgress, as_done, asking_threads
 from fastscore.llm.requests import OPENAI, ModelOptions
 from fastscore.llm.spending import (
@@ -36,7 +37,6 @@ from fastscore.llm.spending import (
     spending_recorded,
     too_many,
 )
-from fastscore.paths import SIMULATION, check_output
 from fastscore.run.commit import (
     Receipt,
     commit_bytes,

@@ -14,12 +14,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError
-from fastscore.options import TEXT_BYTES, parse_toml, read_option_file
+from fastscore.files import hash_bytes
+from fastscore.options import TEXT_BYTES, TomlTable, parse_toml, read_option_file
 from fastscore.simulation.retrieval import ATTRIBUTES, GENRE, USER, Draws, Retrieval, find_year
 from fastscore.suites.preference_shift.catalogue import NAME, PLOT, plot_keywords
-from fastscore.toml_tables import TomlTable
 
 Phrases = tuple[str, ...]
 

@@ -5,8 +5,7 @@ from functools import cache
 from importlib.resources import files
 
 from fastscore.errors import UsageError
-from fastscore.options import TEXT_BYTES, parse_toml, read_option_file
-from fastscore.toml_tables import TomlTable
+from fastscore.options import TEXT_BYTES, TomlTable, parse_toml, read_option_file
 
 _FILE = "lexicon.toml"
 

@@ -16,7 +16,7 @@ from fastscore_jit.arrays import Vectors
 
 from fastscore.errors import ModelError
 from fastscore.extras import scipy_stats
-from fastscore.paths import committed
+from fastscore.files import committed
 from fastscore.vectors.devices import CPU, DEVICES
 from fastscore.vectors.embedder import (
     Embedder,

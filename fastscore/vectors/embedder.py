@@ -39,8 +39,8 @@ from fastscore_models import (
 
 from fastscore.errors import ModelError, UsageError
 from fastscore.extras import require
+from fastscore.files import cache_root
 from fastscore.options import available_processors
-from fastscore.paths import cache_root
 from fastscore.vectors.devices import CPU, DEVICES, DeviceName
 from fastscore.vectors.precisions import (
     EXACT,
@@ -179,7 +179,7 @@ class Embedder:
     threads
         Batches in the model at once; None for one a processor. No vector depends on it.
     cache_dir
-        Root of the cache; None for `fastscore.paths.cache_root`.
+        Root of the cache; None for `fastscore.files.cache_root`.
 
     Raises
     ------

@@ -22,7 +22,7 @@ from fastscore_models.recipe import MODEL_FILES
 
 from fastscore.errors import ModelError, StoreError, UsageError
 from fastscore.extras import require
-from fastscore.paths import cache_root
+from fastscore.files import cache_root
 from fastscore.vectors.accuracy import (
     BATCH_DEPENDENCE_LIMIT,
     REFERENCE_LIMIT,

@@ -19,8 +19,8 @@ from fastscore_jit.arrays import Vectors
 from fastscore_models import MaskedModel, find_masked
 
 from fastscore.extras import require
+from fastscore.files import cache_root
 from fastscore.options import available_processors
-from fastscore.paths import cache_root
 from fastscore.vectors.embedder import (
     TextGroup,
     cut_batches,
@@ -47,7 +47,7 @@ class PerplexityModel:
     threads
         Batches in the model at once; None for one a processor. No result depends on it.
     cache_dir
-        Root of the cache; None for `fastscore.paths.cache_root`.
+        Root of the cache; None for `fastscore.files.cache_root`.
 
     Raises
     ------

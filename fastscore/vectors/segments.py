@@ -28,8 +28,8 @@ from fastscore_kernels import checksum_rows, read_rows
 
 from fastscore.errors import StoreError
 from fastscore.extras import load
+from fastscore.files import committed
 from fastscore.options import available_processors
-from fastscore.paths import committed
 from fastscore.vectors.description import StoreStats, open_trusted
 from fastscore.vectors.view import IdIndex, SortedIds, truncate
 

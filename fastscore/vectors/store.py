@@ -20,8 +20,8 @@ from fastscore_jit.arrays import Vectors
 from fastscore_jit.system import make_private_folder
 
 from fastscore.errors import StoreError, UsageError
+from fastscore.files import cache_root, committed, is_temporary
 from fastscore.options import available_processors
-from fastscore.paths import cache_root, committed, is_temporary
 from fastscore.vectors.description import (
     STORE_FILE,
     STORE_FORMAT,
@@ -221,7 +221,7 @@ class VectorStore:
         dim
             `Embedder.dim`.
         root
-            Folder of all stores; None for ``vectors`` below `fastscore.paths.cache_root`.
+            Folder of all stores; None for ``vectors`` below `fastscore.files.cache_root`.
 
         Raises
         ------

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 import fastscore
+from fastscore.api.examples import write_example
 from fastscore.cli import _run, cli
 from fastscore.errors import EXIT_INCOMPLETE
-from fastscore.examples import write_example
 from tests.conftest import fastscore_command, fastscore_process
 from tests.documented import commands_by_words
 from tests.run.logs import write_logs

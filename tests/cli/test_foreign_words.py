@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import fastscore
+from fastscore.api.examples import write_example
 from fastscore.errors import InputError
-from fastscore.examples import write_example
 from tests.by_keywords import score_by_keywords
 from tests.cli.scoring import score
 from tests.logs.samples.wrong_logs import RIGHT, changed, write

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 import fastscore
+from fastscore.api.examples import example_names, write_example
 from fastscore.errors import InputError
-from fastscore.examples import example_names, write_example
 from tests.conftest import fastscore_command
 from tests.logs.samples.wrong_logs import RIGHT
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from fastscore_models import export
 
-from fastscore.paths import cache_root
+from fastscore.files import cache_root
 from fastscore.run.engines.engine import ENGINES
 from tests.engines.clusters import Cluster, dask_cluster
 from tests.engines.runs import LEXICAL, SEMANTIC, run_here

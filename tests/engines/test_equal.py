@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fastscore.examples import example_names, example_options, write_example
+from fastscore.api.examples import example_names, example_options, write_example
 from tests.engines.clusters import Cluster
 from tests.engines.runs import SEMANTIC, finish, run_here, start_run
 from tests.engines.stored import count_vectors

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 import fastscore
+from fastscore.api.examples import example_names, write_example
 from fastscore.errors import InputError, UsageError
-from fastscore.examples import example_names, write_example
 from fastscore.llm.transcripts import find_logs, read_transcripts
 from fastscore.suites.declarations import Column, Source
 from fastscore.suites.registry import load_suite

@@ -14,8 +14,8 @@ import pytest
 from rich.console import Console
 
 import fastscore
+from fastscore.api.examples import write_example
 from fastscore.errors import InputError, UsageError
-from fastscore.examples import write_example
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.explaining import (
     choose_dialogue,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fastscore import open_run
-from fastscore.examples import example_names, example_options, write_example
+from fastscore.api.examples import example_names, example_options, write_example
 from fastscore.suites.registry import load_suite
 from tests.conftest import NIGHTLY, fastscore_command, often
 

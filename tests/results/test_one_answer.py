@@ -18,8 +18,8 @@ from click.testing import CliRunner
 
 import fastscore
 from fastscore import open_run
+from fastscore.api.examples import example_names, example_options, write_example
 from fastscore.cli import cli
-from fastscore.examples import example_names, example_options, write_example
 from fastscore.results.checks import CheckLimits, check
 from fastscore.results.groups import defined_parts
 from fastscore.results.headlines import read_headlines

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fastscore import paths
+from fastscore import files
 from fastscore.errors import RunError
 from fastscore.run.commit import commit_table
 
@@ -34,7 +34,7 @@ def test_what_the_disk_does_not_keep_is_no_table(
             flipped[len(flipped) // 2] ^= 1
             return super().write(flipped)
 
-    monkeypatch.setattr(paths, "open_new", lambda path: FlipsABit(io.FileIO(path, "xb+")))
+    monkeypatch.setattr(files, "open_new", lambda path: FlipsABit(io.FileIO(path, "xb+")))
     with pytest.raises(RunError, match="what was read back is not what was written"):
         commit_table(path, FRAME.reverse(), {})
     assert path.read_bytes() == before

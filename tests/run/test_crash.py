@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from fastscore import open_run, paths
+from fastscore import files, open_run
 from fastscore.errors import RunError
 from tests.conftest import NIGHTLY, fastscore_command, often
 from tests.run.logs import write_logs
@@ -145,11 +145,11 @@ def test_a_failing_disk_loses_nothing_that_was_committed(
     logs = write_logs(tmp_path / "logs", files=2, dialogues=often(1, 2))
     run_lexical(logs, tmp_path / "expected", shard_bytes=1)
     expected = contents(tmp_path / "expected")
-    place = paths if name == "open_new" else os
+    place = files if name == "open_new" else os
     original = getattr(place, name)
     for number in itertools.count(often(FAILURES.index(code), 0) + 1, often(len(FAILURES), 1)):
         failing = FailingCall(original, number, code)
-        monkeypatch.setattr(place, name, failing_writes(failing) if place is paths else failing)
+        monkeypatch.setattr(place, name, failing_writes(failing) if place is files else failing)
         failure = failure_of_a_run(logs, tmp_path / f"run-{number}")
         monkeypatch.setattr(place, name, original)
         if failing.left > 0:

@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 from fastscore_models import export
 
-from fastscore.paths import cache_root
+from fastscore.files import cache_root
 from fastscore.run.manifest import read_manifest
 from tests.conftest import often
 from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder

@@ -23,7 +23,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     cache = tmp_path_factory.mktemp("cache")
     folder = write_folder(cache / "source", word_tokenizer(WORDS))
     patch = pytest.MonkeyPatch()
-    kernels = fastscore.paths.cache_root() / "kernels"
+    kernels = fastscore.files.cache_root() / "kernels"
     kernels.mkdir(parents=True, exist_ok=True)
     (cache / "kernels").symlink_to(kernels)
     patch.setenv("FASTSCORE_CACHE", str(cache))

@@ -71,7 +71,7 @@ import ctypes, gc, os, resource, sys, time
 from pathlib import Path
 import pyarrow
 from fastscore_jit.system import give_back_freed_memory
-from fastscore.examples import example_names, example_options, write_example
+from fastscore.api.examples import example_names, example_options, write_example
 from fastscore.cli import cli
 from fastscore import open_run
 

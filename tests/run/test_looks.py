@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 from fastscore_jit import threads
 
+from fastscore.api.examples import example_names, example_options, write_example
 from fastscore.cli import cli
-from fastscore.examples import example_names, example_options, write_example
 from tests.conftest import often
 
 MEBIBYTES = often(4, 64)

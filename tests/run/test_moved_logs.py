@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fastscore.examples import example_names, example_options, write_example
+from fastscore.api.examples import example_names, example_options, write_example
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.run import tasks

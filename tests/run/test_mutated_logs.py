@@ -12,9 +12,9 @@ import click
 import pytest
 import zstandard
 
+from fastscore.api.examples import example_names, example_options, write_example
 from fastscore.cli import cli
 from fastscore.errors import FastscoreError
-from fastscore.examples import example_names, example_options, write_example
 from tests.conftest import often
 from tests.fuzz_readers import mutated
 from tests.run.logs import write_logs

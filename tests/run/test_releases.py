@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from fastscore import open_run
+from fastscore.api.examples import example_names, example_options, write_example
 from fastscore.errors import RunConflictError
-from fastscore.examples import example_names, example_options, write_example
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from, stored_map
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.run.commit import commit_checked, read_checked

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 import fastscore
+from fastscore.api.examples import write_example
 from fastscore.errors import UsageError
-from fastscore.examples import write_example
 from fastscore.suites import own_metrics
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite, suite_names

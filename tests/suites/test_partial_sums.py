@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 from fastscore import open_run
-from fastscore.examples import example_names, example_options, write_example
+from fastscore.api.examples import example_names, example_options, write_example
 from fastscore.options import build_options
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Design, Fixed, Scale

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
+from fastscore.api.examples import example_names, example_options, write_example
 from fastscore.cli import cli
-from fastscore.examples import example_names, example_options, write_example
 from fastscore.suites.registry import load_suite
 from tests.conftest import often
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fastscore_models import DownloadError, export, export_masked, load_recipe
 
-from fastscore.paths import cache_root
+from fastscore.files import cache_root
 from fastscore.vectors.embedder import Embedder
 from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder, write_masked_folder
 

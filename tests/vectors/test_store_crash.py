@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from fastscore import paths
+from fastscore import files
 from fastscore.errors import StoreError
 from tests.conftest import often
 from tests.vectors.stores import (
@@ -139,7 +139,7 @@ def test_an_error_at_any_operation_leaves_nothing_half_written(tmp_path, monkeyp
         append_texts(store, 0)
         failing = Failing(at, error)
         with monkeypatch.context() as patch:
-            patch.setattr(paths, "open_new", failing.open_new)
+            patch.setattr(files, "open_new", failing.open_new)
             patch.setattr(os, "fsync", failing.wrap(os.fsync))
             patch.setattr(os, "replace", failing.wrap(os.replace))
             message = message_of(lambda: append_texts(store, 1))  # noqa: B023

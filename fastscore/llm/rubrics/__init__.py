@@ -9,11 +9,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, did_you_mean
+from fastscore.files import hash_bytes
 from fastscore.llm.requests import object_schema
-from fastscore.options import TEXT_BYTES, parse_toml, read_option_file
-from fastscore.toml_tables import TomlTable
+from fastscore.options import TEXT_BYTES, TomlTable, parse_toml, read_option_file
 
 _TABLES = ("title", "scale", "prompt", "shown", "dimension")
 _PROMPTS = ("system", "user", "again")

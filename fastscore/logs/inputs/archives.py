@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from fastscore.errors import InputError
-from fastscore.logs.objects import open_file, size_of
-from fastscore.paths import stays_below
-from fastscore.unpacked import (
+from fastscore.files import (
     SUFFIXES,
     Compression,
     Damage,
     DamageError,
     Read,
+    stays_below,
 )
+from fastscore.logs.objects import open_file, size_of
 
 ARCHIVE_SUFFIX = ".zip"
 """Suffix of archives in folders; a named file is an archive if its first bytes say so."""

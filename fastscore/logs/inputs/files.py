@@ -13,6 +13,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fastscore.errors import InputError, UsageError, did_you_mean, listed
+from fastscore.files import (
+    SUFFIXES,
+    Compression,
+    DamageError,
+    as_utf8,
+    check_path,
+    unpacked,
+)
 from fastscore.logs.inputs.archives import (
     ARCHIVE_SUFFIX,
     list_members,
@@ -39,14 +47,6 @@ from fastscore.logs.objects import (
     is_remote,
     list_objects,
     look_up,
-)
-from fastscore.paths import check_path
-from fastscore.unpacked import (
-    SUFFIXES,
-    Compression,
-    DamageError,
-    as_utf8,
-    unpacked,
 )
 
 FORMATS: dict[str, tuple[Format, ...]] = {

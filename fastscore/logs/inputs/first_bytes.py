@@ -9,8 +9,8 @@ from typing import Literal
 from fastscore_jit.system import open_descriptor
 
 from fastscore.errors import InputError
+from fastscore.files import Compression, unicode_encoding
 from fastscore.logs.objects import is_remote, open_file
-from fastscore.unpacked import Compression, unicode_encoding
 
 Format = Literal["csv", "json", "jsonl", "parquet"]
 """``parquet`` stands for stored columns: Parquet, and Arrow files and streams."""

@@ -12,14 +12,13 @@ from typing import IO
 
 from fastscore_jit.system import replace_file
 
-from fastscore.content_hash import BlockHash, ContentHash
 from fastscore.errors import InputError, RunError
+from fastscore.files import BlockHash, Compression, ContentHash, Damage, DamageError
 from fastscore.logs.file_ranges import FileRange
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.objects import stamp
 from fastscore.logs.read.lines import Block, read_blocks
-from fastscore.unpacked import Compression, Damage, DamageError
 
 
 @dataclass(slots=True)

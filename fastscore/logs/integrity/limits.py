@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fastscore_jit.system import give_back_freed_memory, machine_memory, own_memory
 
 from fastscore.errors import InputError, MemoryLimitError
-from fastscore.unpacked import SMALL_BYTES, USUAL_RATIO
+from fastscore.files import SMALL_BYTES, USUAL_RATIO
 
 MAX_RECORD_BYTES = 64 << 20
 """Maximum size of a line, a CSV record, an element of a document or the texts of a Parquet row."""

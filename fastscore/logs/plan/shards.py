@@ -16,8 +16,8 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Int64Array
 
-from fastscore.content_hash import hash_part, whole_blocks
 from fastscore.errors import InputError
+from fastscore.files import Compression, Damage, hash_part, whole_blocks
 from fastscore.logs.file_ranges import FileRange, Shard
 from fastscore.logs.inputs.chats import array_holds_rows
 from fastscore.logs.inputs.files import InputFile
@@ -40,7 +40,6 @@ from fastscore.logs.read.json_documents import is_array_of_rows
 from fastscore.options import available_processors
 from fastscore.suites.declarations import Source
 from fastscore.suites.identity import NOTHING, Hashes, NameSet, file_names
-from fastscore.unpacked import Compression, Damage
 
 GROUPS_PER_THREAD = 4
 LEAST_GROUP_BYTES = 8 << 20

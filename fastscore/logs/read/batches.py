@@ -23,6 +23,7 @@ from fastscore_readers.json.faults import NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_DE
 from fastscore_readers.json.lines import MOST_VIEWED, scan_jsonl
 from fastscore_readers.json.tokens import MAX_DEPTH
 
+from fastscore.files import Damage
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import (
     FOUND_CHARACTERS,
@@ -33,7 +34,6 @@ from fastscore.logs.integrity.rejects import (
 )
 from fastscore.logs.read.lines import BLOCK_BYTES, BOM, Lines
 from fastscore.suites.declarations import RejectReason
-from fastscore.unpacked import Damage
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -18,6 +18,7 @@ from fastscore_readers.fill import PLACES, LineScan
 from fastscore_readers.json.faults import NOT_UTF8
 from fastscore_readers.json.tokens import ESCAPED
 
+from fastscore.files import Damage
 from fastscore.logs.inputs.first_bytes import find_separator
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, Reject, cut, decode
@@ -33,7 +34,6 @@ from fastscore.logs.read.lines import (
 )
 from fastscore.logs.read.places import wanted_keys
 from fastscore.suites.declarations import Column, RejectReason
-from fastscore.unpacked import Damage
 
 _LONG_ENOUGH = 64
 """Record size above which its notes need little memory."""

@@ -21,6 +21,7 @@ from fastscore_readers.json.documents import (
     elements,
 )
 
+from fastscore.files import Compression, Damage, DamageError
 from fastscore.logs.inputs.document_values import load_json
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import Reject, decode
@@ -33,7 +34,6 @@ from fastscore.logs.read.lines import (
     read_blocks,
     too_long,
 )
-from fastscore.unpacked import Compression, Damage, DamageError
 
 _SHOWN_BYTES, _FIRST_BYTES = 1 << 10, 1 << 14
 _EXPECTED = "a JSON object or an array"

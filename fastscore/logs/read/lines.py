@@ -25,11 +25,11 @@ from fastscore_readers.fill import LineScan
 from fastscore_readers.json.line_ends import count_line_ends, last_end
 
 from fastscore.errors import InputError
+from fastscore.files import Compression, Damage, DamageError, as_utf8, unpacked
 from fastscore.logs.inputs.archives import open_packed
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits
 from fastscore.logs.integrity.rejects import Reject, decode
 from fastscore.logs.objects import open_file
-from fastscore.unpacked import Compression, Damage, DamageError, as_utf8, unpacked
 
 _MORE = 1 << 12
 _KEPT = {(8 << 20) + _MORE: 16, (64 << 20) + _MORE: 4}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Hashable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from fastscore.files import DamageError
 from fastscore.logs.inputs.chats import counted_rows, counted_source
 from fastscore.logs.inputs.column_map import EACH, NOWHERE, role_words
 from fastscore.logs.inputs.document_values import first_at, json_of, value_at
@@ -33,7 +34,6 @@ from fastscore.logs.samples.profile import (
 )
 from fastscore.logs.samples.records import first_row, read_records
 from fastscore.suites.declarations import Column, Source
-from fastscore.unpacked import DamageError
 
 IS_ID = re.compile(
     r"(dialog(ue)?|conv(ersation)?|session|chat|thread|episode|call|ticket|case)"

@@ -17,6 +17,7 @@ import orjson
 import polars as pl
 
 from fastscore.errors import InputError
+from fastscore.files import DamageError
 from fastscore.logs.inputs.chats import array_holds_rows, array_name
 from fastscore.logs.inputs.document_values import dump_json, load_json
 from fastscore.logs.inputs.files import InputFile
@@ -32,7 +33,6 @@ from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.parquet import bounded, group_sizes
 from fastscore.logs.samples.profile import HEAD_ROWS, Record
 from fastscore.suites.declarations import Source
-from fastscore.unpacked import DamageError
 
 _BLOCK_BYTES = 1 << 14
 _HEAD_BYTES = 1 << 20

@@ -39,7 +39,7 @@ from fastscore.suites.estimates import Part
 from fastscore.suites.showing import Chart, Listing, Series
 from fastscore.suites.summary import ALL
 from fastscore.suites.sums import defined_value
-from fastscore.svg import drawing_settings, svg_of, with_new_letters, with_own_ids
+from fastscore.suites.svg import drawing_settings, svg_of, with_new_letters, with_own_ids
 from fastscore.terminal import wrapped
 
 if TYPE_CHECKING:

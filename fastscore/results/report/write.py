@@ -19,8 +19,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup, escape
 
 from fastscore.errors import FastscoreError, InputError, UsageError, counted, listed
+from fastscore.files import PAGE_MARK, check_output
 from fastscore.logs.score_input import LogsWarning
-from fastscore.paths import PAGE_MARK, check_output
 from fastscore.results.compare import (
     check_signatures,
     choose_metrics,

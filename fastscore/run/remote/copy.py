@@ -12,10 +12,9 @@ from pathlib import Path
 
 import orjson
 
-from fastscore.content_hash import hash_bytes
 from fastscore.errors import RunError, UsageError
+from fastscore.files import cache_root, hash_bytes
 from fastscore.logs.objects import request_pool
-from fastscore.paths import cache_root
 from fastscore.run.commit import RECEIPTS, Committed, commit_bytes, save_receipt
 from fastscore.run.manifest import Manifest, read_manifest
 from fastscore.run.remote.log import latest, read_log

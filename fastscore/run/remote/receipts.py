@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from os.path import splitext
 from pathlib import Path
 
-from fastscore.content_hash import hash_bytes
 from fastscore.errors import RunError
+from fastscore.files import hash_bytes
 from fastscore.logs.objects import request_pool
 from fastscore.run.commit import (
     AlteredFileError,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import orjson
 
-from fastscore.content_hash import hash_bytes
 from fastscore.errors import RunConflictError, RunError
+from fastscore.files import hash_bytes
 from fastscore.logs.objects import request_pool
 from fastscore.run.commit import (
     RECEIPTS,

@@ -14,6 +14,7 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices, Mask, UInt64Array
 from fastscore_kernels import keyword_groups
 
+from fastscore.options import TomlTable
 from fastscore.suites.columns import list_column
 from fastscore.suites.grouping import counts_of, factorize, factorize_rows, group_offsets
 from fastscore.suites.lexicon_tables import lexicon_content, parse_lexicon
@@ -25,7 +26,6 @@ from fastscore.suites.memory_finance.metrics import (
     SEVERE,
 )
 from fastscore.suites.memory_finance.schema import COMPLIANCE_DTYPE
-from fastscore.toml_tables import TomlTable
 
 PROFILE_FIELDS = ("risk_level", "horizon", "liquidity")
 UNKNOWN = "unknown"

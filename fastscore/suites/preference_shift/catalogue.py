@@ -28,11 +28,9 @@ import polars as pl
 from fastscore_jit.system import make_private_folder, open_private
 from fastscore_jit.threads import raise_if_stopped
 
-from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, did_you_mean, listed
+from fastscore.files import SUFFIXES, UnpackingError, cache_root, hash_bytes, unpack
 from fastscore.options import read_option_file
-from fastscore.paths import cache_root
-from fastscore.unpacked import SUFFIXES, UnpackingError, unpack
 
 LIST_SEPARATOR = "|"
 """Between the values of one CSV cell."""

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from fastscore import unpacked as unpacking
+from fastscore import files as unpacking
+from fastscore.files import Damage
 from fastscore.logs.read import lines as log_blocks
 from fastscore.logs.read.lines import read_lines
 from fastscore.logs.read.rows import read_shard
-from fastscore.unpacked import Damage
 from tests.logs.plan.planned import SOURCE, log, plan, read
 
 pytestmark = pytest.mark.usefixtures("small_blocks")

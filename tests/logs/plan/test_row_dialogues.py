@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fastscore.content_hash import hash_bytes
 from fastscore.errors import InputError
+from fastscore.files import hash_bytes
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.integrity.file_state import FileState
 from fastscore.logs.plan.index import ROW_BYTES, find_spans, join_spans

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import fastscore
-from fastscore.examples import write_example
+from fastscore.api.examples import write_example
 
 
 def test_metadata_under_another_name_are_missed(tmp_path: Path) -> None:

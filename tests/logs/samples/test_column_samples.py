@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fastscore.files import Compression
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.samples.file_samples import may_follow
 from fastscore.logs.samples.profile import (
@@ -18,7 +19,6 @@ from fastscore.logs.samples.profile import (
     sample_of,
 )
 from fastscore.suites.declarations import Column, Mapped, MappedColumn, Needed, Source, Vocabulary
-from fastscore.unpacked import Compression
 
 
 def counted(

@@ -18,8 +18,8 @@ from typing import Any
 
 import orjson
 
-from fastscore.content_hash import hash_bytes
 from fastscore.errors import RunConflictError
+from fastscore.files import hash_bytes
 from fastscore.logs import objects
 from fastscore.run.commit import (
     Receipt,

@@ -18,7 +18,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from fastscore.content_hash import hash_bytes
+from fastscore.files import hash_bytes
 from fastscore.run.commit import parse_checked
 from fastscore.run.remote import copy, log
 from fastscore.run.remote.prefix import Prefix

@@ -9,8 +9,8 @@ from unittest import mock
 import orjson
 import pytest
 
-from fastscore.content_hash import hash_bytes
 from fastscore.errors import RunConflictError, RunError
+from fastscore.files import hash_bytes
 from fastscore.logs import objects
 from fastscore.run.commit import Receipt, commit_bytes, load_receipt, receipt_path
 from fastscore.run.manifest import Manifest

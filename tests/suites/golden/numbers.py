@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from fastscore import open_run
-from fastscore.examples import example_names, example_options, write_example
+from fastscore.api.examples import example_names, example_options, write_example
 from fastscore.suites.registry import load_suite
 from tests.conftest import fastscore_command, fastscore_process
 

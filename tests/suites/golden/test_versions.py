@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fastscore.examples import example_names
+from fastscore.api.examples import example_names
 from fastscore.suites.registry import load_suite, suite_names
 from tests.suites.golden.numbers import differing, numbers, score_example, standing
 

@@ -41,7 +41,7 @@ from fastscore.suites.preference_shift.analysis.scored import (
     turns_around_shifts,
 )
 from fastscore.suites.showing import Drawing
-from fastscore.svg import drawing_settings
+from fastscore.suites.svg import drawing_settings
 
 
 def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> Drawing | None:

@@ -23,7 +23,7 @@ from fastscore.suites.preference_shift.analysis.tables import VARIANTS
 from fastscore.suites.preference_shift.analysis.validity import CONVERSATION, with_judge
 from fastscore.suites.preference_shift.metrics import SLOWEST_DELAY
 from fastscore.suites.showing import Drawing
-from fastscore.svg import svg_of, with_own_ids
+from fastscore.suites.svg import svg_of, with_own_ids
 from fastscore.terminal import wrapped
 
 WIDTH = 7.2

@@ -19,7 +19,7 @@ from fastscore.results.analyse import Analysis, analyse
 from fastscore.suites.preference_shift import analysis
 from fastscore.suites.preference_shift.analysis import model_figures
 from fastscore.suites.preference_shift.analysis.model_figures import COLOURS, LOOKS, MODELS_SHOWN
-from fastscore.svg import svg_of
+from fastscore.suites.svg import svg_of
 from tests.conftest import fastscore_command, fastscore_process
 from tests.results import test_report_in_a_browser as reports
 

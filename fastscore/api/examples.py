@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.errors import RunError, UsageError, did_you_mean
-from fastscore.paths import check_output
+from fastscore.files import check_output
 
 _LOGS = "logs"
 

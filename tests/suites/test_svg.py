@@ -7,7 +7,7 @@ import pytest
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from fastscore.svg import drawing_settings, svg_of, with_new_letters, with_own_ids
+from fastscore.suites.svg import drawing_settings, svg_of, with_new_letters, with_own_ids
 
 
 def drawn(kind: str) -> str:
