@@ -572,9 +572,10 @@ def _too_small(found: Curves, rows: Sequence[Mapping[str, Any]], how: Inference)
         least = min(curve.least_p for curve in curves)
         if least * size >= how.alpha:
             notes.append(
-                f"{family} metrics: {counted(max(curve.n_units for curve in curves), 'units')} "
-                f"cannot give a corrected p below {how.alpha:g}: the smallest p is {least:.2g}, "
-                f"times {counted(size, 'tests')}. More units are needed"
+                f"{family.removesuffix('s')} metrics: "
+                f"{counted(max(curve.n_units for curve in curves), 'units')} cannot give a "
+                f"corrected p below {how.alpha:g}: the smallest p is {least:.2g}, times "
+                f"{counted(size, 'tests')}. More units are needed"
             )
     return notes
 

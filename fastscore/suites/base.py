@@ -466,7 +466,7 @@ def families(metrics: Sequence[Metric]) -> dict[str, tuple[Family, str]]:
         The metrics that are tested. A copy whose original is not among them is a test of its own,
         and so is the first of several copies of a metric that is not among them.
     """
-    headline = {metric.id for metric in headline_metrics(metrics)}
+    headline = {metric.id for metric in metrics if metric.role == "headline"}
     tests: dict[str, list[str]] = {}
     for metric in metrics:
         copies = tests.setdefault(metric.same_test_as or metric.id, [])

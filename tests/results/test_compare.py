@@ -274,8 +274,13 @@ def test_the_headline_names_no_copy_of_another_metric(base: Run, better: Run) ->
 
 
 def test_only_headline_metrics_are_called_so(base: Run, better: Run) -> None:
-    others = fastscore.compare(base, better, metrics=["earliness"])
-    assert "headline" not in str(others), str(others)
+    others = fastscore.compare(base, better, metrics=["lexical_similarity", "U_best"])
+    told = [str(others), *others.notes, *(grid.title for grid in comparison_grids(others))]
+    assert not any("headline" in text for text in told), told
+    assert set(others.differences["family"]) == {"others"}
+    assert set(others.differences["family_size"]) == {2}
+    # Holm's: both are the smallest p that swaps of nine pairs can give
+    assert others.differences["p_holm"].to_list() == [2 * 2 / 2**9] * 2
 
 
 def test_published_statistics_have_one_variance_over_n(both: Run) -> None:

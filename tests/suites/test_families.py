@@ -73,12 +73,16 @@ def test_copies_are_counted_once() -> None:
 
 def test_copies_without_their_original_are_one_test() -> None:
     metrics = [metric("percent", same_test_as="share"), metric("one_minus", same_test_as="share")]
-    test = ("headline", "percent")
+    test = ("others", "percent")
     assert families(metrics) == {"percent": test, "one_minus": test}
+
+
+def test_without_a_headline_metric_all_that_are_chosen_are_one_family() -> None:
+    metrics = [metric("score"), metric("count", role="part")]
+    assert families(metrics) == {"score": ("others", "score"), "count": ("others", "count")}
 
 
 def test_a_suite_without_headline_metrics_shows_all_but_parts() -> None:
     metrics = [metric("score"), metric("count", role="part")]
     assert headline_metrics(metrics) == (metrics[0],)
-    assert families(metrics) == {"score": ("headline", "score"), "count": ("others", "count")}
     assert families([]) == {}
