@@ -27,9 +27,6 @@ TURNS_A_CORE = {"plan": 920_000, "texts": 279_000, "score": 82_500, "warm": 221_
 all texts in the store: shards are scored while they are read."""
 TEXTS_A_CORE = {"fp32": 416, "bf16": 847}
 """Texts embedded per second and core, in runs of a million (fp32) or 1,500 (bf16)."""
-SECONDS_A_LOOK_UP = 0.0126e-6
-"""Time per stored vector for each shard's look-up, which walks the ids of all segments. A shard
-does that twice: for missing texts, and for the places of the others."""
 MS_A_TASK = {"local": 0.03, "dask": 3.1, "ray": 1.0}
 """The scheduler's time per task: processor time with Dask, wall time with Ray."""
 CORES = 512
@@ -46,14 +43,8 @@ class Simulated:
     again: int
 
 
-def look_up_hours(turns: float, shard_bytes: float = SHARD_BYTES) -> float:
-    """Return the core hours of look-ups in a store with the texts of all turns."""
-    shards = turns * BYTES_A_TURN / shard_bytes
-    return shards * 2 * turns * TEXTS_A_TURN * SECONDS_A_LOOK_UP / 3600
-
-
 def work_hours(turns: float, precision: str | None) -> float:
-    """Return the other core hours: with an empty store in a precision, or with a full one."""
+    """Return the core hours with an empty store in a precision, or with a full one."""
     if precision is None:
         return sum(turns / TURNS_A_CORE[stage] for stage in ("plan", "warm")) / 3600
     stages = sum(turns / TURNS_A_CORE[stage] for stage in ("plan", "texts", "score"))
@@ -117,26 +108,23 @@ def rates() -> Iterator[str]:
 def model() -> Iterator[str]:
     """Return the model as a Markdown table."""
     yield (
-        "| turns | store | core hours of work | of look-ups, shards of 64 MiB | of 1 GiB "
-        "| hours on 512 cores | cost $ | logs GB | results GB | store GB |"
+        "| turns | store | core hours | hours on 512 cores | cost $ | logs GB | results GB "
+        "| store GB |"
     )
-    yield "|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+    yield "|--:|---|--:|--:|--:|--:|--:|--:|"
     for turns in TURNS:
         for name, precision in (
             *((f"cold, {each}", each) for each in TEXTS_A_CORE),
             ("warm", None),
         ):
-            work, looks = work_hours(turns, precision), look_up_hours(turns)
-            large = look_up_hours(turns, 2**30)
-            hours = work + min(looks, large)
+            hours = work_hours(turns, precision)
             sizes = (
                 turns * BYTES_A_TURN,
                 turns * PARQUET_BYTES_A_TURN,
                 turns * TEXTS_A_TURN * STORED_BYTES_A_TEXT,
             )
             yield (
-                f"| 10^{len(str(turns)) - 1} | {name} | {work:,.2f} | {looks:,.2f} "
-                f"| {large:,.2f} | {hours / CORES:,.2f} "
+                f"| 10^{len(str(turns)) - 1} | {name} | {hours:,.2f} | {hours / CORES:,.2f} "
                 f"| {hours * PRICE_A_CORE_HOUR:,.2f} | "
                 + " | ".join(f"{size / 1e9:,.1f}" for size in sizes)
                 + " |"

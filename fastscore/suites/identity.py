@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
-from fastscore_kernels.ids import bucket_starts, distinct_ids, find_ids, text_hash128
+from fastscore_kernels.ids import distinct_ids, index_ids, text_hash128
 
 from fastscore.errors import InputError
 from fastscore.suites.declarations import ROW_SCHEMA, Source
@@ -74,9 +74,7 @@ class NameSet:
         """Return which hashes, uint64 (n, 2), are in the set, bool (n,)."""
         if not self.first.size:
             return np.zeros(len(hashes), np.bool_)
-        words = np.ascontiguousarray(hashes[:, 0]), np.ascontiguousarray(hashes[:, 1])
-        found = find_ids(*words, self.first, self.second, bucket_starts(self.first))
-        return np.asarray(found >= 0)
+        return np.asarray(index_ids([(self.first, self.second)]).find(hashes) >= 0)
 
 
 NOTHING = NameSet(np.zeros(0, np.uint64), np.zeros(0, np.uint64))

@@ -24,14 +24,15 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 from fastscore_jit.system import sync_folder
-from fastscore_kernels import checksum_rows, read_rows
+from fastscore_kernels import checksum_rows, index_ids, read_rows
+from fastscore_kernels.ids import IdIndex
 
 from fastscore.errors import StoreError
 from fastscore.extras import load
 from fastscore.files import committed
 from fastscore.options import available_processors
 from fastscore.vectors.description import StoreStats, open_trusted
-from fastscore.vectors.view import IdIndex, SortedIds, truncate
+from fastscore.vectors.view import SortedIds, truncate
 
 SEGMENT_FORMAT = 2
 INDEX_SUFFIX = ".faiss"
@@ -127,23 +128,18 @@ class Segment:
         Its name.
     dim
         Width of the vectors.
-    index
-        Of n ids; vector i is the i-th's.
+    ids
+        n ids; vector i is the i-th's.
     checksums : uint64 (n,)
         Of each vector's bytes.
     """
 
     name: str
     dim: int
-    index: IdIndex
+    ids: SortedIds
     checksums: npt.NDArray[np.uint64]
     _index_path: Path
     _index_bytes: int
-
-    @property
-    def ids(self) -> SortedIds:
-        """Return its ids."""
-        return self.index.ids
 
     def __len__(self) -> int:
         return len(self.checksums)
@@ -235,8 +231,8 @@ def open_segment(folder: Path, name: str) -> Segment:
         raise DamagedSegmentError(f"{index_path} is missing") from None
     if size != index_bytes:
         raise DamagedSegmentError(f"{index_path}: {size} bytes, expected {index_bytes}")
-    index = IdIndex(SortedIds(words[:count], words[count : 2 * count]))
-    return Segment(name, dim, index, words[2 * count :], index_path, index_bytes)
+    ids = SortedIds(words[:count], words[count : 2 * count])
+    return Segment(name, dim, ids, words[2 * count :], index_path, index_bytes)
 
 
 def remove_segment(folder: Path, name: str) -> None:
@@ -339,12 +335,20 @@ class OpenSegments:
         self._dim = dim
         self._segments: dict[str, Segment] = {}
         self._damaged: dict[str, str] = {}
+        self._index = index_ids([])
         # Held while `_segments` is replaced; the mapping itself is never changed in place.
         self._lock = threading.RLock()
 
     def now(self) -> list[Segment]:
         """Return the open segments, by name."""
         return list(self._segments.values())
+
+    def indexed(self) -> tuple[list[Segment], IdIndex]:
+        """Return the open segments, and an index of their ids in this order."""
+        with self._lock:
+            segments = self.now()
+            self._index = index_ids([segment.ids for segment in segments], self._index)
+            return segments, self._index
 
     def damaged(self) -> tuple[tuple[str, str], ...]:
         """Return the segments that were set aside here, by name, and what was wrong with each."""

@@ -21,7 +21,6 @@ from fastscore_jit.system import make_private_folder
 
 from fastscore.errors import StoreError, UsageError
 from fastscore.files import cache_root, committed, is_temporary
-from fastscore.options import available_processors
 from fastscore.vectors.description import (
     STORE_FILE,
     STORE_FORMAT,
@@ -37,12 +36,10 @@ from fastscore.vectors.segments import (
     OpenSegments,
     Segment,
     VanishedSegmentError,
-    in_threads,
     remove_segment,
     write_segment,
 )
 from fastscore.vectors.view import (
-    IdIndex,
     Progress,
     SortedIds,
     TextIds,
@@ -61,29 +58,6 @@ if TYPE_CHECKING:
     from fastscore.vectors.view import Texts
 
 Keep = npt.NDArray[np.bool_]
-
-# Bounds memory: ids are compared one range of first words at a time.
-_IDS_PER_RANGE = 2**22
-
-
-def first_occurrences(segments: Sequence[Segment]) -> list[Keep]:
-    """Mark the ids that no earlier segment has."""
-    ranges = 1 + sum(map(len, segments)) // _IDS_PER_RANGE
-    bounds = np.array([2**64 * step // ranges for step in range(1, ranges)], np.uint64)
-    cuts = [np.searchsorted(segment.ids.first, bounds) for segment in segments]
-    parts = [
-        zip(*(np.split(word, cut) for word in segment.ids), strict=True)
-        for segment, cut in zip(segments, cuts, strict=True)
-    ]
-    keep: list[list[Keep]] = [[] for _ in segments]
-    for of_range in zip(*parts, strict=True):
-        ids = np.concatenate([np.column_stack(words) for words in of_range])
-        fresh = np.zeros(len(ids), bool)
-        fresh[distinct_ids(ids)[1]] = True
-        ends = np.cumsum([len(first) for first, _ in of_range])
-        for masks, mask in zip(keep, np.split(fresh, ends[:-1]), strict=True):
-            masks.append(mask)
-    return [np.concatenate(masks) for masks in keep]
 
 
 def merge_groups(
@@ -121,34 +95,6 @@ def remove_garbage(folder: Path, age: float) -> None:
         with contextlib.suppress(FileNotFoundError):
             if (folder / name).stat().st_mtime < oldest:
                 (folder / name).unlink()
-
-
-_IDS_PER_THREAD = 1 << 16
-
-
-def find_each(
-    index: IdIndex, segments: list[Segment]
-) -> list[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
-    """Find each segment's ids among those wanted: where they lie among these, and there."""
-    few = sum(min(len(segment), len(index.ids.first)) for segment in segments)
-    indexes = [segment.index for segment in segments]
-    return in_threads(index.shared, indexes, few // _IDS_PER_THREAD)
-
-
-def absent_ids(ids: TextIds, segments: list[Segment]) -> npt.NDArray[np.bool_]:
-    """Say which ids, in any order, no segment holds."""
-
-    def look_up(some: TextIds) -> npt.NDArray[np.bool_]:
-        wanted, _, inverse = distinct_ids(some)
-        index = IdIndex(wanted)
-        absent = np.ones(len(wanted.first), bool)
-        for segment in segments:
-            absent[index.shared(segment.index)[0]] = False
-        missing: npt.NDArray[np.bool_] = absent[inverse]
-        return missing
-
-    threads = max(1, min(available_processors(), len(ids) // _IDS_PER_THREAD))
-    return np.concatenate(in_threads(look_up, np.array_split(ids, threads), threads))
 
 
 # Bounds the memory of a write; a larger append becomes several segments.
@@ -278,7 +224,8 @@ class VectorStore:
         bool (n,)
         """
         self._refresh()
-        return absent_ids(ids, self._segments.now())
+        absent: npt.NDArray[np.bool_] = self._segments.indexed()[1].find(ids) < 0
+        return absent
 
     def gather(self, ids: TextIds, dim: int | None = None) -> Vectors:
         """Read vectors; every one is compared with its checksum.
@@ -463,18 +410,12 @@ class VectorStore:
 
     def _gather(self, wanted: SortedIds, rows: npt.NDArray[np.intp], width: int) -> Vectors:
         """Gather distinct ids, each into its row."""
-        index = IdIndex(wanted)
+        ids = wanted.rows()
 
         def attempt() -> Vectors:
-            segments = self._segments.now()
-            vectors = np.empty((len(rows), width), np.float32)
-            absent = np.ones(len(rows), bool)
-            found = find_each(index, segments)
-            for segment, (places, in_segment) in zip(segments, found, strict=True):
-                fresh = absent[places]
-                absent[places] = False
-                with self._segments.using(segment):
-                    segment.read(in_segment[fresh], vectors, rows[places[fresh]])
+            segments, index = self._segments.indexed()
+            places = index.find(ids)
+            absent = places < 0
             if absent.any():
                 raise StoreError(
                     f"{absent.sum()} of {len(rows)} texts have no vector in {self.folder}.",
@@ -482,6 +423,13 @@ class VectorStore:
                     if not self._segments.damaged()
                     else "Embed them again: damaged segments were set aside.",
                 )
+            vectors = np.empty((len(rows), width), np.float32)
+            by_place = np.argsort(places)
+            number, place = np.divmod(places[by_place], 2**32)
+            bounds = np.searchsorted(number, np.arange(len(segments) + 1))
+            for segment, first, after in zip(segments, bounds, bounds[1:], strict=False):
+                with self._segments.using(segment):
+                    segment.read(place[first:after], vectors, rows[by_place[first:after]])
             return vectors
 
         with self._explained("read"):
@@ -489,8 +437,13 @@ class VectorStore:
 
     def _merge(self, rows: int) -> None:
         """Rewrite small segments and those with repeats as fewer, then remove them."""
-        segments = self._segments.now()
-        for group in merge_groups(segments, first_occurrences(segments), rows):
+        segments, index = self._segments.indexed()
+        # the ids that no earlier segment has
+        fresh = [
+            index.find(segment.ids.rows()) >> 32 == number
+            for number, segment in enumerate(segments)
+        ]
+        for group in merge_groups(segments, fresh, rows):
             ids = np.concatenate([segment.ids.rows()[keep] for segment, keep in group])
             vectors = np.empty((len(ids), self.dim), np.float32)
             at = 0

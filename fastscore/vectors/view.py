@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_jit.arrays import UInt64Array, Vectors
 from fastscore_jit.system import has_range_locks, lock_range, open_descriptor
-from fastscore_kernels import bucket_starts, find_ids, text_hash128
+from fastscore_kernels import index_ids, text_hash128
 
 from fastscore.errors import StoreError, UsageError
 from fastscore.extras import load
@@ -128,38 +128,6 @@ def distinct_ids(
     return SortedIds(first, second), positions, inverse
 
 
-class IdIndex:
-    """Sorted ids, ready to be searched.
-
-    Parameters
-    ----------
-    ids
-        m sorted ids.
-    """
-
-    def __init__(self, ids: SortedIds) -> None:
-        self.ids = ids
-
-    @cached_property
-    def _starts(self) -> npt.NDArray[np.int32]:
-        starts: npt.NDArray[np.int32] = bucket_starts(self.ids.first)
-        return starts
-
-    def find(self, first: UInt64Array, second: UInt64Array) -> npt.NDArray[np.intp]:
-        """Find ids, given word by word in any order."""
-        places: npt.NDArray[np.intp] = find_ids(first, second, *self.ids, self._starts)
-        return places
-
-    def shared(self, other: "IdIndex") -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Return where the ids lie that both have, here and there: the fewer are looked for."""
-        if len(self.ids.first) > len(other.ids.first):
-            there, here = other.shared(self)
-            return here, there
-        found = other.find(*self.ids)
-        places = np.flatnonzero(found >= 0)
-        return places, found[places]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorView:
     """Vectors of a set of distinct texts.
@@ -220,8 +188,7 @@ class VectorView:
         series = as_series(texts)
         present = series.is_not_null().to_numpy()
         known = series.drop_nulls()
-        index = IdIndex(SortedIds(*np.ascontiguousarray(self.ids.T)))
-        found = index.find(*np.ascontiguousarray(text_ids(known).T))
+        found = index_ids([SortedIds(*np.ascontiguousarray(self.ids.T))]).find(text_ids(known))
         absent = found < 0
         if absent.any():
             first = known[int(absent.argmax())]

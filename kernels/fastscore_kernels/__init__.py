@@ -10,7 +10,6 @@ from typing import Any
 
 _MODULE_OF = {
     "CharacterNgrams": "character_ngrams",
-    "bucket_starts": "ids",
     "checksum_rows": "file_rows",
     "cosine_pairs": "cosine",
     "count_phrases": "words",
@@ -19,13 +18,13 @@ _MODULE_OF = {
     "count_token_hits": "targets",
     "distinct_counts_ragged": "bags",
     "distinct_ids": "ids",
-    "find_ids": "ids",
     "find_phrases": "targets",
     "gini_ragged": "inequality",
     "group_rows": "ragged",
     "idf_cosine_counted_csr": "bags",
     "idf_cosine_csr": "sets",
     "index_character_ngrams": "character_ngrams",
+    "index_ids": "ids",
     "intersection_size_csr": "sets",
     "jaccard_csr": "sets",
     "keyword_groups": "keywords",

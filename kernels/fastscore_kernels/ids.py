@@ -5,19 +5,24 @@ words. "Sorted" means by first word, then by second. Ids are hashes, so their fi
 uniformly distributed. Other ids are found, too, but more slowly.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from fastscore_jit.arrays import Int64Array, UInt64Array
 from fastscore_jit.arrow import text_rows
+from fastscore_jit.bits import trailing_zeros
 from fastscore_jit.compiling import kernel
 from fastscore_jit.declaring import inlined
-from fastscore_jit.memory import View, Views, load_short, load_word
+from fastscore_jit.memory import View, Views, address_of, load_short, load_word, prefetch
 from fastscore_jit.threads import run_chunks
-from fastscore_jit.validation import as_vector, read_only, same_length
+from fastscore_jit.validation import read_only, same_length
 
 _ROWS_PER_CHUNK = 1 << 16
+_WORD_BYTES = 8
 _C1 = np.uint64(0x87C37B91114253D5)
 _C2 = np.uint64(0x4CF5AD432745937F)
 
@@ -103,10 +108,6 @@ def _hash_rows(rows: Views, start, stop, out):  # type: ignore[no-untyped-def]
         out[row, 1] = h2
 
 
-_MOST_IDS = 2**31 - 1
-_SCANNED = 8
-
-
 def distinct_ids(ids: UInt64Array) -> tuple[UInt64Array, UInt64Array, Int64Array, Int64Array]:
     """Sort ids and drop repeats.
 
@@ -123,75 +124,111 @@ def distinct_ids(ids: UInt64Array) -> tuple[UInt64Array, UInt64Array, Int64Array
     inverse : int64 (n,)
         The index of each id among the distinct ids.
     """
-    if ids.dtype != np.uint64 or ids.ndim != 2 or ids.shape[1] != 2:
-        raise ValueError(
-            f"`ids` has dtype {ids.dtype}, shape {ids.shape}; expected uint64 of shape (n, 2)"
-        )
+    rows = _id_rows(ids)
     order = read_only(np.argsort(ids[:, 0]))
     first, second = np.empty(len(ids), np.uint64), np.empty(len(ids), np.uint64)
     positions, inverse = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
-    rows = read_only(np.ascontiguousarray(ids))
     count = _distinct(rows, order, first, second, positions, inverse)
     return first[:count], second[:count], positions[:count], inverse
 
 
-def bucket_starts(sorted_first: UInt64Array) -> npt.NDArray[np.int32]:
-    """Index sorted ids for `find_ids`: the first id of each bucket of first words.
+def _id_rows(ids: UInt64Array) -> UInt64Array:
+    if ids.dtype != np.uint64 or ids.ndim != 2 or ids.shape[1] != 2:
+        raise ValueError(
+            f"`ids` has dtype {ids.dtype}, shape {ids.shape}; expected uint64 of shape (n, 2)"
+        )
+    return read_only(np.ascontiguousarray(ids))
+
+
+_ROW_BITS, _GROUP_BITS = 32, 24
+_ID_SHIFT = np.uint64(_ROW_BITS + _GROUP_BITS)
+_ROWS_AHEAD = 16
+
+IdGroup = tuple[UInt64Array, UInt64Array]
+"""The first and the second words of some ids, uint64 (n,) each, C-contiguous."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IdIndex:
+    """Groups of ids, ready to be searched; made by `index_ids`."""
+
+    groups: tuple[IdGroup, ...]
+    _words: Views  # the first and the second words of each group
+    # Each id has a word in the slot of its top bits, or in the next free one, so sorted ids have
+    # theirs side by side: 32 bits of its row, 24 of its group's number from 1 on, 8 of the id. The
+    # last slot counts the groups.
+    _slots: UInt64Array
+
+    def find(self, ids: UInt64Array, *, threads: int | None = None) -> Int64Array:
+        """Find ids.
+
+        Parameters
+        ----------
+        ids : uint64 (n, 2)
+            In any order.
+        threads
+            Number of threads; None for one per processor.
+
+        Returns
+        -------
+        int64 (n,)
+            2**32 times the id's group, plus its row there; -1 if it is missing. If several groups
+            have it, the first counts.
+        """
+        rows, places = _id_rows(ids), np.empty(len(ids), np.int64)
+        run_chunks(
+            lambda start, stop: _find(rows, start, stop, self._words, self._slots, places),
+            len(rows),
+            chunk=_ROWS_PER_CHUNK,
+            threads=threads,
+        )
+        return places
+
+
+def index_ids(groups: Sequence[IdGroup], former: IdIndex | None = None) -> IdIndex:
+    """Index groups of distinct ids; an id takes 11 to 21 bytes.
 
     Parameters
     ----------
-    sorted_first : uint64 (n,)
-        First words, ascending.
-
-    Returns
-    -------
-    int32 (buckets + 1,)
-        The number of buckets is a power of two, about n.
+    groups
+        The ids of each group, best sorted. Their words are not copied.
+    former
+        An index of the first of these groups, the same objects: only the others are added. It
+        finds the same as before, also in threads that use it meanwhile. Other indexes are ignored.
     """
-    words = as_vector("sorted_first", sorted_first, np.uint64)
-    if words.size > _MOST_IDS:
-        raise ValueError(f"`sorted_first` has {words.size} words; expected at most {_MOST_IDS}")
-    starts = np.empty((1 << max(1, words.size.bit_length() - 1)) + 1, np.int32)
-    _bucket_starts(words, starts)
-    return starts
-
-
-def find_ids(
-    first: UInt64Array,
-    second: UInt64Array,
-    sorted_first: UInt64Array,
-    sorted_second: UInt64Array,
-    starts: npt.NDArray[np.int32],
-) -> Int64Array:
-    """Find ids among sorted, distinct ones.
-
-    Parameters
-    ----------
-    first, second : uint64 (n,)
-        The ids to find, in any order.
-    sorted_first, sorted_second : uint64 (m,)
-        The ids to find them among.
-    starts : int32
-        `bucket_starts` of `sorted_first`.
-
-    Returns
-    -------
-    int64 (n,)
-        The index of each id among the sorted ids; -1 if it is missing.
-    """
-    needles = as_vector("first", first, np.uint64), as_vector("second", second, np.uint64)
-    sought = (
-        as_vector("sorted_first", sorted_first, np.uint64),
-        as_vector("sorted_second", sorted_second, np.uint64),
+    size = sum(len(first) for first, _ in groups)
+    known = () if former is None else former.groups
+    if (
+        former is None
+        or former._slots[-1] != len(known)  # another index took the free slots
+        or 4 * size > 3 * (former._slots.size - 1)
+        or len(known) > len(groups)
+        or not all(map(is_, known, groups))
+    ):
+        slots = np.zeros(max(2, 1 << (4 * size // 3).bit_length()) + 1, np.uint64)
+        known, words = (), Views(np.empty(0, np.int64), np.empty(0, np.int64))
+    else:
+        slots, words = former._slots, former._words
+    if len(groups) >> _GROUP_BITS:
+        raise ValueError(f"There are {len(groups)} groups; expected fewer than {2**_GROUP_BITS}")
+    places = []
+    for group in groups[len(known) :]:
+        for name, each in zip(("first", "second"), group, strict=True):
+            if each.dtype != np.uint64 or each.ndim != 1 or not each.flags.c_contiguous:
+                raise ValueError(
+                    f"`{name}` has dtype {each.dtype}, shape {each.shape}; expected contiguous "
+                    "uint64 (n,)"
+                )
+            places.append((each.ctypes.data, each.nbytes))
+        same_length("first", len(group[0]), "second", len(group[1]))
+    addresses, lengths = np.array(places, np.int64).reshape(-1, 2).T
+    words = Views(
+        read_only(np.append(words.addresses, addresses)),
+        read_only(np.append(words.lengths, lengths)),
     )
-    same_length("first", len(first), "second", len(second))
-    same_length("sorted_first", len(sorted_first), "sorted_second", len(sorted_second))
-    bounds = as_vector("starts", starts, np.int32)
-    if bounds.size < 3 or bounds[-1] != len(sorted_first):
-        raise ValueError("`starts` was made of other ids than `sorted_first`")
-    places = np.empty(len(first), np.int64)
-    _find(*needles, *sought, bounds, places)
-    return places
+    for number, (first, _) in enumerate(groups[len(known) :], start=len(known) + 1):
+        _add(read_only(first), number, slots)
+    return IdIndex(tuple(groups), words, slots)
 
 
 @kernel(
@@ -238,50 +275,49 @@ def _distinct(  # type: ignore[no-untyped-def]
     return count
 
 
-@kernel("uint64[:], out(int32[:])", fastmath=False)
-def _bucket_starts(words: Any, starts: Any) -> None:
-    """Write the index of the first id of each bucket, (buckets + 1,)."""
-    shift = np.uint64(64)
-    buckets = starts.size - 1
-    while buckets > 1:
-        shift -= np.uint64(1)
-        buckets >>= 1
-    bucket = np.int64(0)
-    for at in range(words.size):
-        own = np.int64(words[at] >> shift)
-        while bucket <= own:
-            starts[bucket] = at
-            bucket += 1
-    starts[bucket:] = words.size
+@inlined
+def _slot_shift(slots):  # type: ignore[no-untyped-def]
+    """Return by how many bits a first word is shifted to give its slot."""
+    return np.uint64(64 - trailing_zeros(np.uint64(slots.size - 1)))
 
 
-@kernel("uint64[:], uint64[:], uint64[:], uint64[:], int32[:], out(int64[:])", fastmath=False)
-def _find(  # type: ignore[no-untyped-def]
-    first, second, sorted_first, sorted_second, starts, places
-):
-    """Write the index of each id among the sorted ids, (n,); -1 if it is missing."""
-    shift = np.uint64(64)
-    buckets = starts.size - 1
-    while buckets > 1:
-        shift -= np.uint64(1)
-        buckets >>= 1
+@kernel("uint64[:], int64, out(uint64[:])", fastmath=False)
+def _add(first: Any, number: Any, slots: Any) -> None:
+    """Add a group to the slots."""
+    shift, last = _slot_shift(slots), slots.size - 2
     for row in range(first.size):
-        word = first[row]
-        bucket = np.int64(word >> shift)
-        at = np.int64(starts[bucket])
-        stop = np.int64(starts[bucket + 1])
-        end = stop
-        while end - at > _SCANNED:
-            middle = (at + end) >> 1
-            if sorted_first[middle] < word:
-                at = middle + 1
-            else:
-                end = middle
-        while at < stop and sorted_first[at] < word:
-            at += 1
+        at = np.int64(first[row] >> shift)
+        while slots[at]:
+            at = (at + 1) & last
+        slots[at] = first[row] << _ID_SHIFT | np.uint64(number << _ROW_BITS | row)
+    slots[last + 1] = number
+
+
+@kernel(
+    "uint64[:, :], int64, int64, Views(int64[:], int64[:]), uint64[:], out(int64[:])",
+    fastmath=False,
+)
+def _find(ids, start, stop, words: Views, slots, places):  # type: ignore[no-untyped-def]
+    """Write the place of each id from ``start`` to ``stop``, (n,); -1 if it is missing."""
+    addresses, lengths = words
+    shift, last = _slot_shift(slots), slots.size - 2
+    for row in range(start, stop):
+        ahead = min(row + _ROWS_AHEAD, stop - 1)
+        prefetch(address_of(slots, _WORD_BYTES * np.int64(ids[ahead, 0] >> shift), _WORD_BYTES))
+        first, second = ids[row, 0], ids[row, 1]
+        at = np.int64(first >> shift)
         places[row] = -1
-        while at < stop and sorted_first[at] == word:
-            if sorted_second[at] == second[row]:
-                places[row] = at
+        while slots[at]:
+            found = slots[at]
+            at = (at + 1) & last
+            group = np.int64(found >> np.uint64(_ROW_BITS) & np.uint64(2**_GROUP_BITS - 1)) - 1
+            # groups of a larger index that shares the slots do not count
+            if found >> _ID_SHIFT != first & np.uint64(0xFF) or 2 * group >= lengths.size:
+                continue
+            held = np.int64(found & np.uint64(2**_ROW_BITS - 1))
+            own = View(addresses[2 * group], lengths[2 * group])
+            other = View(addresses[2 * group + 1], lengths[2 * group + 1])
+            place = _WORD_BYTES * held
+            if load_word(own, place) == first and load_word(other, place) == second:
+                places[row] = group << _ROW_BITS | held
                 break
-            at += 1

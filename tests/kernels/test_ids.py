@@ -1,6 +1,8 @@
+import tracemalloc
+
 import numpy as np
 import pytest
-from fastscore_kernels import bucket_starts, distinct_ids, find_ids
+from fastscore_kernels import distinct_ids, index_ids
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,8 +24,7 @@ def columns(pairs):
 
 
 def found(wanted, among):
-    first, second = columns(sorted(set(among)))
-    return find_ids(*columns(wanted), first, second, bucket_starts(first)).tolist()
+    return index_ids([tuple(columns(among))]).find(as_ids(wanted)).tolist()
 
 
 @given(IDS)
@@ -38,7 +39,51 @@ def test_distinct_ids_equal_the_oracle(pairs):
 @given(IDS, IDS)
 def test_found_ids_equal_the_oracle(wanted, among):
     wanted = wanted + among[::2]
-    assert found(wanted, among) == find(wanted, sorted(set(among)))
+    among = sorted(set(among))
+    assert found(wanted, among) == find(wanted, among)
+
+
+@given(IDS, st.lists(IDS, max_size=6), st.integers(0, 6))
+def test_ids_of_groups_that_came_one_by_one_are_found_in_the_first(wanted, groups, known):
+    """An index of the first groups finds what it found, though a larger one shares its slots."""
+    groups = [tuple(columns(sorted(set(group)))) for group in groups]
+    few = index = index_ids(groups[:known])
+    for stop in range(known, len(groups) + 1):
+        index = index_ids(groups[:stop], index)
+    for held, of in ((groups, index), (groups[:known], few)):
+        pairs = [list(zip(*(words.tolist() for words in group), strict=True)) for group in held]
+        wanted = wanted + [pair for group in pairs for pair in group]
+        expected = {
+            pair: (number << 32) + row
+            for number, group in reversed(list(enumerate(pairs)))
+            for row, pair in enumerate(group)
+        }
+        assert of.find(as_ids(wanted)).tolist() == [expected.get(pair, -1) for pair in wanted]
+
+
+def test_groups_are_added_to_slots_until_they_are_three_quarters_full():
+    ids = np.random.default_rng(2).integers(0, 2**64, (10, 2, 600), np.uint64)
+    groups = [tuple(each) for each in ids]
+    one = index_ids(groups[:1])  # 600 of 1,024
+    assert one._slots.size == 1024 + 1
+    two = index_ids(groups[:2], one)
+    assert two._slots.size == 2048 + 1  # 1,200 of them
+    three = index_ids([*groups[:2], tuple(ids[2, :, :300])], two)
+    assert three._slots is two._slots
+    # those of another third group may not be added beside them
+    assert index_ids([*groups[:2], tuple(ids[3, :, :300])], two)._slots is not two._slots
+    # nor is an index of other groups grown
+    assert index_ids(groups[1:3], two)._slots is not two._slots
+
+
+def test_a_look_up_of_few_ids_allocates_as_much_in_any_index():
+    ids = np.random.default_rng(1).integers(0, 2**64, (2, 200_000), np.uint64)
+    index, few = index_ids([tuple(ids)]), np.ascontiguousarray(ids[:, :100].T)
+    tracemalloc.start()
+    assert index.find(few).tolist() == list(range(100))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 10_000
 
 
 def test_by_hand():
@@ -48,16 +93,13 @@ def test_by_hand():
     assert second.tolist() == [9, 0, 1]
     assert positions.tolist() == [1, 2, 0]
     assert inverse.tolist() == [2, 0, 1, 0, 2]
-    starts = bucket_starts(first)
-    assert find_ids(*columns([(7, 1), (7, 2), (3, 9)]), first, second, starts).tolist() == [
-        2,
-        -1,
-        0,
-    ]
+    index = index_ids([(first, second), tuple(columns([(7, 2), (7, 1)]))])
+    wanted = as_ids([(7, 1), (7, 2), (3, 9), (3, 8)])
+    assert index.find(wanted).tolist() == [2, 2**32, 0, -1]
 
 
 def test_one_first_word_for_all():
-    """Ids that are no hashes end up in one bucket, and are found all the same."""
+    """Ids that are no hashes are after one slot, and are found all the same."""
     among = [(5, other) for other in range(300)]
     assert found([(5, 299), (4, 0), (5, 300), (6, 1)], among) == [299, -1, -1, -1]
     assert found([(other, 0) for other in range(300)], [(9, 0), (250, 0)])[8:11] == [-1, 0, -1]
@@ -69,7 +111,7 @@ def test_many_hashes_are_all_found():
     first, second, positions, inverse = distinct_ids(np.concatenate([ids, ids[::-1]]))
     np.testing.assert_array_equal(ids[positions], np.column_stack((first, second)))
     np.testing.assert_array_equal(inverse[:5000], inverse[:4999:-1])
-    places = find_ids(*np.ascontiguousarray(ids.T), first, second, bucket_starts(first))
+    places = index_ids([(first, second)]).find(ids)
     np.testing.assert_array_equal(places, inverse[:5000])
 
 
@@ -77,7 +119,10 @@ def test_wrong_arguments_are_refused():
     words = np.zeros(3, np.uint64)
     with pytest.raises(ValueError, match="expected uint64 of shape"):
         distinct_ids(np.zeros((3, 2), np.int64))
-    with pytest.raises(ValueError, match="made of other ids"):
-        find_ids(words, words, words, words, bucket_starts(words[:2]))
+    with pytest.raises(ValueError, match="expected uint64 of shape"):
+        index_ids([(words, words)]).find(words)
     with pytest.raises(ValueError, match="`second` has 2"):
-        find_ids(words, words[:2], words, words, bucket_starts(words))
+        index_ids([(words, words[:2])])
+    for wrong in (np.zeros(3, np.int64), np.zeros((3, 1), np.uint64), np.zeros(6, np.uint64)[::2]):
+        with pytest.raises(ValueError, match="`second` has dtype"):
+            index_ids([(words, wrong)])

@@ -127,7 +127,7 @@ def test_the_time_left_is_that_of_the_code_that_is_left(tmp_path):
         "from fastscore_jit.workers import request\n"
         "from fastscore_kernels import ids, levenshtein\n"
         "told = []\n"
-        "kernels = [ids._find, ids._distinct, ids._bucket_starts, levenshtein.long_distances]\n"
+        "kernels = [ids._find, ids._distinct, ids._add, levenshtein.long_distances]\n"
         "for each in request(kernels, told.append): each.result()\n"
         "print(*((each.done, each.share) for each in told))"
     )

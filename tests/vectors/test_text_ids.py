@@ -1,43 +1,9 @@
-import tracemalloc
-
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from fastscore.vectors.view import IdIndex, as_series, distinct_ids, text_ids
-
-# Few first words, so that many ids share one.
-WORD = st.sampled_from([0, 1, 2, 2**63, 2**64 - 1])
-IDS = st.lists(st.tuples(WORD, WORD), max_size=30)
-
-
-def as_ids(pairs):
-    return np.array(pairs, np.uint64).reshape(-1, 2)
-
-
-@given(pairs=IDS, held=IDS)
-def test_shared_ids_are_found_whichever_side_is_searched(pairs, held):
-    wanted, among = sorted(set(pairs)), sorted(set(held))
-    both = sorted(set(pairs) & set(held))
-    here, there = (IdIndex(distinct_ids(as_ids(ids))[0]) for ids in (wanted, among))
-    expected = [[ids.index(pair) for pair in both] for ids in (wanted, among)]
-    assert [places.tolist() for places in here.shared(there)] == expected
-    assert [places.tolist() for places in there.shared(here)] == expected[::-1]
-
-
-def test_a_look_up_of_few_ids_costs_the_same_in_any_store():
-    random = np.random.default_rng(1)
-    held = random.integers(0, 2**64, (200_000, 2), np.uint64)
-    few, many = (IdIndex(distinct_ids(ids)[0]) for ids in (held[:100], held))
-    assert few.shared(many)[0].size == 100  # the index of the many is made once
-    tracemalloc.start()
-    few.shared(many)
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert most < 100_000  # bytes: half a byte an id that is held
+from fastscore.vectors.view import as_series, text_ids
 
 
 def test_ids_are_of_the_text_alone():
