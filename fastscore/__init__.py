@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from fastscore.suites.group_travel.options import GroupTravel
     from fastscore.suites.guest_simulation.options import GuestSimulation
     from fastscore.suites.memory_finance.options import MemoryFinance
-    from fastscore.suites.own_metrics import metric
-    from fastscore.suites.own_suites import suite
+    from fastscore.suites.own_metrics import metric, suite
     from fastscore.suites.preference_shift.options import PreferenceShift
     from fastscore.suites.score_dialogue.options import ScoreDialogue
     from fastscore.vectors.embedder import Embedder
@@ -92,7 +91,7 @@ _MODULE_OF = {
     "runs": "fastscore.api.verbs",
     "scan": "fastscore.api.reading",
     "score": "fastscore.api.scoring",
-    "suite": "fastscore.suites.own_suites",
+    "suite": "fastscore.suites.own_metrics",
     "summary": "fastscore.api.verbs",
 }
 

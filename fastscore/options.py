@@ -9,6 +9,8 @@ import stat
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from types import NoneType
 from typing import (
@@ -535,3 +537,30 @@ class TomlTable:
         if not isinstance(found, list):
             raise self.fault(name, found, "a list of words")
         return tuple(self._word(name, word) for word in found)
+
+
+_LEXICON = "lexicon.toml"
+
+
+def lexicon_content(path: str, package: str) -> bytes:
+    """Return the bytes of a lexicon."""
+    if not path:
+        return _built_in(package)
+    try:
+        return read_option_file(path, TEXT_BYTES)
+    except OSError as error:
+        raise UsageError(f"lexicon {path}: cannot be read: {error.strerror}.") from error
+
+
+@cache
+def _built_in(package: str) -> bytes:
+    return files(package).joinpath(_LEXICON).read_bytes()
+
+
+def parse_lexicon(path: str, content: bytes, required: Collection[str]) -> TomlTable:
+    """Parse what `lexicon_content` returned for a path."""
+    source = path or "the built-in lexicon"
+    hint = f"The built-in {_LEXICON} shows the layout."
+    table = TomlTable(source, "", parse_toml(content, source), hint)
+    table.check_names(required)
+    return table

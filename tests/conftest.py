@@ -127,7 +127,7 @@ def golden() -> Path:
 @contextlib.contextmanager
 def blank_figures() -> Iterator[None]:
     """Leave figures blank where they are not the subject: they take most of a page's time."""
-    modules = ("results.report.metrics", "suites.preference_shift.analysis.model_figures")
+    modules = ("results.report.metrics", "suites.preference_shift.analysis.figures")
     with contextlib.ExitStack() as stack:
         for module in modules:
             patched = mock.patch(f"fastscore.{module}.svg_of", return_value="<svg></svg>")

@@ -64,7 +64,7 @@ from fastscore.suites.guest_simulation.options import (
     GuestSimulation,
 )
 from fastscore.suites.guest_simulation.rows import Rows, by_conversation
-from fastscore.suites.guest_simulation.state_files import message_indices
+from fastscore.suites.guest_simulation.states import message_indices
 from fastscore.suites.preference_shift.events import read_events
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.registry import load_suite

@@ -15,14 +15,7 @@ from typing import Any
 from fastscore.errors import UsageError
 from fastscore.extras import scipy_stats
 from fastscore.files import hash_bytes
-from fastscore.llm.client import (
-    ChatClient,
-    Structured,
-    ask_each,
-    ask_until_read,
-    expect_requests,
-)
-from fastscore.llm.judge import shown_conversation
+from fastscore.llm.client import ChatClient, Structured, ask_each, ask_until_read, expect_requests
 from fastscore.llm.judgements import (
     FAILURES,
     PAIRS,
@@ -35,6 +28,7 @@ from fastscore.llm.judgements import (
     recorded,
     refuse_failures,
     run_judge,
+    shown_conversation,
 )
 from fastscore.llm.requests import (
     SYSTEM,

@@ -20,13 +20,7 @@ from typing import Any
 
 import orjson
 
-from fastscore.errors import (
-    EXIT_INCOMPLETE,
-    FastscoreError,
-    RunConflictError,
-    UsageError,
-    counted,
-)
+from fastscore.errors import EXIT_INCOMPLETE, FastscoreError, RunConflictError, UsageError, counted
 from fastscore.files import explain
 from fastscore.run.commit import commit_json
 from fastscore.version import __version__

@@ -87,13 +87,13 @@ CHATS = "chats"
 """In place of a suite: chats of any kind, which layouts describe."""
 _CHATS = Source(
     columns=(
-        Column(name="id", kind="text", accepts=("integer",)),
-        Column(name="model", kind="text", aliases=("model_name",)),
+        Column("id", "text", accepts=("integer",)),
+        Column("model", "text", aliases=("model_name",)),
         Column(
-            name="messages",
-            kind="json",
+            "messages",
+            "json",
             needed=Needed(ALL_METRICS),
-            items=(Column(name="role", kind="text"), Column(name="content", kind="text")),
+            items=(Column("role", "text"), Column("content", "text")),
         ),
     ),
     formats=("json", "jsonl", "parquet"),

@@ -302,9 +302,9 @@ def common_suite(runs: Sequence[Run]) -> Suite:
     name = runs[0].manifest.suite
     if not kept:
         return load_suite(name)
-    from fastscore.suites.own_metrics import OwnMetric  # late: few runs have any
+    from fastscore.suites.own_metrics import OwnMetric, with_metrics  # late: few runs have any
 
-    return load_suite(name, [OwnMetric.from_json(name, one) for one in kept])
+    return with_metrics(load_suite(name), [OwnMetric.from_json(name, one) for one in kept])
 
 
 def _damaged(path: Place) -> RunError:

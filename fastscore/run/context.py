@@ -17,11 +17,11 @@ from fastscore.signature import EmbedderIdentity, signature
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.identity import NOTHING, NameSet
+from fastscore.suites.own_metrics import OwnMetric, with_metrics
 from fastscore.suites.registry import load_suite
 
 if TYPE_CHECKING:
     from fastscore.run.writer import Writer
-    from fastscore.suites.own_metrics import OwnMetric
     from fastscore.vectors.embedder import FunctionEmbedder
 
 
@@ -52,7 +52,7 @@ class RunContext:
     shared_names: NameSet = NOTHING
     writer: "Writer | None" = None
     limits: Limits = DEFAULT_LIMITS
-    metrics: tuple["OwnMetric", ...] = ()
+    metrics: tuple[OwnMetric, ...] = ()
 
     def check_writer(self) -> None:
         """Raise `RunConflictError` unless the run is still held by this run's writer."""
@@ -69,7 +69,7 @@ class RunContext:
 
     def load(self) -> "Loaded":
         """Load the suite: once a task."""
-        return Loaded(self, load_suite(self.suite, self.metrics))
+        return Loaded(self, with_metrics(load_suite(self.suite), self.metrics))
 
     def source(self, suite: Suite) -> Source:
         """Return the suite's source as the run's logs are read by it."""

@@ -25,7 +25,7 @@ from fastscore.options import (
 )
 from fastscore.run.places import place_of
 from fastscore.suites.base import Suite
-from fastscore.suites.own_metrics import OwnMetric, load_metrics
+from fastscore.suites.own_metrics import OwnMetric, load_metrics, with_metrics
 from fastscore.suites.registry import load_suite
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ class Request:
 
     def load_suite(self) -> Suite:
         """Return the suite with its own metrics; it has checked the options."""
-        suite = load_suite(self.suite, self.own_metrics)
+        suite = with_metrics(load_suite(self.suite), self.own_metrics)
         if suite.check is not None:
             suite.check(self.options)
         return suite

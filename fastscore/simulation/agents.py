@@ -32,8 +32,7 @@ from fastscore.llm.requests import (
     read_prompts,
 )
 from fastscore.llm.transcripts import DATA, quoted
-from fastscore.simulation.retrieval import GENRE, Draws, Item, Retrieval
-from fastscore.simulation.users import ConstraintReader
+from fastscore.simulation.users import GENRE, ConstraintReader, Draws, Item, Retrieval
 from fastscore.suites.preference_shift.catalogue import NAME
 
 _WORDS, _ = read_prompts(__package__, "agent.toml")

@@ -20,8 +20,14 @@ import polars as pl
 from fastscore.errors import FastscoreError, RunConflictError, UsageError, did_you_mean
 from fastscore.files import EXPERIMENT, check_output
 from fastscore.llm.client import Expectation
-from fastscore.llm.judge import check_repeats, judge_request
-from fastscore.llm.judgements import JUDGEMENTS, PAIRS, Judging, run_judge
+from fastscore.llm.judgements import (
+    JUDGEMENTS,
+    PAIRS,
+    Judging,
+    check_repeats,
+    judge_request,
+    run_judge,
+)
 from fastscore.llm.pairwise import run_pairwise
 from fastscore.llm.requests import OPENAI, Answer, ChatRequest, ModelOptions, estimated_tokens
 from fastscore.llm.rubrics import load_rubric

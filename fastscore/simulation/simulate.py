@@ -57,8 +57,17 @@ from fastscore.simulation.agents import (
     Turn,
     local_agent,
 )
-from fastscore.simulation.retrieval import AGENT, GENRE, PHRASING, Draws, Retrieval, load_retrieval
-from fastscore.simulation.users import Policy, load_policy, plan_user
+from fastscore.simulation.users import (
+    AGENT,
+    GENRE,
+    PHRASING,
+    Draws,
+    Policy,
+    Retrieval,
+    load_policy,
+    load_retrieval,
+    plan_user,
+)
 
 Phrase = Callable[[Sequence[Turn], str, Draws], tuple[str, dict[str, Any]]]
 """Says what a user means in other words, given the conversation so far; what to note of it."""

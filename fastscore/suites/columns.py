@@ -1,4 +1,4 @@
-"""Columns that suites build from flat arrays, and tables that are small enough to keep."""
+"""Columns of output tables: how suites declare them, build them and find their nulls."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ from fastscore.suites.declarations import (
     Metric,
     NullReason,
     NullRule,
+    OutputColumn,
     Vocabulary,
 )
 from fastscore.suites.grouping import factorize_rows
@@ -182,3 +183,43 @@ def hold_if_small(rows: pl.LazyFrame) -> Rows:
 def collected(rows: Rows) -> pl.DataFrame:
     """Return all rows of a result that is small compared with its table."""
     return rows.lazy().collect(engine="streaming")
+
+
+TEXT = pl.String()
+TEXTS = pl.List(pl.String())
+WHOLE = pl.Int64()
+REAL = pl.Float64()
+BOOLEAN = pl.Boolean()
+
+
+def column(
+    name: str,
+    dtype: pl.DataType,
+    description: str,
+    *,
+    metric: str | None = None,
+    nullable: bool = False,
+) -> OutputColumn:
+    """Declare a column of an output table in a line."""
+    return OutputColumn(name, dtype, description, metric=metric, nullable=nullable)
+
+
+def metric_column(metric: Metric, description: str = "", dtype: pl.DataType = REAL) -> OutputColumn:
+    """Declare the column of a metric. Default of its description: the metric's name."""
+    return column(
+        metric.id,
+        dtype,
+        description or f"{metric.name}.",
+        metric=metric.id,
+        nullable=metric.can_be_null,
+    )
+
+
+DIALOGUE_COLUMN = column(
+    "dialogue",
+    TEXT,
+    "Name of the dialogue, unique in its run: its id, its variants and, where needed, its place.",
+)
+NULL_REASONS_COLUMN = column(
+    "null_reasons", NULL_REASONS_DTYPE, "Which metrics of the row are null, and why."
+)

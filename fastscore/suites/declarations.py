@@ -7,7 +7,7 @@ whose fields come from `option`), the tables that it writes (`Table`) and the me
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import groupby
 from typing import Any, Literal, get_args
 
@@ -136,7 +136,7 @@ class Needed:
     where: tuple[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Column:
     """A field that a suite reads from each row of a log.
 
@@ -177,6 +177,7 @@ class Column:
 
     name: str
     kind: ColumnKind
+    _: KW_ONLY
     accepts: tuple[Coercion, ...] = ()
     otherwise: Literal["reject", "null", "required"] = "reject"
     aliases: tuple[str, ...] = ()
@@ -347,7 +348,7 @@ class Chat:
     json_of_turn: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class OutputColumn:
     """A column of an output table.
 
@@ -368,6 +369,7 @@ class OutputColumn:
     name: str
     dtype: pl.DataType
     description: str
+    _: KW_ONLY
     metric: str | None = None
     nullable: bool = False
 
@@ -555,7 +557,7 @@ class Fixed:
     only_in: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class NullRule:
     """A condition under which a metric has no value.
 
@@ -724,11 +726,7 @@ NOTED_COUNTS = {
         "unscored, as the utterance has no such step: steps count from 0, and there are as many "
         "as the highest revealed step says, or else as there are predictions",
     ),
-    THOUGHTS: (
-        "rows",
-        ("has", "have"),
-        "thoughts in tags such as <think>, which count as said",
-    ),
+    THOUGHTS: ("rows", ("has", "have"), "thoughts in tags such as <think>, which count as said"),
     ODD_LETTERS: (
         "rows",
         ("has", "have"),

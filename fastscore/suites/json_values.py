@@ -39,12 +39,7 @@ from fastscore_readers.json.tokens import (
     TRUE,
 )
 
-from fastscore.suites.declarations import (
-    REJECT_SCHEMA,
-    ROW_SCHEMA,
-    RejectReason,
-    empty_rejects,
-)
+from fastscore.suites.declarations import REJECT_SCHEMA, ROW_SCHEMA, RejectReason, empty_rejects
 
 WHOLE_TEXT = "text without half a surrogate pair"
 LONGEST_EXCERPT = 60

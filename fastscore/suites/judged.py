@@ -122,10 +122,7 @@ def list_ratings(
         )
     checked = _check(given, (0.0, 1.0) if is_pair else scale)
     about = numbered.select(
-        "conversation",
-        pl.col("^judged_.*$"),
-        pl.col("^system_.$"),
-        is_pair=pl.lit(is_pair),
+        "conversation", pl.col("^judged_.*$"), pl.col("^system_.$"), is_pair=pl.lit(is_pair)
     )
     counted = (
         checked.filter(pl.col("reason").is_null())
@@ -267,20 +264,20 @@ def judge_source(extra: Sequence[str]) -> Source:
     return Source(
         columns=(
             Column(
-                name="dialogue",
-                kind="text",
+                "dialogue",
+                "text",
                 accepts=("integer",),
                 otherwise="required",
                 aliases=("session_id", "dialogue_id", "id"),
             ),
-            Column(name="model", kind="text", aliases=("model_name",)),
-            Column(name="judge", kind="json"),
-            *(Column(name=name, kind="text") for name in ("model_a", "model_b")),
-            Column(name="verdict", kind="json"),
-            Column(name="judged_file", kind="text"),
-            Column(name="judged_line", kind="integer", otherwise="null", accepts=("string",)),
-            Column(name="judged_by", kind="text", aliases=("rater", "annotator")),
-            *(Column(name=name, kind="json") for name in _score_columns(extra)),
+            Column("model", "text", aliases=("model_name",)),
+            Column("judge", "json"),
+            *(Column(name, "text") for name in ("model_a", "model_b")),
+            Column("verdict", "json"),
+            Column("judged_file", "text"),
+            Column("judged_line", "integer", otherwise="null", accepts=("string",)),
+            Column("judged_by", "text", aliases=("rater", "annotator")),
+            *(Column(name, "json") for name in _score_columns(extra)),
         ),
         formats=("csv", "json", "jsonl", "parquet"),
     )

@@ -4,18 +4,14 @@ import contextlib
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.extras import entry_points
 from fastscore.suites.base import Suite
-
-if TYPE_CHECKING:
-    from fastscore.suites.own_metrics import OwnMetric
 
 GROUP = "fastscore.suites"
 _DIALOGUES = "dialogues"
@@ -71,19 +67,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_note_threads, after_in_child=lambda: _lost.extend(_started))
 
 
-def load_suite(name: str, own: "Sequence[OwnMetric]" = ()) -> Suite:
-    """Import a suite, and add metrics to it."""
+def load_suite(name: str) -> Suite:
+    """Import a suite."""
     if _lost:
         raise UsageError(
             "This process was forked after polars had started its threads, which no fork has.",
             "Use multiprocessing.get_context('spawn') or 'forkserver'.",
         )
-    suite = _declared_here[name] if name in _declared_here else _installed(name)
-    if not own:
-        return suite
-    from fastscore.suites.own_metrics import with_metrics  # late: few runs have any
-
-    return with_metrics(suite, own)
+    return _declared_here[name] if name in _declared_here else _installed(name)
 
 
 def _installed(name: str) -> Suite:

@@ -11,8 +11,7 @@ from scipy import stats
 
 import fastscore
 from fastscore.errors import EXIT_INCOMPLETE, UsageError
-from fastscore.llm.judge import rotated
-from fastscore.llm.judgements import Judging, run_judge, summarise
+from fastscore.llm.judgements import Judging, rotated, run_judge, summarise
 from fastscore.llm.requests import ModelOptions, find_object, without_reasoning
 from fastscore.llm.rubrics import load_rubric
 from fastscore.llm.spending import Prices, UnusableError

@@ -14,6 +14,7 @@ import fastscore
 from benchmarks.inference import compared, metric, sums_of
 from fastscore.cli import cli
 from fastscore.errors import UsageError
+from fastscore.options import lexicon_content
 from fastscore.results.findings import (
     Finding,
     against_agent,
@@ -26,7 +27,6 @@ from fastscore.results.headlines import read_headlines
 from fastscore.results.report.write import _places
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Estimate
-from fastscore.suites.lexicon_tables import lexicon_content
 from fastscore.suites.registry import load_suite
 from tests.conftest import often
 from tests.results.comparing import row_of

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastscore.simulation.retrieval import AGENT, USER, Draws, find_year, load_retrieval
+from fastscore.simulation.users import AGENT, USER, Draws, find_year, load_retrieval
 from tests.conftest import often
 from tests.oracles.retrieval import FIELDS, PlainRetrieval
 from tests.simulation.worlds import PLOTTED, plotted, sample, sample_movies

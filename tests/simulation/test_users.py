@@ -4,9 +4,15 @@ import pytest
 
 from fastscore.errors import UsageError
 from fastscore.simulation.agents import CallableAgent, OfflineAgent
-from fastscore.simulation.retrieval import load_retrieval
 from fastscore.simulation.simulate import converse
-from fastscore.simulation.users import DETAILS, INITIAL, WAITING, load_policy, plan_user
+from fastscore.simulation.users import (
+    DETAILS,
+    INITIAL,
+    WAITING,
+    load_policy,
+    load_retrieval,
+    plan_user,
+)
 from tests.simulation.worlds import plotted, sample
 
 POLICY = load_policy()

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fastscore.simulation.retrieval import Retrieval, load_retrieval
+from fastscore.simulation.users import Retrieval, load_retrieval
 
 SAMPLE = Path("benchmarks/data/redial_movies_sample.jsonl.gz").resolve()
 

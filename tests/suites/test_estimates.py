@@ -10,6 +10,7 @@ import pytest
 
 from fastscore.errors import UsageError
 from fastscore.suites.base import Suite
+from fastscore.suites.columns import NULL_REASONS_COLUMN, REAL, TEXT, column
 from fastscore.suites.declarations import (
     NULL_REASONS_DTYPE,
     Design,
@@ -21,7 +22,6 @@ from fastscore.suites.declarations import (
     Table,
 )
 from fastscore.suites.estimates import Part, estimate
-from fastscore.suites.output_columns import NULL_REASONS_COLUMN, REAL, TEXT, column
 from fastscore.suites.sums import Sums, sum_by_dialogue
 
 SCORE = Metric(

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.options import TomlTable
-from fastscore.suites.lexicon_tables import lexicon_content, parse_lexicon
+from fastscore.options import TomlTable, lexicon_content, parse_lexicon
 
 Read = Callable[[TomlTable], object]
 

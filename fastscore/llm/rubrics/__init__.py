@@ -16,16 +16,7 @@ from fastscore.options import TEXT_BYTES, TomlTable, parse_toml, read_option_fil
 
 _TABLES = ("title", "scale", "prompt", "shown", "dimension")
 _PROMPTS = ("system", "user", "again")
-SLOTS = (
-    "low",
-    "middle",
-    "high",
-    "members",
-    "dimensions",
-    "highlights",
-    "conversation",
-    "fault",
-)
+SLOTS = ("low", "middle", "high", "members", "dimensions", "highlights", "conversation", "fault")
 """What prompts may have in braces."""
 
 _SHOWN = ("last_turns", "characters", "highlights", "highlighted_speakers")

@@ -20,8 +20,14 @@ from fastscore_readers.json.places import find_places
 from fastscore_readers.json.tokens import ABSENT, ARRAY, NULL, OBJECT
 
 from fastscore.suites.columns import replace_lone_surrogates
-from fastscore.suites.group_travel.normalise import catalogue_rooms, component, normalise
-from fastscore.suites.group_travel.terms import CATALOGUES, KIND_OF_SLOT, Lexicon
+from fastscore.suites.group_travel.lexicon import (
+    CATALOGUES,
+    KIND_OF_SLOT,
+    Lexicon,
+    catalogue_rooms,
+    component,
+    normalise,
+)
 from fastscore.suites.grouping import factorize
 from fastscore.suites.json_values import JsonValues
 

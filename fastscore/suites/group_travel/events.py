@@ -22,7 +22,6 @@ from fastscore.suites.group_travel.catalogue import (
     read_catalogue,
     warnings_of,
 )
-from fastscore.suites.group_travel.conditions import name_conditions
 from fastscore.suites.group_travel.json_members import (
     BLANKS,
     KeyedMembers,
@@ -33,15 +32,7 @@ from fastscore.suites.group_travel.json_members import (
     joined,
     scalars,
 )
-from fastscore.suites.group_travel.metrics.places import check_itineraries, ground_places
-from fastscore.suites.group_travel.metrics.satisfaction import choices_of
-from fastscore.suites.group_travel.metrics.synthesis import mark_syntheses, mark_theory
-from fastscore.suites.group_travel.normalise import join_texts
-from fastscore.suites.group_travel.options import GroupTravel
-from fastscore.suites.group_travel.plans import Plans, read_plans
-from fastscore.suites.group_travel.schema import SOURCE
-from fastscore.suites.group_travel.similarity import number_compared
-from fastscore.suites.group_travel.terms import (
+from fastscore.suites.group_travel.lexicon import (
     ACTIONABLE,
     CATALOGUE_COLUMNS,
     CATEGORY_SLOTS,
@@ -51,9 +42,23 @@ from fastscore.suites.group_travel.terms import (
     PROVIDE,
     SYNTHESIZE,
     Lexicon,
+    join_texts,
     load_lexicon,
 )
-from fastscore.suites.group_travel.turns import Turns, canonical_slot, cells_of_turns, read_turns
+from fastscore.suites.group_travel.metrics.places import check_itineraries, ground_places
+from fastscore.suites.group_travel.metrics.satisfaction import choices_of
+from fastscore.suites.group_travel.metrics.synthesis import mark_syntheses, mark_theory
+from fastscore.suites.group_travel.options import GroupTravel
+from fastscore.suites.group_travel.plans import Plans, read_plans
+from fastscore.suites.group_travel.schema import SOURCE
+from fastscore.suites.group_travel.similarity import number_compared
+from fastscore.suites.group_travel.turns import (
+    Turns,
+    canonical_slot,
+    cells_of_turns,
+    name_conditions,
+    read_turns,
+)
 from fastscore.suites.grouping import (
     factorize,
     first_of_each,

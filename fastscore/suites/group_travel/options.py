@@ -52,8 +52,7 @@ class GroupTravel:
         "category after a negator in its clause is then not a wish.",
     )
     strict_overnight: bool = option(
-        False,
-        help="Do not let the last stop of a day end after midnight (M16).",
+        False, help="Do not let the last stop of a day end after midnight (M16)."
     )
     lexicon: str = option(
         "",
@@ -62,9 +61,7 @@ class GroupTravel:
         built_in="lexicon.toml",
     )
     by_group_type: bool = option(
-        False,
-        help="Also summarise by group type, and by condition within each.",
-        signed=False,
+        False, help="Also summarise by group type, and by condition within each.", signed=False
     )
 
     def __post_init__(self) -> None:

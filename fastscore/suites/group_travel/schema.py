@@ -6,6 +6,7 @@ from functools import partial
 import polars as pl
 
 from fastscore.suites.chats import ChatRows
+from fastscore.suites.columns import BOOLEAN, DIALOGUE_COLUMN, REAL, TEXT, TEXTS, WHOLE, column
 from fastscore.suites.declarations import (
     ALL_METRICS,
     NULL_REASONS_DTYPE,
@@ -18,24 +19,11 @@ from fastscore.suites.declarations import (
     Table,
     metrics_using,
 )
-from fastscore.suites.group_travel.conditions import read_stated_ids
+from fastscore.suites.group_travel.lexicon import CATALOGUE_COLUMNS, FLAGS, INTENTS
 from fastscore.suites.group_travel.metrics import METRICS
 from fastscore.suites.group_travel.metrics.satisfaction import FIRINGS
 from fastscore.suites.group_travel.metrics.sources import METADATA, PLAN
-from fastscore.suites.group_travel.terms import (
-    CATALOGUE_COLUMNS,
-    FLAGS,
-    INTENTS,
-)
-from fastscore.suites.output_columns import (
-    BOOLEAN,
-    DIALOGUE_COLUMN,
-    REAL,
-    TEXT,
-    TEXTS,
-    WHOLE,
-    column,
-)
+from fastscore.suites.group_travel.turns import read_stated_ids
 
 MEMBERS_DTYPE = pl.List(
     pl.Struct(
@@ -52,8 +40,8 @@ MEMBERS_DTYPE = pl.List(
 
 def _text(name: str, description: str, *aliases: str) -> Column:
     return Column(
-        name=name,
-        kind="text",
+        name,
+        "text",
         accepts=("integer",),
         aliases=aliases,
         description=description,
@@ -62,7 +50,7 @@ def _text(name: str, description: str, *aliases: str) -> Column:
 
 
 def _cell(name: str, description: str, *, needed_by: tuple[str, ...] = ()) -> Column:
-    return Column(name=name, kind="json", description=description, needed=Needed(needed_by))
+    return Column(name, "json", description=description, needed=Needed(needed_by))
 
 
 _using = partial(metrics_using, METRICS)
@@ -78,8 +66,8 @@ TURN_TEXTS = (
 )
 TURN_CELLS = (
     Column(
-        name="metadata",
-        kind="json",
+        "metadata",
+        "json",
         description="Of the first turn: the dialogue's; of a synthesis turn: the synthesis.",
         needed=Needed(affects=_using(METADATA)),
     ),
@@ -94,16 +82,16 @@ SOURCE = Source(
     read_in_path=r"(?s)[^/]*$",
     columns=(
         Column(
-            name="dialogue_id",
-            kind="text",
+            "dialogue_id",
+            "text",
             accepts=("integer",),
             description="Names the dialogue; without it the file does.",
         ),
         *TURN_TEXTS,
         *TURN_CELLS,
         Column(
-            name="turns",
-            kind="json",
+            "turns",
+            "json",
             description="Array of a whole dialogue's turns, where a row is a dialogue.",
             items=(*TURN_TEXTS, *TURN_CELLS),
         ),

@@ -20,6 +20,7 @@ from fastscore.errors import counted
 from fastscore.suites.base import Events, Summarised
 from fastscore.suites.columns import find_nulls
 from fastscore.suites.group_travel import schema
+from fastscore.suites.group_travel.lexicon import CONDITIONS, load_lexicon
 from fastscore.suites.group_travel.metrics import METRICS, SUMMARISED
 from fastscore.suites.group_travel.metrics.conversation import count_turns
 from fastscore.suites.group_travel.metrics.meaning import (
@@ -48,7 +49,6 @@ from fastscore.suites.group_travel.similarity import (
     TextCodes,
     find_informative,
 )
-from fastscore.suites.group_travel.terms import CONDITIONS, load_lexicon
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView

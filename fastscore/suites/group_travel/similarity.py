@@ -14,15 +14,21 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices, Mask
 
 from fastscore.suites.base import Events
-from fastscore.suites.group_travel.normalise import Tokens, as_ids, removed_by_slot, tokenise
+from fastscore.suites.group_travel.lexicon import (
+    NULLS,
+    SLOTS,
+    Tokens,
+    as_ids,
+    removed_by_slot,
+    tokenise,
+)
 from fastscore.suites.group_travel.options import GroupTravel
-from fastscore.suites.group_travel.terms import NULLS, SLOTS
 from fastscore.suites.grouping import Ragged, factorize, group_rows, offsets_of, take
 
 if TYPE_CHECKING:
     from fastscore_kernels.targets import Targets
 
-    from fastscore.suites.group_travel.terms import Lexicon
+    from fastscore.suites.group_travel.lexicon import Lexicon
     from fastscore.vectors.view import VectorView
 
 

@@ -28,7 +28,7 @@ SUITE = Suite(
     tables=schema.TABLES,
     metrics=METRICS,
     design=Design(pair=("test_case",), groups=GROUPS),
-    check="state_files:check_files",
+    check="states:check_files",
     read="events:read_events",
     score="score:score_events",
 )

@@ -322,10 +322,7 @@ def list_has_items(data: View, at: int, stop: int) -> bool:
     return closing >= stop or load_byte(data, closing) != _CLOSE_SQUARE
 
 
-@kernel(
-    "Views(int64[:], int64[:]), out(int64[:]), out(bool[:]), out(bool[:])",
-    fastmath=False,
-)
+@kernel("Views(int64[:], int64[:]), out(int64[:]), out(bool[:]), out(bool[:])", fastmath=False)
 def find_lists(cells: Views, begins: Any, broken: Any, has_items: Any) -> None:
     """Find where in its cell each list begins, -1 without one; see `item_lists.list_places`."""
     addresses, lengths = cells
@@ -420,8 +417,7 @@ def _item_keys(option_first: bool) -> ItemKeys:
     order = ("modifier_option_name", "name") if option_first else ("name", "modifier_option_name")
     ranks = {name.encode(): rank for rank, name in enumerate((*order, "modifier"))}
     return ItemKeys(
-        *key_table(keys),
-        read_only(np.array([ranks.get(key, len(keys)) for key in keys], np.int64)),
+        *key_table(keys), read_only(np.array([ranks.get(key, len(keys)) for key in keys], np.int64))
     )
 
 

@@ -24,22 +24,16 @@ BEHAVIOURS = ("ordering_style", "menu_exploration_style", "mood_tone")
 _SOURCE = "Simulation quality assessment metrics, section"
 _PERFECT, _NOTHING = {"at_least": 1.0, "at_most": 1.0}, {"at_least": 0.0, "at_most": 0.0}
 _STATES_BAD = NullRule(
-    when=pl.col("states_bad"),
-    reason="bad_input",
-    text="the conversation's file of states cannot be read",
+    pl.col("states_bad"), "bad_input", "the conversation's file of states cannot be read"
 )
 _STATES_MISSING = NullRule(
-    when=pl.col("states_missing"),
-    reason="missing_input",
-    text="the conversation has no file of states",
+    pl.col("states_missing"), "missing_input", "the conversation has no file of states"
 )
 
 
 def _nothing(when: pl.Expr, text: str) -> NullRule:
     """Make a rule that the published profile lacks: there the value is 0."""
-    return NullRule(
-        when=when & ~pl.col("published"), reason="not_applicable", text=f"{text} (published: 0)"
-    )
+    return NullRule(when & ~pl.col("published"), "not_applicable", f"{text} (published: 0)")
 
 
 PAS = Metric(
@@ -62,13 +56,9 @@ PAS = Metric(
         ),
     ),
     null_when=(
-        NullRule(when=pl.col("persona_bad"), reason="bad_input", text="the persona cannot be read"),
+        NullRule(pl.col("persona_bad"), "bad_input", "the persona cannot be read"),
         _STATES_BAD,
-        NullRule(
-            when=pl.col("persona_code") < 0,
-            reason="missing_input",
-            text="the conversation has no persona",
-        ),
+        NullRule(pl.col("persona_code") < 0, "missing_input", "the conversation has no persona"),
         _STATES_MISSING,
         _nothing(pl.col("n_scored_messages") == 0, "no message of the guest has a state"),
     ),
@@ -197,27 +187,23 @@ ORA = Metric(
         ),
     ),
     null_when=(
-        NullRule(when=pl.col("target_bad"), reason="bad_input", text="the target cannot be read"),
+        NullRule(pl.col("target_bad"), "bad_input", "the target cannot be read"),
         NullRule(
-            when=pl.col("has_target") & pl.col("order_broken"),
-            reason="bad_input",
-            text="the final order cannot be read",
+            pl.col("has_target") & pl.col("order_broken"),
+            "bad_input",
+            "the final order cannot be read",
         ),
         NullRule(
-            when=pl.col("has_target") & pl.col("states_bad"),
-            reason="bad_input",
-            text="the conversation's file of states cannot be read",
+            pl.col("has_target") & pl.col("states_bad"),
+            "bad_input",
+            "the conversation's file of states cannot be read",
         ),
-        NullRule(
-            when=~pl.col("has_target"),
-            reason="missing_input",
-            text="the conversation has no target order",
-        ),
+        NullRule(~pl.col("has_target"), "missing_input", "the conversation has no target order"),
         _STATES_MISSING,
         NullRule(
-            when=pl.col("words_missing"),
-            reason="missing_input",
-            text="words are compared and no message of the guest has a content (published: 0)",
+            pl.col("words_missing"),
+            "missing_input",
+            "words are compared and no message of the guest has a content (published: 0)",
         ),
         _nothing(pl.col("nothing_to_order"), "both sets of names are empty or the guest is silent"),
     ),
@@ -273,15 +259,12 @@ DEI = Metric(
     ),
     null_when=(
         NullRule(
-            when=pl.col("experiment_level").is_not_null()
-            & ~pl.col("experiment_level").is_in(LEVELS),
-            reason="bad_input",
-            text="the level is outside 1 to 5",
+            (pl.col("experiment_level").is_not_null() & ~pl.col("experiment_level").is_in(LEVELS)),
+            "bad_input",
+            "the level is outside 1 to 5",
         ),
         NullRule(
-            when=pl.col("experiment_level").is_null(),
-            reason="missing_input",
-            text="the conversation has no level",
+            pl.col("experiment_level").is_null(), "missing_input", "the conversation has no level"
         ),
         _nothing(pl.col("n_guest_messages") == 0, "the guest has no message"),
     ),

@@ -15,9 +15,7 @@ from fastscore_kernels import string_changes
 
 from fastscore.errors import UsageError
 from fastscore.options import read_option_file
-from fastscore.suites.columns import (
-    gather_or_null,
-)
+from fastscore.suites.columns import gather_or_null
 from fastscore.suites.grouping import factorize, first_of_each
 from fastscore.suites.guest_simulation.options import (
     GUEST_NAMES,

@@ -3,6 +3,15 @@
 import polars as pl
 
 from fastscore.suites.chats import ChatRows
+from fastscore.suites.columns import (
+    BOOLEAN,
+    DIALOGUE_COLUMN,
+    REAL,
+    TEXT,
+    WHOLE,
+    column,
+    metric_column,
+)
 from fastscore.suites.declarations import (
     ALL_METRICS,
     ANY_WORDS,
@@ -28,15 +37,6 @@ from fastscore.suites.guest_simulation.options import (
     STATE_SOURCES,
     TOOL_COLUMNS,
 )
-from fastscore.suites.output_columns import (
-    BOOLEAN,
-    DIALOGUE_COLUMN,
-    REAL,
-    TEXT,
-    WHOLE,
-    column,
-    metric_column,
-)
 
 
 def _text(
@@ -47,8 +47,8 @@ def _text(
     vocabulary: Vocabulary = ANY_WORDS,
 ) -> Column:
     return Column(
-        name=name,
-        kind="text",
+        name,
+        "text",
         accepts=("integer",),
         aliases=aliases,
         description=description,
@@ -60,10 +60,7 @@ def _text(
 def _json(name: str, description: str, *given_by: str) -> Column:
     needed_by = metrics_using(METRICS, name)
     return Column(
-        name=name,
-        kind="json",
-        description=description,
-        needed=Needed(needed_by, given_by=given_by),
+        name, "json", description=description, needed=Needed(needed_by, given_by=given_by)
     )
 
 
@@ -72,8 +69,8 @@ SOURCE = Source(
     columns=(
         _text("conversation_id", "Names the conversation; without it the file is one."),
         Column(
-            name="experiment_level",
-            kind="integer",
+            "experiment_level",
+            "integer",
             accepts=("string",),
             description="1 to 5: which tools and agents the guest had.",
             needed=Needed(

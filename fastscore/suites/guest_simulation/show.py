@@ -8,11 +8,7 @@ import polars as pl
 from fastscore.options import build_options
 from fastscore.suites.base import CommittedRun, Dialogue
 from fastscore.suites.guest_simulation.events import read_events
-from fastscore.suites.guest_simulation.options import (
-    MATCH_COLUMNS,
-    STATE_COLUMNS,
-    GuestSimulation,
-)
+from fastscore.suites.guest_simulation.options import MATCH_COLUMNS, STATE_COLUMNS, GuestSimulation
 from fastscore.suites.guest_simulation.schema import SOURCE
 from fastscore.suites.identity import IDENTITY, identify
 from fastscore.suites.showing import Chart, DialogueView, Section, Series, Turn, spoken

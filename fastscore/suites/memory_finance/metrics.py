@@ -25,40 +25,30 @@ COMPLIANT, MINOR, SEVERE = range(len(COMPLIANCE_LABELS))
 REFUSING, RECITING = "always refusing", "reciting all keywords"
 
 NO_M1_TURN = NullRule(
-    when=pl.col("m1_turns") == 0,
-    reason="not_applicable",
-    text="no turn of status ok has a reply and a resolvable memory key",
+    pl.col("m1_turns") == 0,
+    "not_applicable",
+    "no turn of status ok has a reply and a resolvable memory key",
 )
 NO_RISK_TURN = NullRule(
-    when=pl.col("m3_turns") == 0,
-    reason="not_applicable",
-    text="no turn of status ok has a reply and a required risk tag",
+    pl.col("m3_turns") == 0,
+    "not_applicable",
+    "no turn of status ok has a reply and a required risk tag",
 )
-NO_REPLY = NullRule(
-    when=pl.col("m4_turns") == 0,
-    reason="not_applicable",
-    text="no turn of status ok has a reply",
-)
+NO_REPLY = NullRule(pl.col("m4_turns") == 0, "not_applicable", "no turn of status ok has a reply")
 NO_RUBRIC_TURN = NullRule(
-    when=pl.col("m5_turns") == 0,
-    reason="not_applicable",
-    text="no turn of status ok has a reply and a required element",
+    pl.col("m5_turns") == 0,
+    "not_applicable",
+    "no turn of status ok has a reply and a required element",
 )
-NOT_VALID = NullRule(
-    when=~pl.col("valid"), reason="not_applicable", text="the dialogue is not valid"
-)
+NOT_VALID = NullRule(~pl.col("valid"), "not_applicable", "the dialogue is not valid")
 NO_PROFILE = NullRule(
-    when=~pl.col("has_profile"),
-    reason="missing_input",
-    text="the dialogue has no labelled profile",
+    ~pl.col("has_profile"), "missing_input", "the dialogue has no labelled profile"
 )
-NO_ELEMENT = NullRule(
-    when=pl.col("n_elements") == 0, reason="not_applicable", text="no element is required"
-)
+NO_ELEMENT = NullRule(pl.col("n_elements") == 0, "not_applicable", "no element is required")
 UNANSWERED = NullRule(
-    when=pl.col("is_unanswered"),
-    reason="missing_input",
-    text="the turn of status ok has no reply (never in the profile published)",
+    pl.col("is_unanswered"),
+    "missing_input",
+    "the turn of status ok has no reply (never in the profile published)",
 )
 
 _TURNS_M1 = ("T", "turns of status ok with a reply and at least one resolvable memory key")

@@ -14,17 +14,11 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices, Mask, UInt64Array
 from fastscore_kernels import keyword_groups
 
-from fastscore.options import TomlTable
+from fastscore.options import TomlTable, lexicon_content, parse_lexicon
 from fastscore.suites.columns import list_column
 from fastscore.suites.grouping import counts_of, factorize, factorize_rows, group_offsets
-from fastscore.suites.lexicon_tables import lexicon_content, parse_lexicon
 from fastscore.suites.memory_finance.events import Frames, of_labels
-from fastscore.suites.memory_finance.metrics import (
-    COMPLIANCE_LABELS,
-    COMPLIANT,
-    MINOR,
-    SEVERE,
-)
+from fastscore.suites.memory_finance.metrics import COMPLIANCE_LABELS, COMPLIANT, MINOR, SEVERE
 from fastscore.suites.memory_finance.schema import COMPLIANCE_DTYPE
 
 PROFILE_FIELDS = ("risk_level", "horizon", "liquidity")
@@ -92,14 +86,7 @@ def load_lexicon(path: str = "") -> Lexicon:
     return _parse(path, lexicon_content(path, __package__))
 
 
-_TOP = (
-    "version",
-    "risk_tags",
-    "explanation_elements",
-    "contradictions",
-    "compliance",
-    "profile",
-)
+_TOP = ("version", "risk_tags", "explanation_elements", "contradictions", "compliance", "profile")
 _CONTRADICTIONS = ("guards", "drawdown_limit", "drawdown_mention", "triggers")
 
 

@@ -2,6 +2,17 @@
 
 import polars as pl
 
+from fastscore.suites.columns import (
+    BOOLEAN,
+    DIALOGUE_COLUMN,
+    NULL_REASONS_COLUMN,
+    REAL,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    column,
+    metric_column,
+)
 from fastscore.suites.declarations import (
     ALL_METRICS,
     Column,
@@ -21,17 +32,6 @@ from fastscore.suites.memory_finance.metrics import (
     PROFILE_METRICS,
     RECALL_METRICS,
     RISK_METRICS,
-)
-from fastscore.suites.output_columns import (
-    BOOLEAN,
-    DIALOGUE_COLUMN,
-    NULL_REASONS_COLUMN,
-    REAL,
-    TEXT,
-    TEXTS,
-    WHOLE,
-    column,
-    metric_column,
 )
 
 LABELS = ("run_id", "scenario_type", "difficulty", "dialog_status")
@@ -65,23 +65,23 @@ def _ids(*metrics: Metric) -> tuple[str, ...]:
 
 
 def _json(name: str, description: str, *needed_by: str) -> Column:
-    return Column(name=name, kind="json", description=description, needed=Needed(needed_by))
+    return Column(name, "json", description=description, needed=Needed(needed_by))
 
 
 def _label(name: str, description: str) -> Column:
-    return Column(name=name, kind="text", otherwise="null", description=description)
+    return Column(name, "text", otherwise="null", description=description)
 
 
 TURN_STATUS = Column(
-    name="turn_status",
-    kind="text",
+    "turn_status",
+    "text",
     description="ok, or why there is no reply.",
     needed=Needed(ALL_METRICS),
     vocabulary=Vocabulary(known=("ok", "timeout", "error"), needed=("ok",)),
 )
 COMPLIANCE_LABEL = Column(
-    name="compliance_label_gt",
-    kind="text",
+    "compliance_label_gt",
+    "text",
     description="In gt_turn_tags; any other word is compliant.",
     vocabulary=Vocabulary(known=("", *COMPLIANCE_LABELS), in_any_case=True),
 )
@@ -89,17 +89,15 @@ SOURCE = Source(
     read_in_path="",
     columns=(
         Column(
-            name="dialog_id",
-            kind="text",
+            "dialog_id",
+            "text",
             accepts=("integer",),
             description="Names the dialogue; dialogues of one id count together in M1 and M3-M5.",
         ),
+        Column("run_id", "text", accepts=("integer",), description="The run that was traced."),
         Column(
-            name="run_id", kind="text", accepts=("integer",), description="The run that was traced."
-        ),
-        Column(
-            name="trace_version",
-            kind="text",
+            "trace_version",
+            "text",
             accepts=("integer",),
             description="Version of the trace's layout; v1 without one.",
         ),
@@ -107,22 +105,22 @@ SOURCE = Source(
         _label("difficulty", "How hard it is, for grouping."),
         _label("dialog_status", "ok, partial, failed or skipped; only counted."),
         Column(
-            name="turns",
-            kind="json",
+            "turns",
+            "json",
             description="Array of traced turns; null is none.",
             needed=Needed(ALL_METRICS),
             items=(
                 Column(
-                    name="pred_assistant_text",
-                    kind="text",
+                    "pred_assistant_text",
+                    "text",
                     description="The assistant's reply.",
                     needed=Needed(ALL_METRICS),
                 ),
                 _json("turn_pair_id", "The number of the turn."),
                 TURN_STATUS,
                 Column(
-                    name="gt_turn_tags",
-                    kind="json",
+                    "gt_turn_tags",
+                    "json",
                     description="Object: what the turn's labels require.",
                     needed=Needed(
                         _ids(*RECALL_METRICS, *RISK_METRICS, *EXPLANATION_METRICS),
@@ -132,13 +130,9 @@ SOURCE = Source(
                 _json("recall", "Object: what the assistant was reminded of."),
                 _json("compliance", "Object: violations that the assistant's own check found."),
                 _json("profile_snapshot", "Object: the profile as the assistant knew it."),
-                Column(name="user_text", kind="text", description="What the user said."),
-                Column(
-                    name="role", kind="text", description="Who speaks, where a turn is one text."
-                ),
-                Column(
-                    name="text", kind="text", description="What is said, where a turn is one text."
-                ),
+                Column("user_text", "text", description="What the user said."),
+                Column("role", "text", description="Who speaks, where a turn is one text."),
+                Column("text", "text", description="What is said, where a turn is one text."),
             ),
         ),
         _json(

@@ -21,8 +21,12 @@ from fastscore_jit.arrays import Float64Array, Indices, Mask
 from fastscore.suites.base import Events
 from fastscore.suites.columns import filled, find_nulls, keep_where, list_column
 from fastscore.suites.grouping import counts_of, group_offsets, place_in_group
-from fastscore.suites.memory_finance.events import Frames, of_labels, turns_of_status
-from fastscore.suites.memory_finance.joined_texts import joined_contain
+from fastscore.suites.memory_finance.events import (
+    Frames,
+    joined_contain,
+    of_labels,
+    turns_of_status,
+)
 from fastscore.suites.memory_finance.metrics import (
     JUDGE_SCORE_1_5,
     MEMORY_SOURCES,

@@ -136,12 +136,7 @@ _TURN_METRICS: tuple[tuple[str, str, tuple[Metric, ...], tuple[str, ...]], ...] 
             *(f"{source}_hit_total" for source in MEMORY_SOURCES),
         ),
     ),
-    (
-        "m3_risk_coverage",
-        "eligible_m3",
-        RISK_METRICS,
-        ("risk_required_total", "risk_hit_total"),
-    ),
+    ("m3_risk_coverage", "eligible_m3", RISK_METRICS, ("risk_required_total", "risk_hit_total")),
     ("m4_compliance", "eligible_m4", COMPLIANCE_METRICS, ("severe_count",)),
     (
         "m5_explainability",
@@ -213,11 +208,7 @@ def legacy_summary(
 
 
 def _turn_metric(
-    turns: pl.DataFrame,
-    name: str,
-    which: str,
-    metrics: Sequence[Metric],
-    counts: Sequence[str],
+    turns: pl.DataFrame, name: str, which: str, metrics: Sequence[Metric], counts: Sequence[str]
 ) -> dict[str, Any]:
     """Count turns by dialogue, and all of them in one sum, dialogues by first appearance."""
     of_all = [metric.id for metric in metrics if metric in RATIOS]

@@ -104,9 +104,7 @@ def merge_speakers(spoken: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     goes_on = C("speaker").eq_missing(C("speaker").shift()) & (
         C("dialogue_row") == C("dialogue_row").shift()
     )
-    spoken = spoken.with_columns(
-        message=(~goes_on.fill_null(False)).cast(pl.Int64).cum_sum() - 1,
-    )
+    spoken = spoken.with_columns(message=(~goes_on.fill_null(False)).cast(pl.Int64).cum_sum() - 1)
     messages = spoken.group_by("message", maintain_order=True).agg(
         C("dialogue_row", "speaker").first(),
         C("text").str.join("\n"),

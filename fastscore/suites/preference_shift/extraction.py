@@ -37,18 +37,16 @@ from fastscore.suites.preference_shift.catalogue import (
 )
 from fastscore.suites.preference_shift.concepts import (
     Concepts,
+    Matcher,
     Sets,
+    concepts_by_ngrams,
     concepts_of,
     gather_sets,
+    matcher_of,
+    nearest_concepts,
     pairs_of,
     sets_of,
     sizes_of,
-)
-from fastscore.suites.preference_shift.matching import (
-    Matcher,
-    concepts_by_ngrams,
-    matcher_of,
-    nearest_concepts,
 )
 from fastscore.suites.preference_shift.options import PreferenceShift
 
@@ -73,10 +71,7 @@ class Extracted:
 
 
 def extract_concepts(
-    turns: pl.DataFrame,
-    gold: pl.DataFrame,
-    vectors: "VectorView",
-    options: PreferenceShift,
+    turns: pl.DataFrame, gold: pl.DataFrame, vectors: "VectorView", options: PreferenceShift
 ) -> tuple[Concepts, Extracted]:
     """Extract the concepts of both texts of each turn and of its gold constraints."""
     concepts, matcher = prepared_matcher(options)

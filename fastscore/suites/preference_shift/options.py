@@ -244,10 +244,7 @@ class PreferenceShift:
     def _check_fields(self) -> None:
         names = self.field_names
         if PLOT in names:
-            raise UsageError(
-                f"fields names {PLOT!r}.",
-                "Plots give keywords: plot_keywords=True.",
-            )
+            raise UsageError(f"fields names {PLOT!r}.", "Plots give keywords: plot_keywords=True.")
         if not names and not self.plot_keywords:
             raise UsageError(f"fields is {self.fields!r}, expected names of fields.")
         if len(set(names)) < len(names):

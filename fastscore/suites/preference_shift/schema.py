@@ -3,17 +3,7 @@
 import polars as pl
 
 from fastscore.suites.chats import ChatRows
-from fastscore.suites.declarations import (
-    ALL_METRICS,
-    Column,
-    Needed,
-    RowId,
-    Source,
-    Table,
-    Vocabulary,
-    metrics_using,
-)
-from fastscore.suites.output_columns import (
+from fastscore.suites.columns import (
     BOOLEAN,
     DIALOGUE_COLUMN,
     NULL_REASONS_COLUMN,
@@ -23,6 +13,16 @@ from fastscore.suites.output_columns import (
     WHOLE,
     column,
     metric_column,
+)
+from fastscore.suites.declarations import (
+    ALL_METRICS,
+    Column,
+    Needed,
+    RowId,
+    Source,
+    Table,
+    Vocabulary,
+    metrics_using,
 )
 from fastscore.suites.preference_shift.metrics import DIALOGUE_METRICS
 from fastscore.suites.preference_shift.metrics.turns import (
@@ -42,46 +42,41 @@ SOURCE = Source(
     read_in_path=r"(?s)[^/]*$",
     columns=(
         Column(
-            name="session_id",
-            kind="text",
+            "session_id",
+            "text",
             accepts=("integer",),
             aliases=("dialogue_id", "id"),
             description="Names the conversation; without one, the file's name does.",
         ),
         Column(
-            name="model_name",
-            kind="text",
+            "model_name",
+            "text",
             aliases=("model",),
             description="The recommender that answers; conversations are grouped by it.",
         ),
         Column(
-            name="true_genre",
-            kind="text",
+            "true_genre",
+            "text",
             otherwise="null",
             description="The genre that the simulated user began with; only carried along.",
         ),
         Column(
-            name="conversation",
-            kind="json",
+            "conversation",
+            "json",
             description="Array of turns {speaker, text, user_meta}; a bare array of turns is one.",
             needed=Needed(ALL_METRICS),
             items=(
                 Column(
-                    name="speaker",
-                    kind="text",
+                    "speaker",
+                    "text",
                     description="USER or SYSTEM.",
                     needed=Needed(ALL_METRICS),
                     vocabulary=Vocabulary(known=SPEAKERS, needed=SPEAKERS),
                 ),
+                Column("text", "text", description="What is said.", needed=Needed(ALL_METRICS)),
                 Column(
-                    name="text",
-                    kind="text",
-                    description="What is said.",
-                    needed=Needed(ALL_METRICS),
-                ),
-                Column(
-                    name="user_meta",
-                    kind="json",
+                    "user_meta",
+                    "json",
                     aliases=("meta",),
                     description="Object of a user turn's constraints, and whether it is a shift.",
                     needed=Needed(metrics_using(DIALOGUE_METRICS, "user_meta")),
@@ -89,14 +84,14 @@ SOURCE = Source(
             ),
         ),
         Column(
-            name="shift_events",
-            kind="json",
+            "shift_events",
+            "json",
             description="Array of objects whose turn is the number of a user turn, or null.",
             needed=Needed(metrics_using(DIALOGUE_METRICS, "shift_events")),
         ),
         Column(
-            name="judge",
-            kind="json",
+            "judge",
+            "json",
             description="Object of a judge's scores by name, carried along for the analysis.",
         ),
     ),

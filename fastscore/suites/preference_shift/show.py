@@ -14,8 +14,7 @@ from fastscore.suites.preference_shift.events import name_dialogues, read_messag
 from fastscore.suites.preference_shift.extraction import prepared_matcher
 from fastscore.suites.preference_shift.metrics.turns import mark_concepts
 from fastscore.suites.preference_shift.options import PreferenceShift
-from fastscore.suites.preference_shift.recovery import name_answers
-from fastscore.suites.preference_shift.score import score_with_counts
+from fastscore.suites.preference_shift.score import name_answers, score_with_counts
 from fastscore.suites.showing import DialogueView, Listing, Section, Turn, spoken
 
 if TYPE_CHECKING:

@@ -19,12 +19,7 @@ from fastscore_kernels import outer_whitespace, string_changes
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import filled
-from fastscore.suites.declarations import (
-    LATE_STEPS,
-    REJECT_SCHEMA,
-    REPLACED_ROWS,
-    empty_rejects,
-)
+from fastscore.suites.declarations import LATE_STEPS, REJECT_SCHEMA, REPLACED_ROWS, empty_rejects
 from fastscore.suites.grouping import factorize, offsets_of
 from fastscore.suites.identity import IDENTITY, identify, refuse_blank_ids
 from fastscore.suites.score_dialogue.metrics import PYTHON_WHITESPACE

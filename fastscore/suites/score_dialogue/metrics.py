@@ -23,40 +23,24 @@ if TYPE_CHECKING:
 _SOURCE = "score_dialogue README (babelbit_subnet, commit 5b7869b)"
 _EXTENSION = "Extension of fastscore: Salazar et al. 2020, Masked Language Model Scoring, section 2"
 
-NO_LEXICAL = NullRule(
-    when=pl.col("is_lexical_off"), reason="not_applicable", text="`--lex-weight` is 0"
-)
-NO_SEMANTIC = NullRule(
-    when=pl.col("is_semantic_off"), reason="not_applicable", text="`--lex-weight` is 1"
-)
+NO_LEXICAL = NullRule(pl.col("is_lexical_off"), "not_applicable", "`--lex-weight` is 0")
+NO_SEMANTIC = NullRule(pl.col("is_semantic_off"), "not_applicable", "`--lex-weight` is 1")
 NO_COSINE = NullRule(
-    when=pl.col("is_cosine_off"),
-    reason="not_applicable",
-    text="`--lex-weight` is 1 or `--semantic` is jaccard",
+    pl.col("is_cosine_off"), "not_applicable", "`--lex-weight` is 1 or `--semantic` is jaccard"
 )
 NO_BASELINE = NullRule(
-    when=pl.col("is_baseline_off"),
-    reason="not_applicable",
-    text="`--lex-weight` is 1 or `--semantic` is not calibrated",
+    pl.col("is_baseline_off"),
+    "not_applicable",
+    "`--lex-weight` is 1 or `--semantic` is not calibrated",
 )
-NO_MODEL = NullRule(
-    when=pl.col("is_perplexity_off"), reason=None, text="`--pppl-model` is not given"
-)
-NO_STEP = NullRule(
-    when=pl.col("total_steps") == 0, reason="missing_input", text="the utterance has no step"
-)
-NOTHING_SCORED = NullRule(
-    when=pl.col("n_scored") == 0, reason="missing_input", text="no utterance was scored"
-)
+NO_MODEL = NullRule(pl.col("is_perplexity_off"), None, "`--pppl-model` is not given")
+NO_STEP = NullRule(pl.col("total_steps") == 0, "missing_input", "the utterance has no step")
+NOTHING_SCORED = NullRule(pl.col("n_scored") == 0, "missing_input", "no utterance was scored")
 PREDICTION_WITHOUT_TOKEN = NullRule(
-    when=pl.col("pppl_prediction").is_nan(),
-    reason="not_applicable",
-    text="the prediction has no token",
+    pl.col("pppl_prediction").is_nan(), "not_applicable", "the prediction has no token"
 )
 GROUND_TRUTH_WITHOUT_TOKEN = NullRule(
-    when=pl.col("pppl_ground_truth").is_nan(),
-    reason="not_applicable",
-    text="the ground truth has no token",
+    pl.col("pppl_ground_truth").is_nan(), "not_applicable", "the ground truth has no token"
 )
 
 _TEXTS = (

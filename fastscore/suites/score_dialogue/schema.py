@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from fastscore.suites.declarations import ALL_METRICS, Column, Needed, Source, Table, Vocabulary
-from fastscore.suites.output_columns import (
+from fastscore.suites.columns import (
     DIALOGUE_COLUMN,
     NULL_REASONS_COLUMN,
     REAL,
@@ -14,6 +13,7 @@ from fastscore.suites.output_columns import (
     column,
     metric_column,
 )
+from fastscore.suites.declarations import ALL_METRICS, Column, Needed, Source, Table, Vocabulary
 from fastscore.suites.score_dialogue import metrics
 
 LABELS = ("dialogue_uid", "challenge_uid", "challenge_type", "miner_uid", "miner_hotkey")
@@ -25,20 +25,20 @@ STATUS_DTYPE = pl.Enum(STATUSES)
 
 
 def _label(name: str, description: str, *aliases: str) -> Column:
-    return Column(
-        name=name, kind="text", accepts=("integer",), aliases=aliases, description=description
-    )
+    return Column(name, "text", accepts=("integer",), aliases=aliases, description=description)
 
 
 SOURCE = Source(
     read_in_path="",
     columns=(
         Column(
-            name="event",
-            kind="text",
+            "event",
+            "text",
             otherwise="null",
-            description="predicted, revealed or utterance_complete; rows of other events only "
-            "name their utterance.",
+            description=(
+                "predicted, revealed or utterance_complete; rows of other events only "
+                "name their utterance."
+            ),
             needed=Needed(ALL_METRICS),
             vocabulary=Vocabulary(
                 known=("predicted", "revealed", "utterance_complete"),
@@ -46,31 +46,31 @@ SOURCE = Source(
             ),
         ),
         Column(
-            name="utterance_index",
-            kind="integer",
+            "utterance_index",
+            "integer",
             accepts=("boolean", "number", "string"),
             description="Which utterance of the dialogue; rows without one are ignored.",
             needed=Needed(ALL_METRICS),
         ),
         Column(
-            name="step",
-            kind="integer",
+            "step",
+            "integer",
             accepts=("boolean",),
             otherwise="null",
             description="Which step of the utterance, from 0; usable only as a 64-bit integer.",
             needed=Needed(ALL_METRICS, where=("event", "predicted")),
         ),
         Column(
-            name="prediction",
-            kind="text",
+            "prediction",
+            "text",
             accepts=("falsy",),
             only_where=("event", "predicted"),
             description="The miner's guess of the whole utterance (event predicted).",
             needed=Needed(ALL_METRICS),
         ),
         Column(
-            name="ground_truth",
-            kind="text",
+            "ground_truth",
+            "text",
             accepts=("falsy",),
             only_where=("event", "utterance_complete"),
             description="What was said (event utterance_complete).",
@@ -86,11 +86,7 @@ SOURCE = Source(
         _label("miner_hotkey", "The miner's hotkey.", "hotkey"),
     ),
     dialogue_key=DIALOGUE_KEY,
-    variants=(
-        ("challenge", "challenge_uid"),
-        ("miner", "miner_uid"),
-        ("hotkey", "miner_hotkey"),
-    ),
+    variants=(("challenge", "challenge_uid"), ("miner", "miner_uid"), ("hotkey", "miner_hotkey")),
     formats=("jsonl", "json", "parquet"),
 )
 
@@ -162,11 +158,7 @@ DIALOGUES = Table(
         column("file", TEXT, "Input of the dialogue's first row."),
         column("n_utterances", WHOLE, "Completed utterances."),
         column("n_scored", WHOLE, "Completed utterances that have steps."),
-        column(
-            "n_incomplete",
-            WHOLE,
-            "Utterances without utterance_complete, which are left out.",
-        ),
+        column("n_incomplete", WHOLE, "Utterances without utterance_complete, which are left out."),
         column("n_predictions", WHOLE, "Rows of event predicted."),
         column(
             "n_predictions_unscored",

@@ -75,10 +75,7 @@ def _means_by_step(steps: pl.LazyFrame) -> tuple[Series, ...]:
     by_dialogue = (
         steps.filter(pl.col("step") <= _LATEST_STEP)
         .group_by("step", "dialogue")
-        .agg(
-            pl.col(*_LINES).sum().name.suffix(":sum"),
-            pl.col(*_LINES).count().name.suffix(":n"),
-        )
+        .agg(pl.col(*_LINES).sum().name.suffix(":sum"), pl.col(*_LINES).count().name.suffix(":n"))
         .sort("step", "dialogue")
         .collect(engine="streaming")
     )

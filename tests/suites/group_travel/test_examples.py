@@ -16,7 +16,7 @@ import pytest
 
 from fastscore.suites.group_travel import GroupTravel
 from fastscore.suites.group_travel.catalogue import LARGEST_LITERAL, parse_cell
-from fastscore.suites.group_travel.terms import NULLS, SLOT_ALIASES, load_lexicon
+from fastscore.suites.group_travel.lexicon import NULLS, SLOT_ALIASES, load_lexicon
 from tests.suites.group_travel.test_wishes import satisfied
 from tests.suites.group_travel.travelling import (
     CATALOGUE,

@@ -7,11 +7,11 @@ import pytest
 
 from fastscore.errors import UsageError
 from fastscore.signature import signature
-from fastscore.suites.group_travel import SUITE, GroupTravel, terms
-from fastscore.suites.group_travel.terms import load_lexicon
+from fastscore.suites.group_travel import SUITE, GroupTravel, lexicon
+from fastscore.suites.group_travel.lexicon import load_lexicon
 from tests.suites.group_travel.travelling import dialogue, turn
 
-BUILT_IN = Path(terms.__file__).parent / "lexicon.toml"
+BUILT_IN = Path(lexicon.__file__).parent / "lexicon.toml"
 
 
 def changed(folder: Path, old: str, new: str) -> str:

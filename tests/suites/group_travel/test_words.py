@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastscore.suites.group_travel.normalise import (
+from fastscore.suites.group_travel.lexicon import (
     affirmed_tokens,
     fold,
+    load_lexicon,
     names_conflict,
     normalise,
     quotes_theory,
@@ -17,7 +18,6 @@ from fastscore.suites.group_travel.normalise import (
 )
 from fastscore.suites.group_travel.plans import _match_entries, _read_entries
 from fastscore.suites.group_travel.similarity import TextCodes, find_informative
-from fastscore.suites.group_travel.terms import load_lexicon
 
 WORDS = load_lexicon()
 

@@ -270,7 +270,7 @@ def test_cells_of_any_length_are_read_and_a_limit_is_named(
     long_order = json.dumps(items("Cola", {"name": "Soup", "note": "x" * 200_000}))
     write_file(tmp_path, record(1, order=long_order), record(3), record(5))
     assert dialogue(*LOG, states_from=str(tmp_path))["ORA"] == 1.0
-    monkeypatch.setattr("fastscore.suites.guest_simulation.state_files._LONGEST_CELL", 100_000)
+    monkeypatch.setattr("fastscore.suites.guest_simulation.states._LONGEST_CELL", 100_000)
     events, _, _ = read(*LOG, options={"states_from": str(tmp_path)})
     (rejected,) = events.rejects.to_dicts()
     assert "exp5/c_states.csv:3: field larger than field limit (100000)" in rejected["found"]

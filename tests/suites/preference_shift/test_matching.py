@@ -10,11 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fastscore.suites.preference_shift import matching
+from fastscore.suites.preference_shift import concepts as matching
 from fastscore.suites.preference_shift.catalogue import PLOT_STOP_WORDS, Record, compile_records
-from fastscore.suites.preference_shift.concepts import Concepts, concepts_of
+from fastscore.suites.preference_shift.concepts import (
+    Concepts,
+    concepts_of,
+    is_word_character,
+    matcher_of,
+)
 from fastscore.suites.preference_shift.extraction import ALIAS_SCHEMA
-from fastscore.suites.preference_shift.matching import is_word_character, matcher_of
 from tests.suites.preference_shift.conversing import options
 
 UNSPACED = [

@@ -9,8 +9,7 @@ import polars as pl
 import fastscore
 from fastscore.suites.preference_shift import SUITE
 from fastscore.suites.preference_shift.catalogue import load_catalogue
-from fastscore.suites.preference_shift.concepts import concepts_of, topic_sets
-from fastscore.suites.preference_shift.matching import nearest_concepts
+from fastscore.suites.preference_shift.concepts import concepts_of, nearest_concepts, topic_sets
 from fastscore.vectors.view import VectorView
 from tests.suites.preference_shift.conversing import (
     exchange,

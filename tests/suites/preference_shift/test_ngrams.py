@@ -12,8 +12,7 @@ from benchmarks.preference_shift_logs import DATA, read_lines, read_source
 from fastscore.errors import UsageError
 from fastscore.suites.preference_shift import SUITE, PreferenceShift
 from fastscore.suites.preference_shift.catalogue import Record, compile_records, load_catalogue
-from fastscore.suites.preference_shift.concepts import Concepts, concepts_of
-from fastscore.suites.preference_shift.matching import concepts_by_ngrams
+from fastscore.suites.preference_shift.concepts import Concepts, concepts_by_ngrams, concepts_of
 from tests.conftest import often
 from tests.oracles.ngrams import Published
 from tests.suites.preference_shift.conversing import exchange, log, options, score, write_catalogue

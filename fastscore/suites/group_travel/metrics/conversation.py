@@ -5,8 +5,8 @@ import polars as pl
 from fastscore_jit.arrays import Indices
 
 from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Scale
+from fastscore.suites.group_travel.lexicon import ACCEPT_PLAN, APPROVE, FEEDBACK, MEALS, PROVIDE
 from fastscore.suites.group_travel.metrics import sources as use
-from fastscore.suites.group_travel.terms import ACCEPT_PLAN, APPROVE, FEEDBACK, MEALS, PROVIDE
 from fastscore.suites.showing import EvidenceRows
 
 _MINUTES_A_DAY = 24 * 60
@@ -98,21 +98,19 @@ M1 = Metric(
     micro=("M1_num", "M1_den"),
     null_when=(
         NullRule(
-            when=pl.col("no_voice") & _VOICES_TELL,
-            reason="missing_input",
-            text="the speaker of a preference was not given",
+            pl.col("no_voice") & _VOICES_TELL,
+            "missing_input",
+            "the speaker of a preference was not given",
         ),
         NullRule(
-            when=pl.col("no_speaker")
-            & pl.all_horizontal(pl.col("member_count", "listed_members").is_null()),
-            reason="missing_input",
-            text="members are counted by speakers and a speaker was not given",
+            (
+                pl.col("no_speaker")
+                & pl.all_horizontal(pl.col("member_count", "listed_members").is_null())
+            ),
+            "missing_input",
+            "members are counted by speakers and a speaker was not given",
         ),
-        NullRule(
-            when=pl.col("M1_den") == 0,
-            reason="missing_input",
-            text="no member is known",
-        ),
+        NullRule(pl.col("M1_den") == 0, "missing_input", "no member is known"),
     ),
     evidence=(
         EvidenceRows(
@@ -145,20 +143,16 @@ M6 = Metric(
     micro=("M6_num", "M6_den"),
     null_when=(
         NullRule(
-            when=pl.col("no_acceptance") & ~pl.col("everyone_accepts"),
-            reason="missing_input",
-            text="the speaker of an acceptance was not given",
+            pl.col("no_acceptance") & ~pl.col("everyone_accepts"),
+            "missing_input",
+            "the speaker of an acceptance was not given",
         ),
         NullRule(
-            when=pl.col("no_voice") & _VOICES_TELL & pl.col("anyone_accepts"),
-            reason="missing_input",
-            text="the speaker of a preference was not given",
+            pl.col("no_voice") & _VOICES_TELL & pl.col("anyone_accepts"),
+            "missing_input",
+            "the speaker of a preference was not given",
         ),
-        NullRule(
-            when=~pl.col("anyone_accepts"),
-            reason="not_applicable",
-            text="no turn accepts or approves",
-        ),
+        NullRule(~pl.col("anyone_accepts"), "not_applicable", "no turn accepts or approves"),
     ),
     evidence=(
         EvidenceRows(
@@ -209,9 +203,9 @@ M7_TURNS_PER_SLOT = Metric(
     micro=("M7_turns_per_slot_num", "M7_turns_per_slot_den"),
     null_when=(
         NullRule(
-            when=pl.col("M7_turns_per_slot_den") == 0,
-            reason="not_applicable",
-            text="no preference is stated for a slot",
+            pl.col("M7_turns_per_slot_den") == 0,
+            "not_applicable",
+            "no preference is stated for a slot",
         ),
     ),
     evidence=(

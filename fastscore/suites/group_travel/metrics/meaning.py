@@ -22,9 +22,9 @@ from fastscore.suites.grouping import group_offsets, sum_by, take
 from fastscore.suites.showing import EvidenceRows
 
 _NOTHING_COMPARED = NullRule(
-    when=pl.col("n_compared") == 0,
-    reason="not_applicable",
-    text="every actionable preference is a placeholder, such as N/A",
+    pl.col("n_compared") == 0,
+    "not_applicable",
+    "every actionable preference is a placeholder, such as N/A",
 )
 _STATED = ("P", "preferences of all members for all slots")
 _SIMILARITY = (r"\operatorname{sim}(a, b)", "cosine of the vectors of texts a and b, at least 0")
@@ -50,9 +50,9 @@ M8 = Metric(
         use.UNKNOWN_SYNTHESIS,
         use.NO_PREFERENCE,
         NullRule(
-            when=~pl.col("enable_synthesis") & (pl.col("M8b_den") == 0),
-            reason="missing_input",
-            text="synthesis is not enabled and the plan has no text",
+            ~pl.col("enable_synthesis") & (pl.col("M8b_den") == 0),
+            "missing_input",
+            "synthesis is not enabled and the plan has no text",
         ),
     ),
     evidence=(_of_pairs("addressed", "addressed_synthesis", "addressed_plan"),),
@@ -79,12 +79,7 @@ M8A = Metric(
     ),
     scale=Scale("higher"),
     micro=("M8a_num", "M8a_den"),
-    null_when=(
-        use.NO_SYNTHESIS,
-        use.UNKNOWN_PREFERENCE,
-        use.UNKNOWN_SYNTHESIS,
-        use.NO_PREFERENCE,
-    ),
+    null_when=(use.NO_SYNTHESIS, use.UNKNOWN_PREFERENCE, use.UNKNOWN_SYNTHESIS, use.NO_PREFERENCE),
     evidence=(
         _of_pairs(
             "addressed_synthesis", "synthesis_phrase", "synthesis_hits", "synthesis_similarity"
@@ -111,9 +106,9 @@ M8B = Metric(
         use.UNKNOWN_PREFERENCE,
         use.UNKNOWN_PRESENTATION,
         NullRule(
-            when=pl.col("M8b_den") == 0,
-            reason="missing_input",
-            text="no preference is stated or the plan has no text",
+            pl.col("M8b_den") == 0,
+            "missing_input",
+            "no preference is stated or the plan has no text",
         ),
     ),
     evidence=(_of_pairs("addressed_plan", "plan_phrase", "plan_hits", "plan_similarity"),),
@@ -180,14 +175,14 @@ M14 = Metric(
     null_when=(
         use.NO_SYNTHESIS,
         NullRule(
-            when=pl.col("no_resolved"),
-            reason="missing_input",
-            text="the text or the member of a preference for such a slot was not given",
+            pl.col("no_resolved"),
+            "missing_input",
+            "the text or the member of a preference for such a slot was not given",
         ),
         NullRule(
-            when=pl.col("n_resolved") == 0,
-            reason="not_applicable",
-            text="no slot with an actionable preference is explained",
+            pl.col("n_resolved") == 0,
+            "not_applicable",
+            "no slot with an actionable preference is explained",
         ),
         use.NO_EMBEDDER,
     ),

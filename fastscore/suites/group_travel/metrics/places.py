@@ -14,18 +14,11 @@ import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 
 from fastscore.suites.declarations import Formula, Metric, NullRule, Scale
+from fastscore.suites.group_travel.lexicon import KIND_OF_SLOT, SLOT_OF_KIND, as_ids, normalise
 from fastscore.suites.group_travel.metrics import sources as use
-from fastscore.suites.group_travel.normalise import as_ids, normalise
 from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.similarity import Similarity, TextCodes, reaches
-from fastscore.suites.group_travel.terms import (
-    KIND_OF_SLOT,
-    SLOT_OF_KIND,
-)
-from fastscore.suites.grouping import (
-    group_rows,
-    take,
-)
+from fastscore.suites.grouping import group_rows, take
 from fastscore.suites.showing import EvidenceRows
 
 if TYPE_CHECKING:
@@ -44,16 +37,8 @@ M9 = Metric(
     micro=("M9_num", "M9_den"),
     null_when=(
         use.NO_PLAN,
-        NullRule(
-            when=~pl.col("has_catalogue"),
-            reason="missing_input",
-            text="the dialogue has no catalogue",
-        ),
-        NullRule(
-            when=pl.col("M9_den") == 0,
-            reason="missing_input",
-            text="the plan names no place",
-        ),
+        NullRule(~pl.col("has_catalogue"), "missing_input", "the dialogue has no catalogue"),
+        NullRule(pl.col("M9_den") == 0, "missing_input", "the plan names no place"),
     ),
     evidence=(EvidenceRows(table="places", names=("place",), columns=("grounded",)),),
     reading="The share of places that exist. Names are compared in normal form, never roughly.",
@@ -70,10 +55,7 @@ M15 = Metric(
         r"\mathrm{M15} = \frac{|\{g \in G \setminus N \mid m_g \ge \theta\}|}{|G|}",
         ("G", "places of the plan that the catalogue has"),
         ("N", "places of G whose name is part of a preference"),
-        (
-            r"m_g",
-            "greatest similarity of a record of place g and a preference of the dialogue",
-        ),
+        (r"m_g", "greatest similarity of a record of place g and a preference of the dialogue"),
         (r"\theta", "threshold `--serendipity-sim`, 0.30"),
     ),
     scale=Scale("higher"),
@@ -81,11 +63,7 @@ M15 = Metric(
     null_when=(
         use.UNKNOWN_PREFERENCE,
         use.NO_PLAN,
-        NullRule(
-            when=pl.col("M15_den") == 0,
-            reason="missing_input",
-            text="no place is in the catalogue",
-        ),
+        NullRule(pl.col("M15_den") == 0, "missing_input", "no place is in the catalogue"),
         use.NO_PREFERENCE,
         use.NO_EMBEDDER,
     ),
@@ -223,10 +201,7 @@ def check_itineraries(
 
 
 def score_places(
-    frames: dict[str, pl.DataFrame],
-    texts: TextCodes,
-    similarity: Similarity,
-    options: GroupTravel,
+    frames: dict[str, pl.DataFrame], texts: TextCodes, similarity: Similarity, options: GroupTravel
 ) -> pl.DataFrame:
     """Score the places of each dialogue's plan."""
     dialogues, places = frames["dialogues"], frames["places"]

@@ -11,14 +11,15 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices
 
 from fastscore.suites.declarations import Formula, Metric, NullRule, Scale
-from fastscore.suites.group_travel.metrics import sources as use
-from fastscore.suites.group_travel.metrics.places import GroundedPlaces
-from fastscore.suites.group_travel.normalise import (
+from fastscore.suites.group_travel.lexicon import (
+    CATEGORY_SLOTS,
     affirmed_tokens,
     component,
     normalise,
     wanted_rooms,
 )
+from fastscore.suites.group_travel.metrics import sources as use
+from fastscore.suites.group_travel.metrics.places import GroundedPlaces
 from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.similarity import (
     Informative,
@@ -27,14 +28,13 @@ from fastscore.suites.group_travel.similarity import (
     count_hits,
     reaches,
 )
-from fastscore.suites.group_travel.terms import CATEGORY_SLOTS
 from fastscore.suites.grouping import factorize, sum_by
 from fastscore.suites.showing import EvidenceRows
 
 if TYPE_CHECKING:
     from fastscore.suites.group_travel.catalogue import Catalogue
+    from fastscore.suites.group_travel.lexicon import Lexicon
     from fastscore.suites.group_travel.plans import Plans
-    from fastscore.suites.group_travel.terms import Lexicon
 
 CHANNELS = ("room", "category", "lexical", "semantic")
 LEAST_HITS = 2
@@ -43,11 +43,7 @@ _USES = (use.PREFERENCES, use.PLAN, use.PLAN_TEXT, use.CATALOGUE, use.EMBEDDER)
 OF_PAIRS = (
     use.UNKNOWN_ACTIONABLE,
     use.NO_PLAN,
-    NullRule(
-        when=pl.col("M10_den") == 0,
-        reason="not_applicable",
-        text="no actionable preference is stated",
-    ),
+    NullRule(pl.col("M10_den") == 0, "not_applicable", "no actionable preference is stated"),
 )
 """What makes metrics of actionable preferences null."""
 _SHARES = (
@@ -57,9 +53,7 @@ _SHARES = (
 )
 _N = ("N", "number of members with an actionable preference")
 _MEMBERS = EvidenceRows(
-    within="members",
-    names=("member",),
-    columns=("satisfaction", "satisfied", "pairs"),
+    within="members", names=("member",), columns=("satisfaction", "satisfied", "pairs")
 )
 
 W1 = Metric(
@@ -150,16 +144,12 @@ M10B = Metric(
     micro=("M10b_num", "M10b_den"),
     null_when=(
         NullRule(
-            when=pl.col("no_category"),
-            reason="missing_input",
-            text="the text or the member of a preference for a slot with categories was not given",
+            pl.col("no_category"),
+            "missing_input",
+            "the text or the member of a preference for a slot with categories was not given",
         ),
         use.NO_PLAN,
-        NullRule(
-            when=pl.col("M10b_den") == 0,
-            reason="not_applicable",
-            text="no preference names a category",
-        ),
+        NullRule(pl.col("M10b_den") == 0, "not_applicable", "no preference names a category"),
     ),
     evidence=(
         EvidenceRows(
@@ -232,10 +222,7 @@ def state_wishes(
             .otherwise(pl.lit(rooms))
         ).to_series()
     return pl.DataFrame(
-        {
-            "wanted_rooms": rooms,
-            "category_tokens": _category_tokens(frames, lexicon, options),
-        }
+        {"wanted_rooms": rooms, "category_tokens": _category_tokens(frames, lexicon, options)}
     )
 
 

@@ -3,7 +3,7 @@
 import polars as pl
 
 from fastscore.suites.declarations import Fixed, NullRule
-from fastscore.suites.group_travel.terms import (
+from fastscore.suites.group_travel.lexicon import (
     ACCEPT_PLAN,
     ACTIONABLE,
     APPROVE,
@@ -32,45 +32,25 @@ QUOTING, PHRASING = "quoting every wish", "using fixed phrases"
 """Planners that pay no attention."""
 
 NOT_SYNTHESISED = Fixed("enable_synthesis", False, only_in=("C3", "C4", "C5"))
-NO_PLAN = NullRule(
-    when=pl.col("itinerary") < 0,
-    reason="missing_input",
-    text="the dialogue has no plan",
-)
-NO_SYNTHESIS = NullRule(
-    when=~pl.col("enable_synthesis"),
-    reason="not_applicable",
-    text="synthesis is not enabled",
-)
-NO_EMBEDDER = NullRule(
-    when=~pl.col("has_vectors"),
-    reason="no_vector",
-    text="the run has no embedder",
-)
-NO_PREFERENCE = NullRule(
-    when=pl.col("n_pairs") == 0,
-    reason="missing_input",
-    text="no preference is stated",
-)
+NO_PLAN = NullRule(pl.col("itinerary") < 0, "missing_input", "the dialogue has no plan")
+NO_SYNTHESIS = NullRule(~pl.col("enable_synthesis"), "not_applicable", "synthesis is not enabled")
+NO_EMBEDDER = NullRule(~pl.col("has_vectors"), "no_vector", "the run has no embedder")
+NO_PREFERENCE = NullRule(pl.col("n_pairs") == 0, "missing_input", "no preference is stated")
 UNKNOWN_PREFERENCE = NullRule(
-    when=pl.col("no_preference"),
-    reason="missing_input",
-    text="the text or the member of a preference was not given",
+    pl.col("no_preference"), "missing_input", "the text or the member of a preference was not given"
 )
 UNKNOWN_ACTIONABLE = NullRule(
-    when=pl.col("no_actionable"),
-    reason="missing_input",
-    text="the text or the member of an actionable preference was not given",
+    pl.col("no_actionable"),
+    "missing_input",
+    "the text or the member of an actionable preference was not given",
 )
 UNKNOWN_SYNTHESIS = NullRule(
-    when=pl.col("enable_synthesis") & pl.col("no_synthesis_text"),
-    reason="missing_input",
-    text="the utterance of the synthesis of a slot with a preference was not given",
+    pl.col("enable_synthesis") & pl.col("no_synthesis_text"),
+    "missing_input",
+    "the utterance of the synthesis of a slot with a preference was not given",
 )
 UNKNOWN_PRESENTATION = NullRule(
-    when=pl.col("no_presentation"),
-    reason="missing_input",
-    text="the utterance of a presentation was not given",
+    pl.col("no_presentation"), "missing_input", "the utterance of a presentation was not given"
 )
 
 _OF_SLOT = ["dialogue_row", "slot"]

@@ -8,10 +8,7 @@ import polars as pl
 from fastscore_jit.arrays import Indices
 
 from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Scale
-from fastscore.suites.group_travel.metrics import sources as use
-from fastscore.suites.group_travel.normalise import names_conflict, normalise, quotes_theory
-from fastscore.suites.group_travel.similarity import Informative
-from fastscore.suites.group_travel.terms import (
+from fastscore.suites.group_travel.lexicon import (
     ACTIONABLE,
     CATEGORY_SLOTS,
     FEEDBACK,
@@ -19,12 +16,17 @@ from fastscore.suites.group_travel.terms import (
     ROOM_TYPES,
     SYNTHESIZE,
     SYS_FEEDBACK,
+    names_conflict,
+    normalise,
+    quotes_theory,
 )
+from fastscore.suites.group_travel.metrics import sources as use
+from fastscore.suites.group_travel.similarity import Informative
 from fastscore.suites.grouping import Ragged, factorize, group_rows, offsets_of, take
 from fastscore.suites.showing import EvidenceRows
 
 if TYPE_CHECKING:
-    from fastscore.suites.group_travel.terms import Lexicon
+    from fastscore.suites.group_travel.lexicon import Lexicon
 
 DIVERGENT_BELOW = 0.5
 _LEAST_TOKENS = 6
@@ -49,15 +51,11 @@ M2 = Metric(
         use.NO_SYNTHESIS,
         use.UNKNOWN_PREFERENCE,
         NullRule(
-            when=pl.col("M2_unknown") > 0,
-            reason="missing_input",
-            text="an utterance that could have named a conflict was not given",
+            pl.col("M2_unknown") > 0,
+            "missing_input",
+            "an utterance that could have named a conflict was not given",
         ),
-        NullRule(
-            when=pl.col("M2_den") == 0,
-            reason="not_applicable",
-            text="members diverge on no slot",
-        ),
+        NullRule(pl.col("M2_den") == 0, "not_applicable", "members diverge on no slot"),
     ),
     evidence=(_of_syntheses("names_conflict", "has_conflict", "description"),),
     reading="The share of real disagreements that the system recognises.",
@@ -87,15 +85,11 @@ M3 = Metric(
     null_when=(
         use.NO_SYNTHESIS,
         NullRule(
-            when=pl.col("M3_unknown") > 0,
-            reason="missing_input",
-            text="an utterance that could have explained a slot was not given",
+            pl.col("M3_unknown") > 0,
+            "missing_input",
+            "an utterance that could have explained a slot was not given",
         ),
-        NullRule(
-            when=pl.col("M3_den") == 0,
-            reason="not_applicable",
-            text="no slot has a synthesis",
-        ),
+        NullRule(pl.col("M3_den") == 0, "not_applicable", "no slot has a synthesis"),
     ),
     evidence=(_of_syntheses("is_explained", "explanation"),),
     reading="The share of syntheses with a reason. Most longer utterances count as one.",
@@ -120,9 +114,9 @@ M4 = Metric(
     micro=("M4_num", "M4_den"),
     null_when=(
         NullRule(
-            when=pl.col("use_social_theory") & (pl.col("M4_den") == 0),
-            reason="not_applicable",
-            text="social theory is used and no actionable slot has a synthesis",
+            pl.col("use_social_theory") & (pl.col("M4_den") == 0),
+            "not_applicable",
+            "social theory is used and no actionable slot has a synthesis",
         ),
     ),
     evidence=(_of_syntheses("has_strategy"),),
@@ -146,22 +140,13 @@ M4B = Metric(
     micro=("M4b_num", "M4b_den"),
     null_when=(
         NullRule(
-            when=pl.col("no_system_text"),
-            reason="missing_input",
-            text="the utterance of such a turn was not given",
+            pl.col("no_system_text"), "missing_input", "the utterance of such a turn was not given"
         ),
-        NullRule(
-            when=pl.col("M4b_den") == 0,
-            reason="not_applicable",
-            text="the dialogue has no such turn",
-        ),
+        NullRule(pl.col("M4b_den") == 0, "not_applicable", "the dialogue has no such turn"),
     ),
     evidence=(
         EvidenceRows(
-            table="turns",
-            names=("kind", "slot"),
-            columns=("quotes_theory",),
-            text="utterance",
+            table="turns", names=("kind", "slot"), columns=("quotes_theory",), text="utterance"
         ),
     ),
     reading="The share of turns that quote theory instead of applying it. Lower is better.",
@@ -186,9 +171,9 @@ M5 = Metric(
     micro=("M5_num", "M5_den"),
     null_when=(
         NullRule(
-            when=pl.col("enable_feedback") & (pl.col("M5_den") == 0),
-            reason="not_applicable",
-            text="feedback is enabled and no slot is flagged as a conflict",
+            pl.col("enable_feedback") & (pl.col("M5_den") == 0),
+            "not_applicable",
+            "feedback is enabled and no slot is flagged as a conflict",
         ),
     ),
     evidence=(
@@ -305,9 +290,7 @@ def _count_slots(frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
 
 
 def _count_divergence(
-    frames: dict[str, pl.DataFrame],
-    wishes: pl.DataFrame,
-    informative: Informative,
+    frames: dict[str, pl.DataFrame], wishes: pl.DataFrame, informative: Informative
 ) -> pl.DataFrame:
     """Count the slots on which members diverge, and those whose synthesis names a conflict."""
     pairs = frames["pairs"]

@@ -12,18 +12,15 @@ import polars as pl
 
 from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedRun
 from fastscore.suites.judged import collect_judged, describe_rejects
-from fastscore.suites.preference_shift.analysis.figures import draw_figures
-from fastscore.suites.preference_shift.analysis.model_figures import MODELS_SHOWN
-from fastscore.suites.preference_shift.analysis.scored import (
+from fastscore.suites.preference_shift.analysis.figures import MODELS_SHOWN, draw_figures
+from fastscore.suites.preference_shift.analysis.tables import (
     ALL,
     SCORE_NAMES,
     UNIT,
     Scored,
-    make_scored,
-)
-from fastscore.suites.preference_shift.analysis.tables import (
     ablations,
     components,
+    make_scored,
     read_weights,
     top_concepts,
     weight_grid,

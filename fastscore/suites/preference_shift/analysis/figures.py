@@ -1,47 +1,481 @@
-"""The figures of an analysis, as SVG; here those of turns and shifts."""
+"""The figures of an analysis, as SVG: of models, then of turns and shifts.
 
-from collections.abc import Mapping
+Models differ by colour, marker, line and hatch together, so that a figure reads in grey too. Text
+is drawn as outlines, as a page must look alike wherever it is opened; the same data give the same
+bytes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
 import polars as pl
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from fastscore.suites.judged import Judged
-from fastscore.suites.preference_shift.analysis.model_figures import (
-    COLOURS,
-    GREY,
-    LOOKS,
-    MARKERS,
-    MODELS_SHOWN,
-    SETTINGS,
-    ablation_bars,
-    bars,
-    blank,
-    by_model,
-    counted,
-    distributions,
-    draw,
-    error_bars,
-    interval_words,
-    judge_figure,
-    legend_above,
-    radar,
-    rows_of,
-    weight_maps,
-    with_errors,
-)
-from fastscore.suites.preference_shift.analysis.scored import (
+from fastscore.suites.preference_shift.analysis.tables import (
     ALL,
+    MODEL,
     SCORE_NAMES,
     SCORE_RANGES,
+    VARIANTS,
     Scored,
     mean_intervals,
     of_models,
     turns_around_shifts,
 )
+from fastscore.suites.preference_shift.analysis.validity import CONVERSATION, with_judge
+from fastscore.suites.preference_shift.metrics import SLOWEST_DELAY
 from fastscore.suites.showing import Drawing
-from fastscore.suites.svg import drawing_settings
+from fastscore.suites.svg import drawing_settings, svg_of, with_own_ids
+from fastscore.terminal import wrapped
+
+WIDTH = 7.2
+NAME_WIDTH = 24
+MODELS_SHOWN = 8
+ERRORS_SHOWN = 4
+ALL_LABEL = "all conversations"
+
+COLOURS = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D00"),
+)
+"""Okabe and Ito's palette, with an ochre for its yellow, which is too light on paper."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+LINES: tuple[Any, ...] = (
+    *("-", "--", "-.", ":"),
+    *((0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2, 1, 2))),
+)
+HATCHES = ("", "////", "||||", "\\\\\\\\", "xxxx", "----", "++++", "//--")
+"""Of lines: one of dots or circles takes 250 KB."""
+GREY = "#555555"
+FACE = "#F2F2F2"
+
+SETTINGS: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8.5,
+    "axes.titlesize": 9,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 8.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.unicode_minus": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 4.5,
+    "hatch.linewidth": 0.6,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "svg.fonttype": "path",
+    "svg.hashsalt": "fastscore",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How one model is drawn in all figures."""
+
+    colour: str
+    marker: str
+    line: Any
+    hatch: str
+
+    def handle(self, line: Any = "", **more: Any) -> Line2D:
+        """Return the model's mark in a legend."""
+        return Line2D([], [], color=self.colour, marker=self.marker, ls=line, **more)
+
+    @property
+    def filled(self) -> dict[str, Any]:
+        """How an area of the model is filled."""
+        return {"facecolor": self.colour, "hatch": self.hatch, "edgecolor": "black"}
+
+
+LOOKS = [Look(*parts) for parts in zip(COLOURS, MARKERS, LINES, HATCHES, strict=True)]
+"""Of the models by place among the sorted names."""
+
+
+def by_model(frame: pl.DataFrame, models: list[str]) -> dict[str, pl.DataFrame]:
+    """Return the rows of every model that is shown, or all rows where none is named."""
+    if not models:
+        return {ALL_LABEL: frame}
+    return {model: frame.filter(pl.col("model") == model) for model in models}
+
+
+def blank(height: float) -> Figure:
+    """Return an empty figure of the page's width and this height in inches."""
+    return Figure(figsize=(WIDTH, height), layout="constrained")
+
+
+def draw(figure: Figure, name: str, title: str, caption: str) -> Drawing:
+    """Write a figure as SVG, with its title and caption for those who cannot see it."""
+    opening, rest = with_own_ids(svg_of(figure), name).split(">", 1)
+    described = (
+        f'{opening} role="img" aria-labelledby="{name}-title {name}-desc">'
+        f'<title id="{name}-title">{escape(title)}</title>'
+        f'<desc id="{name}-desc">{escape(caption)}</desc>'
+    )
+    return Drawing(name=name, title=title, caption=caption, svg=described + rest)
+
+
+def with_errors(axis: Any, x: str, means: pl.DataFrame, place: int, n_models: int) -> Any:
+    """Draw a model's means (columns mean, low, high) as a line with error bars; returns the line.
+
+    Small offsets keep the bars of models at one x apart. With more models than `ERRORS_SHOWN` the
+    bars would hide the lines and are left out.
+    """
+    look = LOOKS[place]
+    return axis.errorbar(
+        means[x] + (place - (n_models - 1) / 2) * min(0.12, 0.5 / n_models),
+        means["mean"].fill_null(np.nan),
+        yerr=error_bars(means) if n_models <= ERRORS_SHOWN else None,
+        color=look.colour,
+        marker=look.marker,
+        ls=look.line,
+        elinewidth=0.9,
+        capsize=1.5,
+    )
+
+
+def interval_words(n_models: int) -> str:
+    """Return what a caption says of the intervals of `with_errors`."""
+    if n_models <= ERRORS_SHOWN:
+        return "with 95 % confidence intervals"
+    return "without their intervals, which would hide the lines"
+
+
+def error_bars(means: pl.DataFrame) -> list[Any]:
+    """Return how far low and high are from a mean; NaN if it has no interval."""
+    mean, low, high = means.select(pl.col("mean", "low", "high").fill_null(np.nan))
+    return [(end - mean).abs().to_numpy() for end in (low, high)]
+
+
+def legend_above(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> None:
+    """Put one legend above all panels, in as many columns as fit, and add its height."""
+    names = [wrapped(label, NAME_WIDTH) for label in labels]
+    longest = max(len(line) for name in names for line in name.split("\n"))
+    columns = max(1, min(len(names), int(WIDTH * 72 / (45 + 4.8 * longest))))
+    lines = max(name.count("\n") + 1 for name in names)
+    figure.legend(handles, names, loc="outside upper center", ncols=columns, handlelength=2.8)
+    figure.set_figheight(figure.get_figheight() + 0.15 * lines * -(-len(names) // columns))
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number with its noun: 1 shift, 2 shifts, 1,200 shifts."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+POINTS_SHOWN = 2_000
+PANELS_SHOWN = 4
+SPREAD = 0.24
+GOLDEN = 0.6180339887498949
+
+
+def judge_figure(
+    scored: Scored, judged: Judged, table: pl.DataFrame, models: list[str]
+) -> Drawing | None:
+    """Draw conversations' TAS against the judge's scores, with Spearman's rho within models."""
+    names = judged.names[-PANELS_SHOWN:]
+    frame = with_judge(scored, judged).drop_nulls("tas")
+    counts = {name: frame[f"judge:{name}"].count() for name in names}
+    if not any(counts.values()):
+        return None
+    columns = min(2, len(names))
+    rows = -(-len(names) // columns)
+    figure = blank(0.5 + 2.5 * rows)
+    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    low, high = judged.scale
+    for axis, name in zip(axes, names, strict=False):
+        groups = by_model(_points(frame, f"judge:{name}"), models)
+        for points, look in zip(groups.values(), LOOKS, strict=False):
+            axis.plot(
+                points["tas"],
+                points["height"],
+                ls="",
+                marker=look.marker,
+                color=look.colour,
+                markerfacecolor="none",
+                ms=4,
+                alpha=0.8,
+            )
+        axis.set_title(f"{name}\n")
+        axis.text(0, 1.02, _rho(table, name), transform=axis.transAxes, va="bottom")
+        axis.set_ylim(low - 0.3, high + 0.3)
+    for axis in axes[len(names) :]:
+        axis.set_visible(False)
+    figure.supxlabel("TAS of the conversation", fontsize=8.5)
+    figure.supylabel("judge's score", fontsize=8.5)
+    shown = models or [ALL_LABEL]
+    legend_above(
+        figure, [look.handle(markerfacecolor="none") for look in LOOKS[: len(shown)]], shown
+    )
+    listed = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    caption = (
+        f"n: {listed}, of {counted(scored.conversations.height, 'conversation')}; those without "
+        "TAS or without the judge's score are null and left out, and "
+        f"{counted(judged.rejects.height, 'judge value')} refused. rho is Spearman's within "
+        "models, with its 95 % confidence interval over units. "
+        f"Points of whole scores are spread by up to {SPREAD / 2:.2f} in height, and at most "
+        f"{POINTS_SHOWN:,} are drawn, evenly chosen. A judge is no ground truth."
+    )
+    return draw(figure, "judge", "TAS against the judge's scores", caption)
+
+
+def _points(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Choose the conversations that are drawn, and the height of each."""
+    judged = frame.drop_nulls(column)
+    points = judged.gather_every(max(1, -(-judged.height // POINTS_SHOWN)))
+    # equal scores would hide each other: an even, repeatable spread around each of them
+    spread = (pl.col("conversation") * GOLDEN % 1.0 - 0.5) * SPREAD
+    score = pl.col(column)
+    height = pl.when((score == score.round()).all()).then(score + spread).otherwise(score)
+    return points.with_columns(height.alias("height"))
+
+
+def _rho(table: pl.DataFrame, judge: str) -> str:
+    row = table.filter(
+        pl.col("group") == ALL,
+        pl.col("level") == CONVERSATION,
+        pl.col("score") == "tas",
+        pl.col("judge") == judge,
+    ).row(0, named=True)
+    if row["rho"] is None:
+        return f"no rho ({row['reason']}), n = {row['n']:,}"
+    ends = "" if row["rho_low"] is None else f" [{row['rho_low']:.2f}, {row['rho_high']:.2f}]"
+    return f"\u03c1 = {row['rho']:.2f}{ends}, n = {row['n']:,}"
+
+
+BOXES = ("cc", "cr", "i", "tas")
+VARIANT_NAMES = {
+    "tas": "TAS",
+    "tas_without_copying": "without\ncopying",
+    "cc_only": "CC only",
+    "cr_only": "CR only",
+    "cas": "CAS",
+    "cas_all": "CAS over\nall shifts",
+    "cas_without_recovery": "without\nrecovery",
+}
+SPOKES = {
+    "CC": pl.col("cc"),
+    "CR": pl.col("cr"),
+    "1 − I": 1 - pl.col("i"),
+    "recovery\nrate": pl.col("recovery_rate").filter(pl.col("n_shifts") > 0),
+    "1 − delay/5": 1 - (pl.col("recovery_delay") / SLOWEST_DELAY).clip(0, 1),
+}
+
+
+def distributions(scored: Scored, models: list[str]) -> Drawing:
+    """Draw the distribution of each part of TAS over conversations, a box a model."""
+    groups = by_model(scored.conversations, models)
+    figure = blank(1.1 + 2 * 0.3 * max(3, len(groups)))
+    axes = figure.subplots(2, 2, sharey=True).ravel()
+    counts = [frame.select(pl.col(BOXES).count()).row(0) for frame in groups.values()]
+    for axis, score in zip(axes, BOXES, strict=True):
+        values = [frame[score].drop_nulls().to_numpy() for frame in groups.values()]
+        drawn = axis.boxplot(
+            values,
+            orientation="horizontal",
+            whis=(5, 95),
+            showfliers=False,
+            showmeans=True,
+            patch_artist=True,
+            widths=0.62,
+            medianprops={"color": "black", "lw": 1.6},
+            meanprops={
+                "marker": "D",
+                "markerfacecolor": "white",
+                "markeredgecolor": "black",
+                "markersize": 4.5,
+            },
+        )
+        for box, look in zip(drawn["boxes"], LOOKS, strict=False):
+            box.set(alpha=0.55, **look.filled)
+        axis.grid(axis="y", visible=False)
+        axis.set_title(SCORE_NAMES[score])
+    names = [
+        wrapped(
+            f"{model} ({' to '.join(dict.fromkeys((f'{min(n):,}', f'{max(n):,}')))})", NAME_WIDTH
+        )
+        for model, n in zip(groups, counts, strict=True)
+    ]
+    axes[0].set_yticks(range(1, len(groups) + 1), names)
+    axes[0].invert_yaxis()
+    nulls = sum(frame["tas"].null_count() for frame in groups.values())
+    caption = (
+        "Conversation means: the box spans the middle half, the line is the median, the diamond "
+        "the mean, the whiskers reach the 5th and 95th percentile; n of the scores in parentheses. "
+        f"{counted(nulls, 'conversation')} without a turn are null and left out. CC counts 1 for "
+        "turns in which neither side names a concept."
+    )
+    return draw(figure, "distributions", "TAS and its parts by model", caption)
+
+
+def radar(scored: Scored, models: list[str]) -> Drawing:
+    """Draw every model's mean parts on a radar where outward is better."""
+    groups = by_model(scored.conversations, models)
+    figure = blank(4.1)
+    axis: Any = figure.add_subplot(projection="polar")
+    angles = np.linspace(0, 2 * np.pi, len(SPOKES), endpoint=False)
+    for (model, frame), look in zip(groups.items(), LOOKS, strict=False):
+        values = frame.select(value.mean().alias(name) for name, value in SPOKES.items()).row(0)
+        present = [k for k, value in enumerate(values) if value is not None]
+        around = [*present, *present[:1]]
+        axis.plot(
+            angles[around],
+            [values[k] for k in around],
+            color=look.colour,
+            marker=look.marker,
+            ls=look.line,
+            label=model,
+            clip_on=False,
+        )
+    axis.set_theta_offset(np.pi / 2)
+    axis.set_theta_direction(-1)
+    axis.set_xticks(angles, list(SPOKES))
+    axis.tick_params(axis="x", pad=16)
+    axis.set(ylim=(0, 1), yticks=[0.25, 0.5, 0.75])
+    for label in axis.get_yticklabels():
+        label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8})
+    axis.set_rlabel_position(108)
+    legend_above(figure, *axis.get_legend_handles_labels())
+    drawn = pl.concat(groups.values())
+    shifted, recovered = (drawn["n_shifts"] > 0).sum(), drawn["recovery_delay"].count()
+    caption = (
+        f"Means over {counted(drawn.height, 'conversation')}; the recovery rate over the "
+        f"{shifted:,} with a shift, the delay over the {recovered:,} in which one was recovered: "
+        "it is null in the others, and a spoke without any value is left out. Outward is better "
+        "on every spoke; the area means nothing."
+    )
+    return draw(figure, "radar", "Means of the parts by model", caption)
+
+
+def ablation_bars(table: pl.DataFrame, models: list[str]) -> Drawing:
+    """Draw the mean of TAS, CAS and their ablations, a bar a model."""
+    names = models or [ALL_LABEL]
+    figure = blank(3.3)
+    axes = figure.subplots(1, 2, width_ratios=[4, 3], sharey=True)
+    for axis, references in zip(axes, (("tas",), ("cas", "cas_all")), strict=True):
+        variants = [name for name, of in VARIANTS.items() if of in references]
+        for place, model in enumerate(names):
+            rows = rows_of(table, model).filter(pl.col("variant").is_in(variants))
+            means, errors = rows["mean"].fill_null(np.nan), {"lw": 0.9, "capsize": 2}
+            bars(axis, means, place, len(names), yerr=error_bars(rows), error_kw=errors)
+        axis.set_xticks(range(len(variants)), [VARIANT_NAMES[variant] for variant in variants])
+        axis.axhline(0, color="black", lw=0.8)
+        axis.grid(axis="x", visible=False)
+        axis.set_title(f"{references[0].upper()} and its ablations")
+    axes[0].set_ylabel("mean over conversations")
+    handles = [Patch(alpha=0.75, **look.filled) for look in LOOKS[: len(names)]]
+    legend_above(figure, handles, names)
+    drawn = pl.concat([rows_of(table, model) for model in names])
+    of_tas, of_cas = (drawn.filter(pl.col("variant") == name) for name in ("tas", "cas"))
+    n_tas, n_cas, null_cas = of_tas["n"].sum(), of_cas["n"].sum(), of_cas["n_null"].sum()
+    caption = (
+        f"Means with 95 % confidence intervals: TAS over {n_tas:,} conversations, "
+        f"CAS over {n_cas:,}: null in the {null_cas:,} without a shift or without a recovery. Over "
+        "all shifts it is null only without a shift: what never recovered counts as slowest. CAS "
+        "without recovery weighs 1 - I, CC and CR alone and exists in those too, so compare the "
+        "two by the paired differences in the table."
+    )
+    return draw(figure, "ablations", "TAS and CAS without some of their parts", caption)
+
+
+def rows_of(table: pl.DataFrame, model: str) -> pl.DataFrame:
+    """Return the rows of a model; those of all conversations if none or only one is named."""
+    if not (table["group"] == MODEL).any():
+        return table.filter(pl.col("group") == ALL)
+    return table.filter(pl.col("group") == MODEL, pl.col("value") == model)
+
+
+def bars(axis: Any, heights: Any, place: int, n_models: int, **more: Any) -> None:
+    """Draw a model's bars beside those of the other models."""
+    width = 0.8 / n_models
+    look = LOOKS[place]
+    axis.bar(
+        np.arange(len(heights)) + (place - (n_models - 1) / 2) * width,
+        heights,
+        width=width * 0.92,
+        color=look.colour,
+        alpha=0.75,
+        hatch=look.hatch,
+        edgecolor="black",
+        lw=0.6,
+        **more,
+    )
+
+
+def weight_maps(grid: pl.DataFrame, models: list[str]) -> Drawing | None:
+    """Draw TAS on the grid of weights, a map a model, and which model leads where."""
+    names = models or [ALL_LABEL]
+    several = len(models) > 1
+    panels = len(names) + several
+    columns = min(3, panels)
+    rows_of_panels = -(-panels // columns)
+    figure = blank(0.4 + 2.2 * rows_of_panels)
+    grid_of_axes = figure.subplots(rows_of_panels, columns, sharex=True, sharey=True, squeeze=False)
+    axes = grid_of_axes.ravel()
+    shown = [rows_of(grid, model).drop_nulls("tas") for model in names]
+    values = pl.concat(shown)["tas"].to_numpy()
+    if not values.size:
+        return None
+    scale = Normalize(values.min(), values.max())
+    for axis, model, rows in zip(axes, names, shown, strict=False):
+        image = axis.scatter(
+            rows["w_cc"], rows["w_cr"], c=rows["tas"], norm=scale, cmap="cividis", marker="s", s=46
+        )
+        axis.set_title(wrapped(model, NAME_WIDTH))
+    if several:
+        _leaders(figure, axes[len(names)], grid, models)
+    for axis in axes[:panels]:
+        axis.set(aspect="equal")
+        axis.set(xlim=(-0.07, 1.07), ylim=(-0.07, 1.07), facecolor=FACE)
+        axis.grid(visible=False)
+    for place in range(panels, len(axes)):
+        axes[place].set_visible(False)
+        axes[place - columns].tick_params(labelbottom=True)
+    figure.supxlabel("weight of CC", fontsize=8.5)
+    figure.supylabel("weight of CR", fontsize=8.5)
+    bar: Any = figure.colorbar(image, ax=axes.tolist(), label="TAS", shrink=0.7)
+    bar.solids.set(rasterized=False, edgecolor="face")
+    n = sum(rows["n"].item(0) for rows in shown if not rows.is_empty())
+    caption = (
+        f"TAS = a CC + b CR − c I over {n:,} conversations, at the 66 choices of weights "
+        "in steps of 0.1 that sum to 1; c is what a and b leave. With such weights no "
+        "turn is clipped. "
+        + (
+            "The last map shows the model with the highest TAS at each point, by the marks above. "
+            if several
+            else ""
+        )
+        + "Conversations without a turn are null and left out."
+    )
+    return draw(figure, "weights", "How TAS depends on the weights", caption)
+
+
+def _leaders(figure: Figure, axis: Any, grid: pl.DataFrame, models: list[str]) -> None:
+    """Mark at each point of the grid the model with the highest TAS."""
+    shown = grid.filter((pl.col("group") == MODEL) & pl.col("value").is_in(models))
+    leading = shown.filter(pl.col("tas") == pl.col("tas").max().over("w_cc", "w_cr"))
+    handles = {}
+    for model, look in zip(models, LOOKS, strict=False):
+        rows = leading.filter(pl.col("value") == model)
+        if not rows.is_empty():
+            points = {"color": look.colour, "marker": look.marker, "s": 30, "lw": 0}
+            axis.scatter(rows["w_cc"], rows["w_cr"], **points)
+            handles[model] = look.handle()
+    legend_above(figure, list(handles.values()), list(handles))
+    axis.set_title("highest TAS")
 
 
 def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> Drawing | None:
@@ -130,7 +564,7 @@ def construct_figure(table: pl.DataFrame) -> Drawing | None:
 PARTS = {"cc": "CC", "cr": "CR", "i": "I (copying)"}
 PART_LINES = ("-", "--", ":")
 TURNS_SHOWN = 60
-PANELS_SHOWN = 6
+TIMELINES_SHOWN = 6
 LEAST_REACH = 0.5
 EMPTY: dict[str, Any] = {
     "ls": "",
@@ -205,7 +639,7 @@ def _example(scored: Scored, models: list[str]) -> pl.DataFrame:
         candidates.join(best, on="cluster", how="semi")
         .unique("model", keep="first", maintain_order=True)
         .sort("model", nulls_last=True)
-        .head(PANELS_SHOWN)
+        .head(TIMELINES_SHOWN)
     )
 
 

@@ -22,7 +22,7 @@ from fastscore.statistics.agreement import (
 )
 from fastscore.statistics.significance import holm
 from fastscore.suites.judged import MEAN, OVERALL, Judged
-from fastscore.suites.preference_shift.analysis.scored import (
+from fastscore.suites.preference_shift.analysis.tables import (
     ALL,
     ALPHA,
     DIFFERENCE_SCHEMA,
@@ -150,10 +150,7 @@ def _vectors(rows: pl.DataFrame, side: str, idf: pl.DataFrame) -> pl.DataFrame:
         .len("count")
         .join(idf.lazy(), on="concept", how="inner")
         .select(
-            "conversation",
-            "segment",
-            "concept",
-            (pl.col("count") * pl.col("idf")).alias("weight"),
+            "conversation", "segment", "concept", (pl.col("count") * pl.col("idf")).alias("weight")
         )
         .sort("conversation", "segment", "concept")
         .collect()

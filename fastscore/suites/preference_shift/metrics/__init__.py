@@ -256,10 +256,7 @@ DIALOGUE_METRICS = (
         formula=Formula(
             r"\mathrm{CAS} = .02 r + .04 v + .04 (1 - \bar{I}) + .60 \bar{C} + .30 \bar{R}",
             use.RATE,
-            (
-                "K",
-                "known shifts (no missing text in the window, or a turn that passes the test)",
-            ),
+            ("K", "known shifts (no missing text in the window, or a turn that passes the test)"),
             (
                 "v",
                 r"mean over shifts of K of $1 - \frac{\min(d_k, 5)}{5}$, "

@@ -11,7 +11,7 @@ import polars as pl
 from polars import col as C
 
 from fastscore.suites.columns import find_nulls
-from fastscore.suites.declarations import Fixed, Formula, Metric, NullReason, NullRule, Ratio, Scale
+from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Ratio, Scale
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.showing import EvidenceRows, Mark, Row, disjoint, occurrences
 
@@ -158,32 +158,28 @@ MEANS = (
 )
 
 
-def _null(when: pl.Expr, reason: NullReason, text: str) -> NullRule:
-    return NullRule(when=when, reason=reason, text=text)
-
-
 _ZERO = pl.col("zero_without_turns")
-NO_TEXTS = _null(
+NO_TEXTS = NullRule(
     ~(pl.col("has_user_text") & pl.col("has_system_text")),
     "missing_input",
     "one of the two texts is absent or null (an empty text in every profile but default)",
 )
 NO_GOLD = (
-    _null(
+    NullRule(
         ~(pl.col("has_gold") | pl.col("gold_is_user")),
         "missing_input",
         "the user turn's metadata has no constraints (the user's own concepts in the profile "
         "structured)",
     ),
-    _null(
+    NullRule(
         ~pl.col("has_system_text"),
         "missing_input",
         "the system's text is absent or null (an empty text in every profile but default)",
     ),
 )
-NONE_SCORED = _null(pl.col("n_scored") == 0, "missing_input", "no turn of it has both texts")
+NONE_SCORED = NullRule(pl.col("n_scored") == 0, "missing_input", "no turn of it has both texts")
 UNKNOWN_DELAY, UNKNOWN_DELAY_COSINE = (
-    _null(
+    NullRule(
         pl.col(recovered).is_null(),
         "missing_input",
         "no turn of the window is known to meet the test and one of them lacks a text",
@@ -191,30 +187,30 @@ UNKNOWN_DELAY, UNKNOWN_DELAY_COSINE = (
     for recovered in ("recovered", "recovered_cosine")
 )
 NOT_RECOVERED, NOT_RECOVERED_COSINE = (
-    _null(~pl.col(recovered), "not_applicable", "no turn of the window meets the test")
+    NullRule(~pl.col(recovered), "not_applicable", "no turn of the window meets the test")
     for recovered in ("recovered", "recovered_cosine")
 )
-AFTER_THE_END = _null(~pl.col("in_dialogue"), "not_applicable", "the conversation has no such turn")
-NONE_IN_WINDOW = _null(
+AFTER_THE_END = NullRule(
+    ~pl.col("in_dialogue"), "not_applicable", "the conversation has no such turn"
+)
+NONE_IN_WINDOW = NullRule(
     pl.col("n_window_turns") == 0, "missing_input", "no turn of the window has both texts"
 )
-NO_TURNS = _null(
+NO_TURNS = NullRule(
     ~_ZERO & (pl.col("n_turns") == 0),
     "not_applicable",
     "the conversation has no turn (0 in every profile but default)",
 )
-NO_TURN_SCORED = _null(
-    (pl.col("n_turns") > 0) & (pl.col("n_scored") == 0),
-    "missing_input",
-    "no turn has both texts",
+NO_TURN_SCORED = NullRule(
+    (pl.col("n_turns") > 0) & (pl.col("n_scored") == 0), "missing_input", "no turn has both texts"
 )
-NO_SHIFTS = _null(
+NO_SHIFTS = NullRule(
     ~_ZERO & (pl.col("n_shifts") == 0),
     "not_applicable",
     "the conversation has no shift (0 in every profile but default)",
 )
 UNKNOWN, UNKNOWN_COSINE = (
-    _null(
+    NullRule(
         (pl.col("n_shifts") > 0) & (pl.col(known) == 0),
         "missing_input",
         "the recovery of every shift is unknown: no turn of the window is known to meet the test "
@@ -223,41 +219,37 @@ UNKNOWN, UNKNOWN_COSINE = (
     for known in ("n_known_shifts", "n_known_shifts_cosine")
 )
 NONE_RECOVERED, NONE_RECOVERED_COSINE = (
-    _null(pl.col(recovered) == 0, "not_applicable", "no shift was recovered")
+    NullRule(pl.col(recovered) == 0, "not_applicable", "no shift was recovered")
     for recovered in ("n_recovered", "n_recovered_cosine")
 )
-NO_SHIFT_INSIDE = _null(
-    pl.col("n_shifts_inside") == 0,
-    "not_applicable",
-    "no turn of the conversation has a shift",
+NO_SHIFT_INSIDE = NullRule(
+    pl.col("n_shifts_inside") == 0, "not_applicable", "no turn of the conversation has a shift"
 )
-NONE_AROUND = _null(
-    pl.col("n_turns_around_shifts") == 0,
-    "missing_input",
-    "no turn of the windows has both texts",
+NONE_AROUND = NullRule(
+    pl.col("n_turns_around_shifts") == 0, "missing_input", "no turn of the windows has both texts"
 )
 OF_MEANS = (NO_TURNS, NO_TURN_SCORED)
 OF_CAS = (
     UNKNOWN,
-    _null(
+    NullRule(
         ~pl.col("is_legacy") & (pl.col("n_recovered") == 0),
         "not_applicable",
         "no shift was recovered (in the profile legacy, CAS has no part for speed then)",
     ),
-    _null(
+    NullRule(
         pl.col("is_legacy") & (pl.col("n_turns") == 0),
         "not_applicable",
         "the conversation has no turn",
     ),
 )
 OF_CAS_ALL = (
-    _null(pl.col("is_legacy"), "not_applicable", "the profile is legacy"),
+    NullRule(pl.col("is_legacy"), "not_applicable", "the profile is legacy"),
     UNKNOWN,
-    _null(pl.col("n_shifts") == 0, "not_applicable", "the conversation has no shift"),
-    _null(pl.col("n_turns") == 0, "not_applicable", "the conversation has no turn"),
+    NullRule(pl.col("n_shifts") == 0, "not_applicable", "the conversation has no shift"),
+    NullRule(pl.col("n_turns") == 0, "not_applicable", "the conversation has no turn"),
     NO_TURN_SCORED,
 )
-NONE_TRACKED = _null(
+NONE_TRACKED = NullRule(
     ~pl.col("gold_is_user") & (pl.col("n_gold") == 0),
     "missing_input",
     "no turn has a value (0 in the profile structured)",
@@ -671,5 +663,6 @@ def with_nulls(
     facts = rows.with_columns(pl.lit(getattr(options, name)).alias(name) for name in profile)
     nulls = find_nulls(facts, metrics)
     return rows.with_columns(
-        *(rows[metric.id].set(nulls.is_null(metric.id), None) for metric in metrics), nulls.column
+        *(rows[metric.id].set(nulls.is_null(metric.id), None) for metric in metrics),
+        nulls.column,
     )

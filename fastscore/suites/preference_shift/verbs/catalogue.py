@@ -36,11 +36,7 @@ def build(file: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(file: str, field: str | None, limit: int, as_json: bool) -> None:
     """Show the fields of FILE, or the commonest values of one, with their IDF."""
-    from fastscore.suites.preference_shift.catalogue import (
-        list_fields,
-        list_values,
-        load_catalogue,
-    )
+    from fastscore.suites.preference_shift.catalogue import list_fields, list_values, load_catalogue
 
     catalogue = load_catalogue(file)
     listing = list_fields(catalogue) if field is None else list_values(catalogue, field).head(limit)

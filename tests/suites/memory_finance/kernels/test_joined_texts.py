@@ -11,7 +11,7 @@ from fastscore_jit.declaring import CHECKED
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastscore.suites.memory_finance.joined_texts import (
+from fastscore.suites.memory_finance.events import (
     ESCAPED,
     NUMBERED,
     PLAIN,

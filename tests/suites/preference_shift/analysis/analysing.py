@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.suites.preference_shift.analysis.scored import Scored, make_scored
+from fastscore.suites.preference_shift.analysis.tables import Scored, make_scored
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.schema import TABLES
 from tests.oracles import preference_shift as plain

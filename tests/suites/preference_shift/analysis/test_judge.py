@@ -11,7 +11,7 @@ from scipy import stats
 
 from fastscore.results.agreement import read_judgements
 from fastscore.suites.judged import MEAN, Judged, collect_judged, describe_rejects, judge_source
-from fastscore.suites.preference_shift.analysis.scored import Scored
+from fastscore.suites.preference_shift.analysis.tables import Scored
 from fastscore.suites.preference_shift.analysis.validity import convergent_validity
 from tests.oracles import preference_shift_concepts as plain_concepts
 from tests.suites.preference_shift.analysis.analysing import scored_of, tables_of

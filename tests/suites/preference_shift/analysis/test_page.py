@@ -17,8 +17,8 @@ from benchmarks.preference_shift_logs import KINDS, read_source, write_jsonl
 from fastscore.errors import RunConflictError, UsageError
 from fastscore.results.analyse import Analysis, analyse
 from fastscore.suites.preference_shift import analysis
-from fastscore.suites.preference_shift.analysis import model_figures
-from fastscore.suites.preference_shift.analysis.model_figures import COLOURS, LOOKS, MODELS_SHOWN
+from fastscore.suites.preference_shift.analysis import figures as drawing
+from fastscore.suites.preference_shift.analysis.figures import COLOURS, LOOKS, MODELS_SHOWN
 from fastscore.suites.svg import svg_of
 from tests.conftest import fastscore_command, fastscore_process
 from tests.results import test_report_in_a_browser as reports
@@ -136,7 +136,7 @@ def six(run: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Anal
         figures.append(figure)
         return svg_of(figure)
 
-    with warnings.catch_warnings(), mock.patch.object(model_figures, "svg_of", draw):
+    with warnings.catch_warnings(), mock.patch.object(drawing, "svg_of", draw):
         warnings.simplefilter("error")  # a layout that collapses is a warning
         made = analyse(folder / "run", folder / "out")
     return folder / "run", made, figures

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from benchmarks.preference_shift_logs import KINDS, read_source
-from fastscore.suites.preference_shift.analysis.scored import Scored
 from fastscore.suites.preference_shift.analysis.tables import (
     TOP_CONCEPTS_SCHEMA,
+    Scored,
     ablated_scores,
     ablations,
     first_recoveries,

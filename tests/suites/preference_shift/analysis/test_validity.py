@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from fastscore.suites.judged import JUDGE_REJECT_SCHEMA, JUDGE_SCHEMA, MEAN, OVERALL, Judged
-from fastscore.suites.preference_shift.analysis.scored import (
+from fastscore.suites.preference_shift.analysis.tables import (
     SCORE_NAMES,
     Scored,
     mean_intervals,
