@@ -44,6 +44,25 @@ def gather_or_null(values: pl.Series, rows: Indices) -> pl.Series:
     return longer[np.where(missing, len(values), rows)]
 
 
+def put_at(rows: pl.Series | Indices, values: pl.Series, height: int) -> pl.Series:
+    """Make a column of so many rows that has values in some of them, and is null in the others."""
+    nothing = pl.Series(values.name, [None], dtype=values.dtype).new_from_index(0, height)
+    return nothing.scatter(rows, values)
+
+
+def last_rows(keys: Indices, rows: Indices, n_keys: int) -> Indices:
+    """Return for each key the last of some rows that have it, -1 without one."""
+    last = np.full(n_keys, -1)
+    # numpy assigns in order: of several rows the last stays
+    last[keys[rows]] = rows
+    return last
+
+
+def first_rows(keys: Indices, rows: Indices, n_keys: int) -> Indices:
+    """Return for each key the first of some rows that have it, -1 without one."""
+    return last_rows(keys, rows[::-1], n_keys)
+
+
 def keep_where(keep: Mask, values: npt.NDArray[Any]) -> pl.Series:
     """Make a column of values that is null where they are not kept."""
     return pl.Series(values).set(pl.Series(~keep), None)
@@ -76,6 +95,11 @@ class NullReasons:
     def is_null(self, metric: str) -> pl.Series:
         """Tell in which rows a metric has no value, bool (n,)."""
         return pl.Series(metric, self._nulls[metric][self._kind])
+
+    def put_into(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Make the metrics of rows null where they have no value, and add the reasons."""
+        values = (rows[metric].set(self.is_null(metric), None) for metric in self._nulls)
+        return rows.with_columns(*values, self.column)
 
 
 def find_nulls(

@@ -88,22 +88,15 @@ ANY_WORDS = Vocabulary()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mapped:
-    """Where a log has a column, and what its words mean there.
+    """Where a log has a column, and what its words mean there."""
 
-    Parameters
-    ----------
-    path
-        Where the value is, in place of the name: a key, or keys joined by dots that lead into
-        nested objects. Of an item, from its object on.
-    words
-        Values of a text column that are replaced: as found, as the suite knows them. An object of
-        an array in which the empty word is meant is left out.
-    default
-        The value of rows that have none, from the name of a folder of their file.
-    """
-
+    # where the value is, in place of the name: a key, or keys joined by dots that lead into nested
+    # objects. Of an item, from its object on.
     path: str = ""
+    # values of a text column that are replaced: as found, as the suite knows them. An object of an
+    # array in which the empty word is meant is left out.
     words: tuple[tuple[str, str], ...] = ()
+    # the value of rows that have none, from the name of a folder of their file
     default: str | None = None
 
 
@@ -217,21 +210,14 @@ class MappedColumn(Column):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowId:
-    """The id of a row that is a dialogue by itself.
+    """The id of a row that is a dialogue by itself."""
 
-    Parameters
-    ----------
-    columns
-        The columns that are read for the id. Without `read` the first one contains it.
-    holder
-        A column that is set only in rows that are dialogues, whatever the format. Empty: the
-        format alone decides (`Source.row_dialogues`).
-    read
-        Reads the id of each row from the columns, null for none.
-    """
-
+    # the columns that are read for the id. Without `read` the first one contains it.
     columns: tuple[str, ...]
+    # a column that is set only in rows that are dialogues, whatever the format. Empty: the format
+    # alone decides (`Source.row_dialogues`).
     holder: str = ""
+    # reads the id of each row from the columns, null for none
     read: Callable[[pl.DataFrame], pl.Series] | None = None
 
 
@@ -318,34 +304,20 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chat:
-    """How logs are read as chats.
+    """How logs are read as chats."""
 
-    Parameters
-    ----------
-    layout
-        Where the parts of chats are.
-    rows
-        How they become rows of the suite.
-    native
-        How the rows that are made of chats are read; of rows that are turns, each turn.
-    is_plain
-        Whether the layout is compiled to paths of columns. Other layouts read each document.
-    words
-        The suite's words for the words of speakers that the layout knows.
-    kept_beside, kept_of_turn
-        The keys of a dialogue and of a turn that the suite reads by their own names.
-    json_of_turn
-        Those of `kept_of_turn` that are read as JSON.
-    """
-
-    layout: ChatLayout
-    rows: ChatRows
+    layout: ChatLayout  # where the parts of chats are
+    rows: ChatRows  # how they become rows of the suite
+    # how the rows that are made of chats are read; of rows that are turns, each turn
     native: Source
+    # whether the layout is compiled to paths of columns. Other layouts read each document.
     is_plain: bool
+    # the suite's words for the words of speakers that the layout knows
     words: Mapping[str, str] = dataclasses.field(compare=False)
+    # the keys of a dialogue and of a turn that the suite reads by their own names
     kept_beside: frozenset[str]
     kept_of_turn: frozenset[str]
-    json_of_turn: tuple[str, ...]
+    json_of_turn: tuple[str, ...]  # those of `kept_of_turn` that are read as JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -769,3 +741,12 @@ NULL_REASONS_DTYPE = pl.List(pl.Struct({"metric": pl.String(), "reason": pl.Enum
 def empty_rejects() -> pl.DataFrame:
     """Return a frame of rejects with no row."""
     return pl.DataFrame(schema=REJECT_SCHEMA)
+
+
+def rejects_of(rows: pl.DataFrame, **about: pl.Expr | pl.Series | str) -> pl.DataFrame:
+    """Make rejects of rows with their places; texts are the same in all, what is not told null."""
+    told = {name: pl.lit(what) if isinstance(what, str) else what for name, what in about.items()}
+    missing = {name: pl.lit(None) for name in REJECT_SCHEMA.keys() - {*rows.columns, *about}}
+    return rows.with_columns(**told, **missing).select(
+        pl.col(name).cast(dtype) for name, dtype in REJECT_SCHEMA.items()
+    )

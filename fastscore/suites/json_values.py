@@ -39,7 +39,7 @@ from fastscore_readers.json.tokens import (
     TRUE,
 )
 
-from fastscore.suites.declarations import REJECT_SCHEMA, ROW_SCHEMA, RejectReason, empty_rejects
+from fastscore.suites.declarations import ROW_SCHEMA, RejectReason, empty_rejects, rejects_of
 
 WHOLE_TEXT = "text without half a surrogate pair"
 LONGEST_EXCERPT = 60
@@ -99,45 +99,27 @@ class Problems:
         if not self.by_dialogue:
             return empty_rejects()
         noted = sorted(self.by_dialogue.items())
-        fields = ("field", "reason", "found", "expected")
-        told = {name: [getattr(problem, name) for _, problem in noted] for name in fields}
-        return (
-            raw[[row for row, _ in noted]]
-            .select(*ROW_SCHEMA)
-            .hstack(pl.DataFrame(told, schema=dict.fromkeys(fields, pl.String)))
-            .with_columns(pl.lit(None, dtype=pl.String).alias("raw"))
-            .select(*(pl.col(name).cast(dtype) for name, dtype in REJECT_SCHEMA.items()))
-        )
+        told = {
+            name: pl.Series([getattr(problem, name) for _, problem in noted], dtype=pl.String)
+            for name in ("field", "reason", "found", "expected")
+        }
+        return rejects_of(raw[[row for row, _ in noted]].select(*ROW_SCHEMA), **told)
 
 
 @dataclass(frozen=True, slots=True)
 class JsonValues:
-    r"""JSON values in a buffer.
+    r"""JSON values in a buffer."""
 
-    Parameters
-    ----------
-    data
-        The buffer, uint8.
-    tags
-        The kind of each value, as in `fastscore_readers.json.lines`, uint8 (n,).
-    start, end
-        Its bytes, a string's inside its quotes, int64 (n,); meaningless where it is ``ABSENT``. An
-        empty array or object of `line_values` may have none.
-    dialogue
-        The row of its dialogue, int64 (n,).
-    path
-        Names the place of a value in its line: ``turns[3].recall.items[0].content``.
-    numbered_escapes
-        False where none of their strings is written with ``\u``.
-    """
-
-    data: UInt8Array
-    tags: UInt8Array
+    data: UInt8Array  # the buffer, uint8
+    tags: UInt8Array  # the kind of each value, as in `fastscore_readers.json.lines`, uint8 (n,)
+    # its bytes, a string's inside its quotes, int64 (n,); meaningless where it is ``ABSENT``. An
+    # empty array or object of `line_values` may have none.
     start: Int64Array
     end: Int64Array
-    dialogue: Indices
+    dialogue: Indices  # the row of its dialogue, int64 (n,)
+    # names the place of a value in its line: ``turns[3].recall.items[0].content``
     path: Callable[[int], str]
-    numbered_escapes: bool = True
+    numbered_escapes: bool = True  # false where none of their strings is written with ``\u``
 
     def __len__(self) -> int:
         return len(self.tags)

@@ -18,22 +18,13 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Characters ``[start, stop)`` of a text that count for something.
+    """Characters ``[start, stop)`` of a text that count for something."""
 
-    Parameters
-    ----------
-    start, stop
-        Places in the text, in characters.
-    good
-        Whether they speak for a better number.
-    label
-        What they are.
-    """
-
+    # places in the text, in characters
     start: int
     stop: int
-    good: bool = True
-    label: str = ""
+    good: bool = True  # whether they speak for a better number
+    label: str = ""  # what they are
 
 
 def marked_parts(
@@ -55,30 +46,14 @@ def marked_parts(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A turn of a dialogue as a person reads it.
+    """A turn of a dialogue as a person reads it."""
 
-    Parameters
-    ----------
-    speaker
-        Who speaks, or what the text is.
-    text
-        The text.
-    place
-        Which turn it is: ``3``, ``utterance 2, step 1``.
-    scores
-        Numbers of this turn by name.
-    marks
-        The evidence in the text.
-    notes
-        What else decided its numbers, a few words each.
-    """
-
-    speaker: str
+    speaker: str  # who speaks, or what the text is
     text: str
-    place: str = ""
-    scores: Mapping[str, Number] = field(default_factory=dict)
-    marks: tuple[Mark, ...] = ()
-    notes: tuple[str, ...] = ()
+    place: str = ""  # which turn it is: ``3``, ``utterance 2, step 1``
+    scores: Mapping[str, Number] = field(default_factory=dict)  # numbers of this turn by name
+    marks: tuple[Mark, ...] = ()  # the evidence in the text
+    notes: tuple[str, ...] = ()  # what else decided its numbers, a few words each
 
 
 SPOKEN_TURNS = {
@@ -99,16 +74,10 @@ speaks, and what is said."""
 def spoken(
     turns: pl.DataFrame, dialogues: pl.DataFrame, unit: Sequence[str] = ("dialogue",)
 ) -> pl.DataFrame:
-    """Name the dialogues of turns in `SPOKEN_TURNS`.
+    """Return ``dialogue_row``, ``speaker`` and ``text`` as `SPOKEN_TURNS`, by dialogue.
 
-    Parameters
-    ----------
-    turns
-        ``dialogue_row``, ``speaker`` and ``text``, in the order of each dialogue.
-    dialogues
-        ``dialogue``, ``file`` and ``line`` by row; ``model`` where logs name one.
-    unit
-        The columns of `dialogues` that name the units of the suite's design.
+    Dialogues have ``dialogue``, ``file`` and ``line`` by row, ``model`` where logs name one, and
+    the columns of ``unit``, which name the units of the suite's design.
     """
     named = dialogues.with_columns(
         number=pl.int_range(pl.len()),
@@ -127,20 +96,11 @@ def spoken(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """A small table.
+    """A small table."""
 
-    Parameters
-    ----------
-    title
-        Its heading.
-    frame
-        Its rows; columns named as they are to be read.
-    written
-        Columns of texts that begin with a number: they are aligned and sorted as numbers.
-    """
-
-    title: str
-    frame: pl.DataFrame
+    title: str  # its heading
+    frame: pl.DataFrame  # its rows; columns named as they are to be read
+    # columns of texts that begin with a number: they are aligned and sorted as numbers
     written: tuple[str, ...] = ()
 
 
@@ -154,121 +114,63 @@ class DialogueView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRows:
-    """What shows the parts of a metric's value: columns of the suite's tables.
+    """What shows the parts of a metric's value: columns of the suite's tables."""
 
-    Parameters
-    ----------
-    columns
-        The columns. In rows of another table the first one must not be null. Empty: the text
-        alone; without one all columns of a row of another table that are not null.
-    table
-        A table or frame that the suite's `evidence` returns, else a frame of its events, of the
-        same dialogue, or ``log``: its rows as they were read. Empty: the columns are those of the
-        metric's own row.
-    names
-        The columns that name a row.
-    text
-        The column with the text in which something was found.
-    marks
-        Finds the places in the text that count, from the row with the text.
-    where
-        Which rows count: an expression, or a function that returns it for the metric's row and the
-        options.
-    same
-        Columns in which the rows equal the metric's row.
-    within
-        A column of the metric's own row with a list of structs: these are the rows.
-    only_with
-        An option, or a property of the options, and the value with which this is evidence.
-    """
-
+    # the columns. In rows of another table the first one must not be null. Empty: the text alone;
+    # without one all columns of a row of another table that are not null.
     columns: tuple[str, ...] = ()
+    # a table or frame that the suite's `evidence` returns, else a frame of its events, of the same
+    # dialogue, or ``log``: its rows as they were read. Empty: the columns are those of the metric's
+    # own row.
     table: str = ""
-    names: tuple[str, ...] = ()
-    text: str = ""
+    names: tuple[str, ...] = ()  # the columns that name a row
+    text: str = ""  # the column with the text in which something was found
+    # finds the places in the text that count, from the row with the text
     marks: Callable[[Row], Sequence[Mark]] | None = None
+    # which rows count: an expression, or a function that returns it for the metric's row and the
+    # options
     where: pl.Expr | Callable[[Row, Any], pl.Expr] | None = field(default=None, compare=False)
-    same: tuple[str, ...] = ()
-    within: str = ""
+    same: tuple[str, ...] = ()  # columns in which the rows equal the metric's row
+    within: str = ""  # a column of the metric's own row with a list of structs: these are the rows
+    # an option, or a property of the options, and the value with which this is evidence
     only_with: tuple[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Something that a number was computed from.
+    """Something that a number was computed from."""
 
-    Parameters
-    ----------
-    what
-        What it is.
-    found
-        What was found: a number or words.
-    text
-        The text that it was found in, empty if there is none.
-    marks
-        Its places in the text.
-    values
-        The values that were found, by their columns.
-    """
-
-    what: str
-    found: str | Number = None
-    text: str = ""
-    marks: tuple[Mark, ...] = ()
+    what: str  # what it is
+    found: str | Number = None  # what was found: a number or words
+    text: str = ""  # the text that it was found in, empty if there is none
+    marks: tuple[Mark, ...] = ()  # its places in the text
+    # the values that were found, by their columns
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Why a number is what it is.
+    """Why a number is what it is."""
 
-    Parameters
-    ----------
-    metric
-        The metric's id.
-    place
-        Which of the dialogue's rows it is of, empty if there is only one.
-    value
-        The number; None where it is null.
-    reason
-        Why it is null.
-    numerator, denominator
-        Their values, where it is a ratio.
-    working
-        The formula with the values in it.
-    result
-        The number that those values give.
-    evidence
-        What the values were counted from.
-    lines
-        The 1-based lines of the log that contain it.
-    """
-
-    metric: str
-    place: str = ""
-    value: Number = None
-    reason: str = ""
+    metric: str  # the metric's id
+    place: str = ""  # which of the dialogue's rows it is of, empty if there is only one
+    value: Number = None  # the number; None where it is null
+    reason: str = ""  # why it is null
+    # their values, where it is a ratio
     numerator: Number = None
     denominator: Number = None
-    working: str = ""
-    result: Number = None
-    evidence: tuple[Evidence, ...] = ()
-    lines: tuple[int, ...] = ()
+    working: str = ""  # the formula with the values in it
+    result: Number = None  # the number that those values give
+    evidence: tuple[Evidence, ...] = ()  # what the values were counted from
+    lines: tuple[int, ...] = ()  # the 1-based lines of the log that contain it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """Points of a chart, with intervals where there are any.
+    """Points of a chart, with intervals where there are any."""
 
-    Parameters
-    ----------
-    name
-        What the legend calls it.
-    frame
-        ``x`` (numbers or names), ``y``, and ``low`` and ``high`` where it has intervals.
-    """
-
-    name: str
+    name: str  # what the legend calls it
+    # ``x`` (numbers or names), ``y``, and ``low`` and ``high`` where it has intervals
     frame: pl.DataFrame
 
 
@@ -313,16 +215,8 @@ _KEPT = 1 << 12
 def matched_characters(text: str, other: str) -> tuple[Mark, ...]:
     """Return the runs of a text's characters that a shortest edit leaves as they are.
 
-    Parameters
-    ----------
-    text, other
-        The text that is marked, and the one it is compared with. The number of characters outside
-        the runs in the longer text, and of those exchanged, makes up their Levenshtein distance.
-
-    Returns
-    -------
-    tuple of Mark
-        Empty where a text is longer than `LONGEST` characters.
+    All others of the longer text, and those exchanged, make up the Levenshtein distance. There are
+    no runs where a text is longer than `LONGEST` characters.
     """
     if not text or not other or max(len(text), len(other)) > LONGEST:
         return ()

@@ -10,7 +10,7 @@ from fastscore_jit.arrays import Indices, Mask
 from fastscore_readers.json.tokens import ABSENT
 
 from fastscore.suites.base import Events
-from fastscore.suites.columns import gather_or_null
+from fastscore.suites.columns import gather_or_null, last_rows
 from fastscore.suites.declarations import PARTIAL_REJECTS
 from fastscore.suites.group_travel.catalogue import (
     Catalogue,
@@ -476,10 +476,7 @@ def _last_states(read: Turns, dialogues: Indices) -> Indices:
     turn = read.cells["constraint_state"]["turn"].to_numpy()
     rows = np.flatnonzero(asked[of_turn[turn]])
     rows = rows[is_present(read.cells["constraint_state"]["cell"].gather(rows)).to_numpy()]
-    last = np.full(read.dialogues.height, -1)
-    # numpy assigns in order: of several the last stays
-    last[of_turn[turn[rows]]] = turn[rows]
-    return last
+    return last_rows(of_turn, turn[rows], read.dialogues.height)
 
 
 def _fill(

@@ -212,24 +212,14 @@ def fold(tokens: pl.Expr) -> pl.Expr:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Texts as sequences of numbered tokens.
+    """Texts as sequences of numbered tokens."""
 
-    Attributes
-    ----------
-    folded : (int32 ids, int64 offsets)
-        The tokens of each text, plurals folded.
-    plain : (int32 ids, int64 offsets)
-        The same texts, unchanged.
-    vocabulary
-        The token of each number, String.
-    fold_of : int32 (tokens,)
-        The number of each token's folded form.
-    """
-
+    # the tokens of each text, plurals folded, (int32 ids, int64 offsets)
     folded: tuple[npt.NDArray[np.int32], Indices]
+    # the same texts, unchanged, (int32 ids, int64 offsets)
     plain: tuple[npt.NDArray[np.int32], Indices]
-    vocabulary: pl.Series
-    fold_of: npt.NDArray[np.int32]
+    vocabulary: pl.Series  # the token of each number, String
+    fold_of: npt.NDArray[np.int32]  # the number of each token's folded form, int32 (tokens,)
 
     @property
     def counts(self) -> Indices:

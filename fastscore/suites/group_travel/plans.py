@@ -20,6 +20,7 @@ from fastscore_jit.declaring import always_inlined
 from fastscore_jit.memory import View, Views, load_byte
 from fastscore_readers.json.tokens import ARRAY, NULL, OBJECT
 
+from fastscore.suites.columns import put_at
 from fastscore.suites.group_travel.catalogue import NAME_KEYS, canonical_key, cell_values, shortfall
 from fastscore.suites.group_travel.json_members import (
     KeyedMembers,
@@ -127,8 +128,7 @@ def _shortfall(missed: Indices, of: Indices, words: str) -> pl.Expr:
     """Return faults as `shortfall` does of one, null where nothing is missed."""
     rows = np.flatnonzero(missed)
     found = [shortfall(int(missed[row]), int(of[row]), words) for row in rows]
-    none = pl.Series([None], dtype=pl.String).new_from_index(0, len(missed))
-    return pl.lit(none.scatter(rows, found))
+    return pl.lit(put_at(rows, pl.Series(found, dtype=pl.String), len(missed)))
 
 
 def _day_lists(plans: JsonValues, in_plan: Mapping[str, JsonValues]) -> JsonValues:

@@ -64,27 +64,13 @@ class TextCodes:
 
 @dataclass(frozen=True, slots=True)
 class Informative:
-    """The informative tokens of preferences.
+    """The informative tokens of preferences."""
 
-    Attributes
-    ----------
-    row : int64 (pairs,)
-        Which distinct preference (of a slot) each pair has.
-    top
-        The folded ids of the first `MOST_TOKENS` of each, by rank.
-    every
-        All of them, ascending.
-    phrases
-        Runs of at least two that follow each other in the text.
-    phrase_owner : int64 (phrases,)
-        Whose they are.
-    """
-
-    row: Indices
-    top: Ragged
-    every: Ragged
-    phrases: Ragged
-    phrase_owner: Indices
+    row: Indices  # which distinct preference (of a slot) each pair has, int64 (pairs,)
+    top: Ragged  # the folded ids of the first `MOST_TOKENS` of each, by rank
+    every: Ragged  # all of them, ascending
+    phrases: Ragged  # runs of at least two that follow each other in the text
+    phrase_owner: Indices  # whose they are, int64 (phrases,)
 
     def words(self, tokens: Tokens) -> pl.Series:
         """Return the top tokens of each distinct preference as text: List(String)."""
@@ -162,21 +148,11 @@ def _phrases(occurrences: pl.DataFrame) -> tuple[Ragged, Indices]:
 
 @dataclass(frozen=True, slots=True)
 class LexicalEvidence:
-    """What of each preference is in its target.
+    """What of each preference is in its target."""
 
-    Attributes
-    ----------
-    hits : int64 (pairs,)
-        How many of its top tokens.
-    phrase : bool (pairs,)
-        Whether one of its phrases.
-    addressed : bool (pairs,)
-        A phrase, two tokens, or the only one.
-    """
-
-    hits: Indices
-    phrase: Mask
-    addressed: Mask
+    hits: Indices  # how many of its top tokens, int64 (pairs,)
+    phrase: Mask  # whether one of its phrases, bool (pairs,)
+    addressed: Mask  # a phrase, two tokens, or the only one, bool (pairs,)
 
 
 def find_evidence(informative: Informative, owners: Indices, targets: "Targets") -> LexicalEvidence:
@@ -266,29 +242,17 @@ def _are_meaningful(texts: pl.Series) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
-    """Similarities of the texts of events; all of them are NaN without vectors.
+    """Similarities of the texts of events; all of them are NaN without vectors."""
 
-    Attributes
-    ----------
-    matrix : float32 (texts, dim)
-        The vectors.
-    rows
-        By frame the row of each text in `matrix`, int64 (n,), -1 for a placeholder;
-        empty without vectors.
-    is_on
-        Whether there are vectors.
-    target_of : int64 (choices + 1,)
-        The row in `targets` of what M12 compares of each choice, -1 for nothing; the last entry is
-        that of no choice.
-    targets : float32 (targets, dim)
-        Its vectors.
-    """
-
-    matrix: npt.NDArray[np.float32]
+    matrix: npt.NDArray[np.float32]  # the vectors, float32 (texts, dim)
+    # by frame the row of each text in `matrix`, int64 (n,), -1 for a placeholder; empty without
+    # vectors
     rows: Mapping[str, Indices]
-    is_on: bool
+    is_on: bool  # whether there are vectors
+    # the row in `targets` of what M12 compares of each choice, -1 for nothing; the last entry is
+    # that of no choice, int64 (choices + 1,)
     target_of: Indices
-    targets: npt.NDArray[np.float32]
+    targets: npt.NDArray[np.float32]  # its vectors, float32 (targets, dim)
 
     @classmethod
     def of(cls, events: Events, vectors: "VectorView") -> "Similarity":

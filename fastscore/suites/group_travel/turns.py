@@ -15,8 +15,8 @@ from fastscore_readers.json.places import Shape
 from fastscore_readers.json.tokens import ARRAY, FLOAT, INTEGER, OBJECT, STRING
 
 from fastscore.suites.base import Nulls
-from fastscore.suites.columns import gather_or_null, unknown_words
-from fastscore.suites.declarations import REJECT_SCHEMA, ROW_SCHEMA
+from fastscore.suites.columns import first_rows, gather_or_null, put_at, unknown_words
+from fastscore.suites.declarations import ROW_SCHEMA, rejects_of
 from fastscore.suites.group_travel.catalogue import cell_values, is_present, no_object
 from fastscore.suites.group_travel.json_members import BLANKS, flags, scalars, texts_or_replaced
 from fastscore.suites.group_travel.lexicon import (
@@ -104,9 +104,8 @@ def read_turns(raw: pl.DataFrame) -> Turns:
     n_plans = sum(of_part["plan"].height for _, of_part in nested)
     nulls["turns[].plan"] = Nulls(n_turns - n_plans, n_turns)
     turns, cells = _in_order([_flat_turns(rows.filter(~is_whole)), *nested])
-    first_turn = np.full(dialogues.height, -1)
-    firsts = first_of_each(turns["dialogue_row"].to_numpy())
-    first_turn[turns["dialogue_row"].to_numpy()[firsts]] = firsts
+    owner = turns["dialogue_row"].to_numpy()
+    first_turn = first_rows(owner, np.arange(len(owner)), dialogues.height)
     dialogues = dialogues.with_columns(
         pl.when(is_present(dialogues["metadata"]))
         .then("metadata")
@@ -149,14 +148,12 @@ def _reject_rows(raw: pl.DataFrame) -> pl.DataFrame:
         .otherwise(pl.lit("dialogue_id"))
     )
     rows = raw.filter(pl.col("turns").is_null() & (nothing | no_dialogue))
-    return rows.select(
-        *ROW_SCHEMA,
-        field.alias("field"),
-        pl.lit("missing_field").alias("reason"),
-        pl.lit("nothing").alias("found"),
-        pl.lit("a turn's speaker, intent and dialogue_id, or a dialogue's turns").alias("expected"),
-        pl.lit(None, dtype=pl.String).alias("raw"),
-    ).select(*REJECT_SCHEMA)
+    return rejects_of(
+        rows.select(*ROW_SCHEMA, field=field),
+        reason="missing_field",
+        found="nothing",
+        expected="a turn's speaker, intent and dialogue_id, or a dialogue's turns",
+    )
 
 
 def _number_dialogues(raw: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
@@ -271,8 +268,7 @@ def dialogue_metadata(rows: pl.DataFrame) -> pl.Series:
     is_turn = np.flatnonzero(turn.tags == OBJECT)
     first = is_turn[first_of_each(row[is_turn])]
     cells = _cells(members(turn.take(first), ("metadata",), Problems())["metadata"], Problems())
-    of_turns = pl.Series([None], dtype=pl.String).new_from_index(0, rows.height)
-    of_turns = of_turns.scatter(row[first[cells["turn"].to_numpy()]], cells["cell"])
+    of_turns = put_at(row[first[cells["turn"].to_numpy()]], cells["cell"], rows.height)
     return pl.select(pl.when(own).then(rows["metadata"]).otherwise(of_turns)).to_series()
 
 
@@ -356,16 +352,14 @@ def _reject_nameless(turns: pl.DataFrame, dialogues: pl.DataFrame) -> pl.DataFra
     nameless = turns.filter(
         (pl.col("member") == "") & pl.col("kind").is_in([PROVIDE, ACCEPT_PLAN, APPROVE])
     )
-    return nameless.select(
-        pl.lit(dialogues["file"]).gather(pl.col("dialogue_row")).alias("file"),
-        "line",
-        pl.lit(None, dtype=pl.Int64).alias("byte_offset"),
-        pl.lit("speaker").alias("field"),
-        pl.lit("missing_field").alias("reason"),
-        pl.lit("no name").alias("found"),
-        pl.format("who speaks in a turn of intent {}", "intent").alias("expected"),
-        pl.lit(None, dtype=pl.String).alias("raw"),
-    ).select(*REJECT_SCHEMA)
+    return rejects_of(
+        nameless,
+        file=dialogues["file"].gather(nameless["dialogue_row"]),
+        field="speaker",
+        reason="missing_field",
+        found="no name",
+        expected=pl.format("who speaks in a turn of intent {}", "intent"),
+    )
 
 
 _CONDITION_IN_NAME = r"(?i)(?:^|[^a-z0-9])(?:c|cond(?:ition)?[_-]?)([1-5])(?:[^0-9a-z]|$)"
@@ -415,8 +409,7 @@ def _first_flag(found: JsonPlaces, flag: str) -> pl.Expr:
 def _counts(values: JsonValues) -> pl.Series:
     rows = np.flatnonzero(~values.is_missing)
     counts = [_count(value) for value in python_values(values, rows, Problems())]
-    none = pl.Series([None], dtype=pl.Int64).new_from_index(0, len(values))
-    return none.scatter(rows, counts)
+    return put_at(rows, pl.Series(counts, dtype=pl.Int64), len(values))
 
 
 def _sizes(values: JsonValues) -> pl.Series:

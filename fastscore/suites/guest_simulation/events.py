@@ -14,7 +14,7 @@ from fastscore_kernels import number_hashes
 from fastscore_readers.json.tokens import ARRAY, OBJECT
 
 from fastscore.suites.base import Events
-from fastscore.suites.columns import gather_or_null
+from fastscore.suites.columns import first_rows, gather_or_null
 from fastscore.suites.grouping import factorize, first_of_group
 from fastscore.suites.guest_simulation.options import (
     ORA_SOURCES,
@@ -214,9 +214,7 @@ def _first_texts(parts: list[_Texts], n_conversations: int) -> _Texts:
         for name in ("owner", "place", "code")
     )
     code += np.repeat(shifts[:-1], [np.count_nonzero(rows) for rows in chosen])
-    first = np.full(n_conversations, -1, np.int64)
-    # numpy assigns in order: of several values the first stays
-    first[owner[::-1]] = np.arange(len(owner))[::-1]
+    first = first_rows(owner, np.arange(len(owner)), n_conversations)
     numbers, values = factorize(pl.concat([part.values for part in parts]))
     of_each = np.append(numbers[code], -1)[first]
     codes, firsts = number_hashes((of_each + 1).astype(np.uint64))

@@ -347,23 +347,16 @@ def find_lists(cells: Views, begins: Any, broken: Any, has_items: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ItemNames:
-    """Names in lists of items.
+    """Names in lists of items."""
 
-    Attributes
-    ----------
-    row, kind : int64 (m,)
-        The list, and what is named: `ITEM`, `BARE_ITEM` (the item is a text), `MODIFIER` (of the
-        item's list) or `FIELD` (the item's own field ``modifier``).
-    start, end : int64 (m,)
-        The name's bytes, inside its quotes and as escaped as it was.
-    ends : int64 (lists,)
-        Where each list ends, its bracket included; -1 where it does not.
-    """
-
+    # the list, and what is named: `ITEM`, `BARE_ITEM` (the item is a text), `MODIFIER` (of the
+    # item's list) or `FIELD` (the item's own field ``modifier``), int64 (m,)
     row: Int64Array
     kind: Int64Array
+    # the name's bytes, inside its quotes and as escaped as it was, int64 (m,)
     start: Int64Array
     end: Int64Array
+    # where each list ends, its bracket included; -1 where it does not, int64 (lists,)
     ends: Int64Array
 
 

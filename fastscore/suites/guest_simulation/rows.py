@@ -15,7 +15,7 @@ from fastscore_kernels import string_changes
 
 from fastscore.errors import UsageError
 from fastscore.options import read_option_file
-from fastscore.suites.columns import gather_or_null
+from fastscore.suites.columns import first_rows, gather_or_null
 from fastscore.suites.grouping import factorize, first_of_each
 from fastscore.suites.guest_simulation.options import (
     GUEST_NAMES,
@@ -109,11 +109,8 @@ def _true(answers: pl.Series) -> Mask:
 
 def _first_values(values: pl.Series, numbers: Indices) -> pl.Series:
     """Return the first value of each number that is not null; numbers are by first appearance."""
-    given = np.flatnonzero(values.is_not_null().to_numpy())[::-1]
-    first = np.full(int(numbers.max(initial=-1)) + 1, -1, np.int64)
-    # numpy assigns in order: of several values the first stays
-    first[numbers[given]] = given
-    return gather_or_null(values, first)
+    given = np.flatnonzero(values.is_not_null().to_numpy())
+    return gather_or_null(values, first_rows(numbers, given, int(numbers.max(initial=-1)) + 1))
 
 
 def _changes(column: pl.Series) -> Mask:
@@ -267,12 +264,7 @@ def _parse(path: str, content: bytes) -> PersonaFile:
 class AttributeFault(Exception):
     """A value of a persona's attributes that is outside its vocabulary.
 
-    Parameters
-    ----------
-    path
-        The path of its key, after a full stop; empty for the attributes themselves.
-    found, expected
-        What it is, and what it may be.
+    The path of its key is after a full stop, and empty for the attributes themselves.
     """
 
     def __init__(self, path: str, found: str, expected: str) -> None:

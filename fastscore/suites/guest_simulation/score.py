@@ -54,11 +54,7 @@ def score_events(
         .with_columns(pl.lit(options.published).alias("published"), **FORMULAS)
         .with_columns(CRRS=COMPOSITE)
     )
-    nulls = find_nulls(dialogues, METRICS, by_reason=GRAVITY)
-    dialogues = dialogues.with_columns(
-        *(dialogues[metric.id].set(nulls.is_null(metric.id), None) for metric in METRICS),
-        nulls.column.alias("null_reasons"),
-    )
+    dialogues = find_nulls(dialogues, METRICS, by_reason=GRAVITY).put_into(dialogues)
     labels = conversations.select("file", "dialogue", "experiment_level")
     messages = messages.hstack(labels[messages["conversation"]])
     return {

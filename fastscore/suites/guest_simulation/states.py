@@ -26,7 +26,7 @@ from fastscore_kernels import count_phrases, keyword_groups, number_hashes, plai
 
 from fastscore.errors import UsageError
 from fastscore.options import read_option_file
-from fastscore.suites.columns import gather_or_null
+from fastscore.suites.columns import gather_or_null, last_rows
 from fastscore.suites.declarations import RejectReason
 from fastscore.suites.grouping import factorize, factorize_rows, first_of_group, group_rows
 from fastscore.suites.guest_simulation.item_lists import ITEM
@@ -456,9 +456,7 @@ def read_final_orders(
         of_source = (source[conversation] == number) & counts
         order_source[of_source & each.present] = number
         has_items |= of_source & each.has_items
-    final = np.full(n_conversations, -1, np.int64)
-    # numpy assigns in order, so the last message's place stays
-    final[conversation[has_items]] = np.flatnonzero(has_items)
+    final = last_rows(conversation, np.flatnonzero(has_items), n_conversations)
     return _read_finals(lists, source, final, order_source, has_items)
 
 

@@ -41,7 +41,7 @@ from fastscore_jit.memory import BLOCK, View, Views, load_byte, same_bytes
 from fastscore_jit.validation import read_only
 from fastscore_kernels import keyword_groups, number_ranges, number_texts, plain_words
 
-from fastscore.suites.columns import replace_lone_surrogates
+from fastscore.suites.columns import first_rows, last_rows, replace_lone_surrogates
 from fastscore.suites.grouping import group_rows, take
 from fastscore.suites.guest_simulation.item_lists import (
     ITEM,
@@ -361,10 +361,8 @@ def _simple_values(rows: TextRows, members: Members) -> tuple[Indices, pl.Series
 
 def _first_by_row(members: Members, chosen: Indices, n_rows: int, default: int) -> Indices:
     """Return the first of some members in each row."""
-    first = np.full(n_rows, default)
-    # numpy assigns in order: of several the first stays
-    first[members.row[chosen[::-1]]] = chosen[::-1]
-    return first
+    first = first_rows(members.row, chosen, n_rows)
+    return np.where(first < 0, default, first)
 
 
 def _attributes(members: Members, code: Indices, giving: Indices, n_rows: int) -> Indices:
@@ -398,10 +396,7 @@ def _order_lists(rows: TextRows, members: Members, tracking: Indices) -> OrderLi
     row, begin = members.row[of_lists], members.begin[of_lists]
     is_marked = opens & _holds(rows, row, begin - before, before, MARKER)
     is_followed = np.append(~opens[1:] & (row[1:] == row[:-1]), False)[: len(row)]
-    last = np.full(n_rows, -1)
-    # numpy assigns in order: of several the last stays
-    marked = np.flatnonzero(is_marked)
-    last[row[marked]] = marked
+    last = last_rows(row, np.flatnonzero(is_marked), n_rows)
     has_result = last >= 0
     broken = has_result.copy()
     broken[has_result] = ~is_followed[last[has_result]]

@@ -39,7 +39,7 @@ from fastscore_readers.json.tokens import (
 )
 
 from fastscore.suites.base import Events, Nulls
-from fastscore.suites.columns import unknown_words
+from fastscore.suites.columns import last_rows, unknown_words
 from fastscore.suites.declarations import FLAGS_AS_TEXT
 from fastscore.suites.grouping import counts_of, factorize_columns
 from fastscore.suites.identity import IDENTITY, identify
@@ -543,9 +543,7 @@ def _has_members(values: JsonValues, problems: Problems) -> Mask:
 def _read_snapshot(values: JsonValues, n_dialogues: int, problems: Problems) -> _Profile:
     """Read the last profile snapshot of each dialogue that is an object."""
     rows = np.flatnonzero(values.tags == OBJECT)
-    last = np.full(n_dialogues, -1, np.int64)
-    # numpy assigns in order, so the last turn's row stays
-    last[values.dialogue[rows]] = rows
+    last = last_rows(values.dialogue, rows, n_dialogues)
     dialogues = np.flatnonzero(last >= 0)
     found = places(values.take(last[dialogues]), _SNAPSHOT, problems)
     lists = {}

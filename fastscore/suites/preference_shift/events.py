@@ -19,9 +19,9 @@ from fastscore.suites.columns import unknown_words
 from fastscore.suites.declarations import (
     PAIRED_TURNS,
     PARTIAL_REJECTS,
-    REJECT_SCHEMA,
     ROW_SCHEMA,
     UNPAIRED_TURNS,
+    rejects_of,
 )
 from fastscore.suites.grouping import place_in_group
 from fastscore.suites.identity import IDENTITY, identify
@@ -341,15 +341,12 @@ def _unpaired_rejects(raw: pl.DataFrame, unpaired: pl.DataFrame) -> pl.DataFrame
 def _rejects(
     raw: pl.DataFrame, rows: Indices, **columns: str | Sequence[str] | pl.Series
 ) -> pl.DataFrame:
-    """Make rejects of these conversations, with a text in every row."""
-    places = raw.select(*ROW_SCHEMA)[rows]
-    constant = [pl.lit(v).alias(k) for k, v in columns.items() if isinstance(v, str)]
-    varying = [
-        pl.Series(k, v, dtype=pl.String) for k, v in columns.items() if not isinstance(v, str)
-    ]
-    return places.with_columns(
-        *varying, *constant, pl.lit(None, dtype=pl.String).alias("raw")
-    ).select(*(pl.col(name).cast(dtype) for name, dtype in REJECT_SCHEMA.items()))
+    """Make rejects of these conversations."""
+    told = {
+        name: what if isinstance(what, str) else pl.Series(what, dtype=pl.String)
+        for name, what in columns.items()
+    }
+    return rejects_of(raw.select(*ROW_SCHEMA)[rows], **told)
 
 
 def texts_to_embed(events: Events, options: PreferenceShift) -> pl.Series:

@@ -10,7 +10,6 @@ each other, so keys are compared with the row before, and only the few distinct 
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,8 +17,8 @@ from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import outer_whitespace, string_changes
 
 from fastscore.suites.base import Events
-from fastscore.suites.columns import filled
-from fastscore.suites.declarations import LATE_STEPS, REJECT_SCHEMA, REPLACED_ROWS, empty_rejects
+from fastscore.suites.columns import filled, first_rows, last_rows
+from fastscore.suites.declarations import LATE_STEPS, REPLACED_ROWS, empty_rejects, rejects_of
 from fastscore.suites.grouping import factorize, offsets_of
 from fastscore.suites.identity import IDENTITY, identify, refuse_blank_ids
 from fastscore.suites.score_dialogue.metrics import PYTHON_WHITESPACE
@@ -135,7 +134,7 @@ def _number_rows(frame: pl.DataFrame) -> tuple[_Rows, pl.DataFrame]:
 def _completed_utterances(rows: _Rows) -> tuple[Indices, pl.DataFrame]:
     """Return the numbers of the utterances that were completed, and a frame of them."""
     frame, n_utterances = rows.frame, len(rows.index_of_utterance)
-    completed_at = _last_rows(rows.utterance, rows.completing, n_utterances)
+    completed_at = last_rows(rows.utterance, rows.completing, n_utterances)
     completed = np.flatnonzero(completed_at >= 0)
     completed_at = completed_at[completed]
     utterances = pl.DataFrame(
@@ -217,18 +216,6 @@ def _gather(column: pl.Series, rows: Indices) -> pl.Series:
     return column.gather(pl.Series(np.maximum(rows, 0)).set(pl.Series(rows < 0), None))
 
 
-def _last_rows(codes: Indices, candidates: Indices, size: int) -> Indices:
-    """Return for each code the last of the candidate rows that carry it, or -1."""
-    last = np.full(size, -1, dtype=np.int64)
-    # numpy assigns in order, so the last row of a repeated code stays
-    last[codes[candidates]] = candidates
-    return last
-
-
-def _first_rows(codes: Indices, candidates: Indices, size: int) -> Indices:
-    return _last_rows(codes, candidates[::-1], size)
-
-
 def _number_dialogues(rows: pl.DataFrame) -> tuple[Indices, pl.DataFrame]:
     """Return each row's dialogue, numbered by first appearance, and a frame of the dialogues."""
     starts = string_changes(rows[IDENTITY])
@@ -237,12 +224,12 @@ def _number_dialogues(rows: pl.DataFrame) -> tuple[Indices, pl.DataFrame]:
     number_of_run, distinct = factorize(rows[IDENTITY][np.flatnonzero(starts)])
     dialogue_of_row = number_of_run[run_of_row]
 
-    first = _first_rows(dialogue_of_row, np.arange(rows.height), len(distinct))
+    first = first_rows(dialogue_of_row, np.arange(rows.height), len(distinct))
     dialogues = rows[[*LABELS, "file"]][first]
     for place, label in enumerate(LABELS):
         if rows[label].null_count():
             present = np.flatnonzero(rows[label].is_not_null().to_numpy())
-            labelled = _first_rows(dialogue_of_row, present, len(distinct))
+            labelled = first_rows(dialogue_of_row, present, len(distinct))
             dialogues.replace_column(place, _gather(rows[label], labelled))
     placed = rows[["file", "line", "dialogue_uid", IDENTITY]][first]
     refuse_blank_ids(placed, "dialogue_uid")
@@ -322,14 +309,13 @@ def _rejects(
 
 
 def _reject_too_far(rows: pl.DataFrame) -> pl.DataFrame:
-    reasons: dict[str, Any] = {
-        "field": pl.lit("step"),
-        "reason": pl.lit("out_of_range"),
-        "found": pl.format("integer {}", pl.col("step")),
-        "expected": pl.lit(f"a step below {MAXIMUM_STEPS}"),
-        "raw": pl.lit(None, dtype=pl.String),
-    }
-    return rows.with_columns(**reasons).select(*REJECT_SCHEMA)
+    return rejects_of(
+        rows,
+        field="step",
+        reason="out_of_range",
+        found=pl.format("integer {}", pl.col("step")),
+        expected=f"a step below {MAXIMUM_STEPS}",
+    )
 
 
 def _is_too_long(raw: pl.DataFrame, longest: pl.Series, max_text: int) -> pl.Series:
@@ -348,14 +334,14 @@ def _reject_too_long(rows: pl.DataFrame, max_text: int) -> pl.DataFrame:
         pl.when(text.str.len_chars() > max_text).then(pl.lit(name))
         for text, name in zip(texts, _TEXTS, strict=True)
     )
-    reasons: dict[str, Any] = {
-        "field": name,
-        "reason": pl.lit("text_too_long"),
-        "found": pl.format("{} characters", first.str.len_chars()),
-        "expected": pl.lit(f"at most {max_text} characters"),
-        "raw": first.str.slice(0, _SHOWN_CHARACTERS),
-    }
-    return rows.with_columns(**reasons).select(*REJECT_SCHEMA)
+    return rejects_of(
+        rows,
+        field=name,
+        reason="text_too_long",
+        found=pl.format("{} characters", first.str.len_chars()),
+        expected=f"at most {max_text} characters",
+        raw=first.str.slice(0, _SHOWN_CHARACTERS),
+    )
 
 
 def texts_to_embed(events: Events, options: ScoreDialogue) -> pl.Series:

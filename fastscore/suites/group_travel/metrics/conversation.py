@@ -258,7 +258,9 @@ def count_turns(dialogues: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     provides = kind == PROVIDE
     accepts = kind.is_in([ACCEPT_PLAN, APPROVE]) & is_member
     member, slot = pl.col("member_row"), pl.col("slot")
-    of_turns = turns.group_by("dialogue_row").agg(
+    counts = use.count_in_dialogues(
+        turns,
+        dialogues.height,
         providers=member.filter(provides & is_member).n_unique(),
         speakers=member.filter(is_member & ~is_everyone).n_unique(),
         accepting=member.filter(accepts & ~is_everyone).n_unique(),
@@ -269,18 +271,14 @@ def count_turns(dialogues: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
         M7_turns_per_slot_den=slot.filter(provides).n_unique(),
         M7_feedback_turn_overhead=kind.is_in(FEEDBACK).sum(),
     )
-    counts = (
-        dialogues.select("dialogue_row", "multi_user", "member_count", "listed_members")
-        .join(of_turns, on="dialogue_row", how="left", maintain_order="left")
-        .drop("dialogue_row")
-        .with_columns(pl.col(pl.UInt32).fill_null(0).cast(pl.Int64))
-        .with_columns(pl.col("everyone_accepts", "anyone_accepts") > 0)
-    )
+    told = dialogues.select("multi_user", "member_count", "listed_members")
     members = pl.coalesce("member_count", "listed_members", "speakers")
     stated = pl.when("multi_user").then("providers").otherwise(1)
     accepting = pl.when("everyone_accepts").then(pl.col("M6_den")).otherwise("accepting")
     return (
-        counts.with_columns(
+        counts.hstack(told)
+        .with_columns(pl.col("everyone_accepts", "anyone_accepts") > 0)
+        .with_columns(
             M1_num=pl.min_horizontal(stated, members),
             M1_den=members,
             M6_den=pl.max_horizontal(stated, 1),

@@ -301,33 +301,29 @@ def count_meaning(pairs: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:
     ``n_pairs`` are its preferences, ``n_compared`` and ``n_resolved`` those that M12 and M14
     compare if there are vectors.
     """
-    row = pairs["dialogue_row"].to_numpy()
+    counts = use.count_in_dialogues(
+        pairs,
+        n_dialogues,
+        n_pairs=pl.len(),
+        M8_num=pl.col("addressed").sum(),
+        M8_den=pl.len(),
+        M8a_num=pl.col("addressed_synthesis").sum(),
+        M8a_den=pl.len(),
+        M8b_num=pl.col("addressed_plan").sum(),
+        M8b_den=pl.col("addressed_plan").count(),
+        M12_den=pl.col("slot_similarity").count(),
+        n_compared=pl.col("is_compared").sum(),
+        n_resolved=pl.col("is_resolved").sum(),
+        M14_den=pl.col("resolution_similarity").count(),
+    )
 
-    def count(values: pl.Series) -> Indices:
-        present = values.fill_null(False).to_numpy()
-        return np.bincount(row[present], minlength=n_dialogues).astype(np.int64)
+    def total(similarity: str) -> pl.Series:
+        known = pairs.drop_nulls(similarity)
+        owners = known["dialogue_row"].to_numpy()
+        return pl.Series(sum_by(owners, known[similarity].to_numpy(), n_dialogues))
 
-    def total(values: pl.Series) -> Float64Array:
-        present = values.is_not_null().to_numpy()
-        return sum_by(row[present], values.drop_nulls().to_numpy(), n_dialogues)
-
-    n_pairs = count(pairs["slot"].is_not_null())
-    return pl.DataFrame(
-        {
-            "n_pairs": n_pairs,
-            "M8_num": count(pairs["addressed"]),
-            "M8_den": n_pairs,
-            "M8a_num": count(pairs["addressed_synthesis"]),
-            "M8a_den": n_pairs,
-            "M8b_num": count(pairs["addressed_plan"]),
-            "M8b_den": count(pairs["addressed_plan"].is_not_null()),
-            "M12_num": total(pairs["slot_similarity"]),
-            "M12_den": count(pairs["slot_similarity"].is_not_null()),
-            "n_compared": count(pairs["is_compared"]),
-            "n_resolved": count(pairs["is_resolved"]),
-            "M14_num": total(pairs["resolution_similarity"]),
-            "M14_den": count(pairs["resolution_similarity"].is_not_null()),
-        }
+    return counts.with_columns(
+        M12_num=total("slot_similarity"), M14_num=total("resolution_similarity")
     )
 
 

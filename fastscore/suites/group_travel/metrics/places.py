@@ -276,16 +276,11 @@ def _is_too_short(places: pl.DataFrame) -> Mask:
 
 def count_places(places: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:
     """Count the numerators and denominators of M9 and M15 in each dialogue."""
-    row = places["dialogue_row"].to_numpy()
-
-    def count(rows: pl.Series) -> Indices:
-        return np.bincount(row[rows.fill_null(False).to_numpy()], minlength=n_dialogues)
-
-    return pl.DataFrame(
-        {
-            "M9_num": count(places["grounded"]),
-            "M9_den": np.bincount(row, minlength=n_dialogues),
-            "M15_num": count(places["serendipitous"]),
-            "M15_den": count(places["grounded"]),
-        }
+    return use.count_in_dialogues(
+        places,
+        n_dialogues,
+        M9_num=pl.col("grounded").sum(),
+        M9_den=pl.len(),
+        M15_num=pl.col("serendipitous").sum(),
+        M15_den=pl.col("grounded").sum(),
     )

@@ -28,7 +28,7 @@ from fastscore.suites.group_travel.similarity import (
     count_hits,
     reaches,
 )
-from fastscore.suites.grouping import factorize, sum_by
+from fastscore.suites.grouping import sum_by
 from fastscore.suites.showing import EvidenceRows
 
 if TYPE_CHECKING:
@@ -207,22 +207,13 @@ def state_wishes(
     frames: dict[str, pl.DataFrame], lexicon: "Lexicon", options: GroupTravel
 ) -> pl.DataFrame:
     """Read what preferences want by name."""
-    pairs = frames["pairs"]
-    is_lodging = (pairs["slot"] == "lodging").to_numpy()
-    codes, texts = factorize(pairs["preference"].filter(pl.Series(is_lodging)))
-    rooms = pl.Series("wanted_rooms", [[]], dtype=pl.List(pl.String)).new_from_index(
-        0, pairs.height
-    )
-    if is_lodging.any():
-        wanted = wanted_rooms(texts, lexicon).gather(codes)
-        place = np.cumsum(is_lodging) - 1
-        rooms = pl.select(
-            pl.when(pl.Series(is_lodging))
-            .then(pl.lit(wanted).gather(pl.Series(np.maximum(place, 0))))
-            .otherwise(pl.lit(rooms))
-        ).to_series()
-    return pl.DataFrame(
-        {"wanted_rooms": rooms, "category_tokens": _category_tokens(frames, lexicon, options)}
+    stated = frames["pairs"].select("slot", "preference")
+    texts = stated.filter(pl.col("slot") == "lodging").unique(maintain_order=True)
+    rooms = texts.with_columns(wanted_rooms=wanted_rooms(texts["preference"], lexicon))
+    found = stated.join(rooms, on=stated.columns, how="left", maintain_order="left")
+    return found.select(
+        pl.col("wanted_rooms").fill_null([]),
+        category_tokens=_category_tokens(frames, lexicon, options),
     )
 
 
@@ -322,21 +313,15 @@ def _any_common(choice: Indices, wishes: pl.Series, chosen: pl.DataFrame) -> pl.
 
 def count_satisfaction(pairs: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:
     """Count the numerators and denominators of M10 and M10b, and the channels that fire."""
-    row = pairs["dialogue_row"].to_numpy()
-
-    def count(values: pl.Series) -> Indices:
-        present = values.fill_null(False).to_numpy()
-        return np.bincount(row[present], minlength=n_dialogues).astype(np.int64)
-
-    by_category = pairs["category_channel"].is_not_null() & pairs["slot"].is_in(CATEGORY_SLOTS)
-    return pl.DataFrame(
-        {
-            "M10_num": count(pairs["satisfied"]),
-            "M10_den": count(pairs["satisfied"].is_not_null()),
-            "M10b_num": count(pairs["category_channel"]),
-            "M10b_den": count(by_category),
-            **{f"n_{channel}_channel": count(pairs[f"{channel}_channel"]) for channel in CHANNELS},
-        }
+    by_category = pl.col("category_channel")
+    return use.count_in_dialogues(
+        pairs,
+        n_dialogues,
+        M10_num=pl.col("satisfied").sum(),
+        M10_den=pl.col("satisfied").count(),
+        M10b_num=by_category.sum(),
+        M10b_den=by_category.filter(pl.col("slot").is_in(CATEGORY_SLOTS)).count(),
+        **{f"n_{channel}_channel": pl.col(f"{channel}_channel").sum() for channel in CHANNELS},
     )
 
 
@@ -428,17 +413,10 @@ def _targets(entered: pl.Series, raw: pl.Series, options: GroupTravel) -> pl.Dat
     Read in windows they are two texts, as the raw output is that of every slot; blank ones are
     left out.
     """
-    choice = np.arange(len(entered))
     parts = [entered] if options.m12_target == "slot" else [entered, raw]
-    if options.m12_long == "windows":
-        targets = pl.concat([_texts_by_owner("choice", choice, part) for part in parts])
-        return targets.filter(pl.col("text").str.strip_chars() != "")
-    is_said = pl.Series(np.zeros(len(entered), np.bool_))
-    for part in parts:
-        is_said |= part.str.strip_chars() != ""
-    joined = entered if len(parts) == 1 else entered + "\n" + raw
-    return _texts_by_owner("choice", choice, joined).filter(is_said)
-
-
-def _texts_by_owner(name: str, owners: Indices, texts: pl.Series) -> pl.DataFrame:
-    return pl.DataFrame({name: owners, "text": texts})
+    if options.m12_long == "cut" and len(parts) == 2:
+        parts = [entered + "\n" + raw]
+    targets = pl.concat(
+        pl.DataFrame({"choice": np.arange(len(part)), "text": part}) for part in parts
+    )
+    return targets.filter(pl.col("text").str.strip_chars() != "")

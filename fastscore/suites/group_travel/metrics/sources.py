@@ -54,6 +54,17 @@ UNKNOWN_PRESENTATION = NullRule(
 )
 
 _OF_SLOT = ["dialogue_row", "slot"]
+
+
+def count_in_dialogues(rows: pl.DataFrame, n_dialogues: int, **counts: pl.Expr) -> pl.DataFrame:
+    """Count rows in each dialogue; 0 in one that has none."""
+    everyone = pl.DataFrame({"dialogue_row": pl.int_range(n_dialogues, eager=True)})
+    found = rows.group_by("dialogue_row").agg(**counts)
+    return everyone.join(found, on="dialogue_row", how="left", maintain_order="left").select(
+        pl.col(*counts).fill_null(0).cast(pl.Int64)
+    )
+
+
 _OF_SYSTEM = "sys_"
 
 

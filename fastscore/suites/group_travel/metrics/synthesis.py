@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices
 
+from fastscore.suites.columns import put_at
 from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Scale
 from fastscore.suites.group_travel.lexicon import (
     ACTIONABLE,
@@ -201,8 +202,7 @@ def mark_theory(turns: pl.DataFrame, lexicon: "Lexicon") -> pl.DataFrame:
     read = turns["kind"].is_in([SYNTHESIZE, SYS_FEEDBACK, PRESENT_PLAN]).fill_null(False)
     codes, texts = factorize(turns["utterance"].filter(read))
     quotes = quotes_theory(texts, lexicon).gather(codes)
-    marks = pl.Series("quotes_theory", [None], dtype=pl.Boolean).new_from_index(0, turns.height)
-    return turns.with_columns(marks.scatter(read.arg_true(), quotes))
+    return turns.with_columns(quotes_theory=put_at(read.arg_true(), quotes, turns.height))
 
 
 def mark_syntheses(synthesis: pl.DataFrame, lexicon: "Lexicon") -> pl.DataFrame:

@@ -661,8 +661,4 @@ def with_nulls(
     """Take the values of metrics from rows that their rules exclude, and add the reasons."""
     profile = ("zero_without_turns", "gold_is_user", "is_legacy")
     facts = rows.with_columns(pl.lit(getattr(options, name)).alias(name) for name in profile)
-    nulls = find_nulls(facts, metrics)
-    return rows.with_columns(
-        *(rows[metric.id].set(nulls.is_null(metric.id), None) for metric in metrics),
-        nulls.column,
-    )
+    return find_nulls(facts, metrics).put_into(rows)
