@@ -382,3 +382,21 @@ def test_suites_without_vectors_list_no_options_of_them(suite: str) -> None:
     listed = fastscore_command(["score", suite, "--help"]).stdout
     assert not re.search("--(embedder|precision|dim|store) ", listed)
     assert "--embedder " in fastscore_command(["score", "group_travel", "--help"]).stdout
+
+
+def test_commands_are_imported_without_a_search_for_garbage():
+    program = (
+        "import gc, click\n"
+        "from fastscore.cli import cli\n"
+        "searches = []\n"
+        "gc.callbacks.append(lambda phase, info: searches.append(phase))\n"
+        "with click.Context(cli, obj=True) as context:\n"
+        "    gc.collect()\n"
+        "    searches.clear()\n"
+        "    cli.get_command(context, 'score')\n"
+        "print(searches, gc.isenabled(), gc.get_freeze_count() > 10_000)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert run.stdout == "[] True True\n"
