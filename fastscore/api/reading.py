@@ -21,13 +21,15 @@ from fastscore.api.arguments import (
     request_of,
 )
 from fastscore.errors import FastscoreError, UsageError, counted, listed
-from fastscore.logs.inputs.column_map import ColumnMap, UnmappedLogError, map_source
-from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, InputFile
-from fastscore.logs.inputs.layout import as_toml
+from fastscore.logs.inputs.column_map import ColumnMap, UnmappedLogError, map_source, parse_map
+from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, InputFile, resolve_inputs
+from fastscore.logs.inputs.layout import as_toml, layout_map
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.read.rows import Part, Rows, join_parts, read_files
 from fastscore.logs.read.stored_columns import spool_stdin
 from fastscore.logs.samples.inspection import (
+    CHATS,
+    CHATS_SOURCE,
     EXAMPLE_CHARACTERS,
     InspectedFile,
     Inspection,
@@ -38,6 +40,7 @@ from fastscore.logs.samples.inspection import (
     shapes,
 )
 from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, SHOWN, RequiredColumn, fold_maps
+from fastscore.logs.samples.screening import screen
 from fastscore.logs.score_input import LogsWarning, ScoreInput, scan_rejects, scan_rows
 from fastscore.options import (
     SuiteOptions,
@@ -90,14 +93,37 @@ _OF_JUDGE = {"--layout", "--column", "--value"}
 
 
 def judge_command(inspection: Inspection, suites: Mapping[str, Suite]) -> list[str]:
-    """Return the command that judges chats of other kinds, if a suite that scores chats fits."""
+    """Return what judges chats of other kinds, if flags of a suite read them so too.
+
+    By flags that `judge` does not have a run is scored first.
+    """
     for suite, (inputs, flags) in _best_inputs(inspection).items():
-        is_chat = suites[suite].source.chat_rows is not None
-        if is_chat and flags and _OF_JUDGE.issuperset(flags[::2]):
-            logs, options = shlex.join(inputs), shlex.join(flags)
-            logs = logs if len(logs) <= _MOST_CHARACTERS else _pattern_of(inputs)
-            return [f"fastscore judge {logs} -o judgements {options} --model MODEL"]
+        if suites[suite].source.chat_rows is None or not flags:
+            continue
+        if not _OF_JUDGE.issuperset(flags[::2]):
+            scored = commands(inspection, suites)[suite]
+            return [scored, "fastscore judge run -o judgements --model MODEL"]
+        logs = shlex.join(inputs)
+        logs = logs if len(logs) <= _MOST_CHARACTERS else _pattern_of(inputs)
+        if _is_judged(inputs, flags):
+            return [f"fastscore judge {logs} -o judgements {shlex.join(flags)} --model MODEL"]
     return []
+
+
+def _is_judged(inputs: Sequence[str], flags: Sequence[str]) -> bool:
+    """Tell whether a judge reads logs by flags of a suite."""
+    by_option: dict[str, list[str]] = {}
+    for option, word in zip(flags[::2], flags[1::2], strict=True):
+        by_option.setdefault(option, []).append(word)
+    (layout,) = by_option.get("--layout", [None])
+    columns = parse_map(by_option.get("--column", ()), by_option.get("--value", ()))
+    try:
+        source = map_source(CHATS_SOURCE, layout_map(layout, CHATS) | columns)
+        files = resolve_inputs([each for each in inputs if each != STDIN], source.formats)
+        screen(files, source, "judge")
+    except FastscoreError:
+        return STDIN in inputs
+    return True
 
 
 def _pattern_of(paths: Sequence[str]) -> str:
@@ -171,7 +197,7 @@ def show_inspection(
     if any(fit.flags for each in inspection.files for fit in each.fits):
         console.print(_MEANING, soft_wrap=True)
     console.print("Type:" if typed else "No suite can read any of it.")
-    for command in (*typed.values(), *judging):
+    for command in dict.fromkeys((*typed.values(), *judging)):
         console.print(f"  {plain(command)}", soft_wrap=True)
 
 
@@ -222,8 +248,12 @@ def _show_shape(console: "Console", group: Sequence[InspectedFile]) -> None:
         console.print(f"fits {fit.suite}{plain(named) if flags else ''}", soft_wrap=True)
         for need in fit.lacking:
             _show_lack(console, need)
+    suites: dict[str, list[str]] = {}
     for suite, reason in first.unfit.items():
-        console.print(f"not {suite}: {plain(cut(reason, _REASON_CHARACTERS))}")
+        suites.setdefault(reason, []).append(suite)
+    for reason, unfit in suites.items():
+        shown = plain(cut(reason, _REASON_CHARACTERS))
+        console.print(f"not {', '.join(unfit)}: {shown}", soft_wrap=True)
     console.print()
 
 
@@ -423,18 +453,21 @@ def _fault(rejects: pl.DataFrame) -> str:
 
 @contextmanager
 def fitting_suite_named(request: Request) -> Iterator[None]:
-    """Name the suite that reads the logs as they are, if the run's own suite cannot."""
+    """Say all that must be typed, or which suite reads the logs as they are."""
     try:
         yield
     except UnmappedLogError as error:
         mapped = request.column_map or STDIN in request.inputs
-        hint = None if mapped or not request.inputs else _command_that_fits(request, error.keys)
+        hint = None if mapped or not request.inputs else _command_that_fits(request, error)
         error.hint = hint or error.hint
         raise
 
 
-def _command_that_fits(request: Request, keys: Sequence[frozenset[str]]) -> str | None:
-    """Return the sentence with the command; None if no other suite reads the logs as they are."""
+def _command_that_fits(request: Request, error: UnmappedLogError) -> str | None:
+    """Return the sentence with all flags, or another suite's command; None if neither reads them.
+
+    Flags that name a layout may be only the first: those that follow are found by reading.
+    """
     suites = {name: load_suite(name) for name in suite_names()}
     sources = {name: suite.source for name, suite in suites.items()}
     own = {request.suite: sources.pop(request.suite)}
@@ -442,11 +475,16 @@ def _command_that_fits(request: Request, keys: Sequence[frozenset[str]]) -> str 
         sources = {
             name: source
             for name, source in sources.items()
-            if any(may_fit(source, each) for each in keys)
+            if any(may_fit(source, each) for each in error.keys)
         }
-        if not sources or any(
-            each.fits for each in inspect_logs(request.inputs, own, _try_reading).files
-        ):
+        if not sources and not any(flag.option == "layout" for flag in error.flags):
+            return None
+        files = inspect_logs(request.inputs, own, _try_reading).files
+        fits = [fit for each in files for fit in each.fits]
+        if fits:
+            is_one = len({fit.flags for fit in fits}) == 1
+            return f"Type {shlex.join(fits[0].flags)}.{error.more}" if is_one else None
+        if not sources:
             return None
         found = inspect_logs(request.inputs, sources, _try_reading)
     except FastscoreError:

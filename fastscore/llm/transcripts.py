@@ -22,13 +22,12 @@ from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from, map_so
 from fastscore.logs.inputs.files import STDIN
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.read.rows import join_parts
+from fastscore.logs.samples.inspection import CHATS, CHATS_SOURCE
 from fastscore.logs.samples.screening import screen
 from fastscore.logs.score_input import ScoreInput
 from fastscore.results.dialogues import place_of_log
 from fastscore.results.runs import open_run
 from fastscore.run.manifest import MANIFEST_NAME
-from fastscore.suites.chats import ROLES, ChatRows
-from fastscore.suites.declarations import ALL_METRICS, Column, Needed, RowId, Source
 from fastscore.suites.identity import identify
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.suites.showing import spoken
@@ -81,36 +80,6 @@ class AskingAboutLogs:
     seed: int = 0
     overwrite: bool = False
     dry_run: bool = False
-
-
-CHATS = "chats"
-"""In place of a suite: chats of any kind, which layouts describe."""
-_CHATS = Source(
-    columns=(
-        Column("id", "text", accepts=("integer",)),
-        Column("model", "text", aliases=("model_name",)),
-        Column(
-            "messages",
-            "json",
-            needed=Needed(ALL_METRICS),
-            items=(Column("role", "text"), Column("content", "text")),
-        ),
-    ),
-    formats=("json", "jsonl", "parquet"),
-    row_dialogues=("json", "jsonl", "parquet"),
-    row_id=RowId(columns=("id",)),
-    variants=(("model", "model"),),
-    array_column="messages",
-    chat_rows=ChatRows(
-        id="id",
-        array="messages",
-        speaker="role",
-        text="content",
-        words=tuple((role, role.upper()) for role in ROLES),
-        model="model",
-        can_be_turns=True,
-    ),
-)
 
 
 DATA = """
@@ -182,18 +151,14 @@ def _only_reader(inputs: Sequence[str]) -> tuple[str | None, str | None]:
         return None, common[0]
     typed = judge_command(inspected, {name: load_suite(name) for name in suite_names()})
     if typed:
-        raise UsageError(f"{shown}: these are chats under other names.", f"Type {typed[0]}")
-    raise UsageError(
-        f"{shown}: no suite reads all of these logs as they are, and no layout is known to fit.",
-        "Name where chats are with --layout (turns, for one message per row) or "
-        "--column messages=PATH, or name the suite.",
-    )
+        raise UsageError(f"{shown}: these are chats under other names.", f"Type {'; '.join(typed)}")
+    return None, None  # the reader says why
 
 
 def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame]:
     """Read the dialogues of logs, in order, and the rejects that are no part of them."""
     suite = None if logs.suite == CHATS else load_suite(logs.suite)
-    source = map_source(_CHATS if suite is None else suite.source, logs.columns)
+    source = map_source(CHATS_SOURCE if suite is None else suite.source, logs.columns)
     given = ScoreInput.of(list(logs.inputs))
     if suite is None:
         files = [file for file in given.files(source) if file.path != STDIN]

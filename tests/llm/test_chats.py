@@ -77,9 +77,12 @@ def test_chats_are_judged_without_a_suite(stub, tmp_path):
 
 def test_columns_and_values_name_where_chats_are(stub, tmp_path):
     log = written(tmp_path / "own.jsonl", OWN)
-    with pytest.raises(UsageError, match="no layout is known to fit") as refused:
+    with pytest.raises(InputError, match="no row has what judge needs") as refused:
         fastscore.judge(log, "m", output=tmp_path / "judged")
-    assert "--column messages=PATH" in refused.value.hint
+    assert (
+        refused.value.hint
+        == "Type --column messages=log.turns --column role=by --column content=said."
+    )
     fastscore.judge(log, "m", output=tmp_path / "judged", columns=OWN_MAP, values=OWN_WORDS)
     assert [shown(body) for body in stub.asked] == [["ASSISTANT: Hello", "USER: Bonds?"]]
     (row,) = lines(tmp_path / "judged" / "judgements.jsonl")

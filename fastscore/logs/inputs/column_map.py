@@ -99,7 +99,7 @@ class UnmappedLogError(InputError):
         self, message: str, flags: Sequence[Flag], *, unless: str = "", more: str = ""
     ) -> None:
         super().__init__(message, f"Type {typed(flags)}.{more}" if flags else unless)
-        self.flags = tuple(flags)
+        self.flags, self.more = tuple(flags), more
 
 
 @dataclass(frozen=True, slots=True)

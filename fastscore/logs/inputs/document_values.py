@@ -11,6 +11,8 @@ import orjson
 
 _OPENING = ("[", "{")
 _LONG, _LONG_BYTES = re.compile("[0-9]{19}"), re.compile(b"[0-9]{19}")
+_OF_MAIL = "%a, %d %b %Y %H:%M:%S %z"
+"""How mails write times (RFC 2822)."""
 _NO_TEXT_PARTS = ("thinking", "reasoning", "redacted_thinking", "tool_use", "tool_result")
 
 
@@ -110,6 +112,9 @@ def order_of(value: Any) -> tuple[int, float]:
     with suppress(ValueError):
         moment = datetime.fromisoformat(value.replace("/", "-"))
         return OF_DATE, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    if value[3:5] == ", ":
+        with suppress(ValueError):
+            return OF_DATE, datetime.strptime(value, _OF_MAIL).timestamp()
     return NO_ORDER, 0.0
 
 

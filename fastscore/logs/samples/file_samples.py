@@ -7,7 +7,7 @@ a value; where that cannot be, the counts of what is read for scoring decide.
 
 import itertools
 import re
-from collections.abc import Callable, Container, Hashable, Iterator
+from collections.abc import Callable, Collection, Container, Hashable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -145,7 +145,7 @@ def sample_file(
         counts = seen.samples[need.place]
         # all rows of such files have the same columns
         in_columns = file.format in ("csv", "parquet") and not counts.keyed
-        counts.may_follow = not in_columns and may_follow(file, need)
+        counts.may_follow = not in_columns and may_follow(file, need, counts.unusable)
     _search_words(source, seen, known)
     if seen.has_all:
         known.shapes[shape] = seen
@@ -251,14 +251,16 @@ def _words_for(word: str, source: Source) -> Iterator[str]:
         yield from (found for found, meant in meanings.items() if meant == word)
 
 
-def may_follow(file: InputFile, need: RequiredColumn) -> bool:
+def may_follow(file: InputFile, need: RequiredColumn, unusable: Collection[str] = ()) -> bool:
     """Tell whether one of a need's keys stands with a value anywhere in a file's text.
 
+    Texts are none of a column that cannot use them.
     Files that are not text, and frames, are not searched: they may contain it.
     """
     keys = (key.rpartition("]")[2].rpartition(".")[2] for key in need.column.keys)
+    none = rb"\s|null\b" + (rb'|\\?"' if "string" in unusable else b"")
     return any(
-        occurs_in(file, rb'"%s\\?"\s*:\s*(?!\s|null\b)' % re.escape(key.encode())) for key in keys
+        occurs_in(file, rb'"%s\\?"\s*:\s*(?!%s)' % (re.escape(key.encode()), none)) for key in keys
     )
 
 

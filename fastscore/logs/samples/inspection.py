@@ -44,14 +44,45 @@ from fastscore.logs.samples.profile import (
     required_columns,
 )
 from fastscore.logs.samples.records import beginning_of, records
-from fastscore.logs.samples.refusals import UnknownWordsError
+from fastscore.logs.samples.refusals import LISTED, MissingColumnsError
 from fastscore.logs.samples.screening import screen
-from fastscore.suites.declarations import ALL_METRICS, Source
+from fastscore.suites.chats import ROLES, ChatRows
+from fastscore.suites.declarations import ALL_METRICS, Column, Needed, RowId, Source
 
 EXAMPLE_CHARACTERS = 60
 ARRAY = "array"
 """What an array that is a row by itself is called."""
-_ROUNDS = 4
+CHATS = "chats"
+"""In place of a suite: chats of any kind, which layouts describe."""
+CHATS_SOURCE = Source(
+    columns=(
+        Column("id", "text", accepts=("integer",)),
+        Column("model", "text", aliases=("model_name",)),
+        Column(
+            "messages",
+            "json",
+            needed=Needed(ALL_METRICS),
+            items=tuple(
+                Column(name, "text", needed=Needed(ALL_METRICS)) for name in ("role", "content")
+            ),
+        ),
+    ),
+    formats=("json", "jsonl", "parquet"),
+    row_dialogues=("json", "jsonl", "parquet"),
+    row_id=RowId(columns=("id",)),
+    variants=(("model", "model"),),
+    array_column="messages",
+    chat_rows=ChatRows(
+        id="id",
+        array="messages",
+        speaker="role",
+        text="content",
+        words=tuple((role, role.upper()) for role in ROLES),
+        model="model",
+        can_be_turns=True,
+    ),
+)
+_ROUNDS = 6
 _FILES_TRIED = 20
 """So many files with the same keys are read as a suite does."""
 
@@ -240,20 +271,23 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
     file = _as_read(file, source)
     if not found.rows:
         raise InputError(f"{file.path}: no row was found.")
+    asked = ""
     for _ in range(_ROUNDS):
         try:
             screen([replace(file, pattern="")], map_source(source, columns), suite)
         except UnmappedLogError as error:
             if set(error.flags) <= set(flags):
                 raise _with_question(error, flags) from error
-            flags = (*flags, *error.flags)
+            flags, asked = (*flags, *error.flags), error.more.replace(LISTED, "")
             columns = columns | _map_of(error.flags, suite)
         else:
             if file.format not in own_formats and not columns:
                 raise InputError(f"{file.path!r} is a CSV file, which this suite does not read.")
             trial = try_reading(file, suite, columns)
             if not trial.n_scored:
-                raise InputError(trial.fault or "nothing of the first rows would be scored")
+                begin = f"with {typed(flags)} " if flags else ""
+                why = trial.fault or "nothing of the first rows would be scored"
+                raise InputError(f"{begin}{why}" + (f".{asked}" if asked else ""))
             lacking = tuple(
                 need
                 for need in _lacking(map_source(source, columns), found)
@@ -268,10 +302,10 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
 
 def _with_question(error: UnmappedLogError, flags: Sequence[Flag]) -> InputError:
     """Add to an error what it asks, after the flags that were followed before."""
-    if not isinstance(error, UnknownWordsError) or error.flags:
+    if isinstance(error, MissingColumnsError) or error.flags:
         return error
     begin = f"Type {typed(flags)}. " if flags else ""
-    return InputError(f"{error.reason} {begin}{error.hint}", error.hint)
+    return InputError(f"{error.reason} {begin}{error.hint or ''}".rstrip(), error.hint)
 
 
 def _map_of(flags: Sequence[Flag], suite: str) -> ColumnMap:

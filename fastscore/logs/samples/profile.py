@@ -9,7 +9,7 @@ from typing import Any
 
 from fastscore.errors import listed
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
-from fastscore.logs.inputs.document_values import first_at, json_of
+from fastscore.logs.inputs.document_values import NO_ORDER, first_at, json_of, order_of
 from fastscore.logs.inputs.near_names import nearest, role_meanings, side_of
 from fastscore.logs.integrity.rejects import cut
 from fastscore.suites.chats import ASSISTANT_ROLE, USER_ROLE
@@ -87,7 +87,8 @@ class KeyProfile:
     def are_texts(self) -> bool:
         """Whether the values are what somebody says: texts, most of them of several words."""
         spoken = sum(n for text, n in self.words.items() if len(text.split()) > 1)
-        return self.types.keys() == {"string"} and 2 * spoken > self.words.total()
+        are_many = self.types.keys() == {"string"} and 2 * spoken > self.words.total()
+        return are_many and order_of(self.example)[0] == NO_ORDER  # times have several words, too
 
 
 @dataclass(slots=True)

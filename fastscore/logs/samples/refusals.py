@@ -1,9 +1,16 @@
 """Why files are refused: what a suite lacks, where that probably is, and what to type."""
 
+import json
 import re
+import shlex
+import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from itertools import islice
+from typing import Any
 
 from fastscore.errors import InputError, counted, listed
 from fastscore.logs.inputs.column_map import (
@@ -15,6 +22,7 @@ from fastscore.logs.inputs.column_map import (
     typed,
     value_flag,
 )
+from fastscore.logs.inputs.document_values import first_at, value_at
 from fastscore.logs.inputs.layout import load_layout
 from fastscore.logs.inputs.near_names import is_of_reply, nearest, role_meanings, word_flags
 from fastscore.logs.integrity.rejects import cut
@@ -100,15 +108,95 @@ _CONVERTED = {
 }
 """How text without a row begins, by its format, and how it is converted."""
 _OF_PYTHON = re.compile(r"\s*(\[\s*)?[\[{(]\s*'")
-_SLACK = {"type", "user", "text", "ts"}
-"""The keys of messages in Slack's exports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What another tool writes that no layout reads as it stands; see ``exports.toml``."""
+
+    title: str
+    needs: Sequence[str | Sequence[str]]
+    without: Sequence[str] = ()
+    text: str = ""
+    jq: str = ""
+    slurp: str | None = None
+    layout: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+    advice: str = ""
+
+    @property
+    def flags(self) -> list[Flag]:
+        """The options that read it, or what jq makes of it."""
+        return [
+            *([layout_flag(self.layout)] if self.layout else []),
+            *(column_flag(*item) for item in self.columns.items()),
+            *(value_flag("speaker", *item) for item in self.values.items()),
+        ]
+
+    def refused(self, file: str) -> UnmappedLogError:
+        """Make the error that says what reads a file of it."""
+        unless = self.advice.replace("FILE", file)
+        if self.jq:
+            program = ["jq", "-c" if self.slurp is None else "-cs", self.jq]
+            command = shlex.join([*program, *filter(None, [self.slurp]), file])
+            unless = f"Type {command} > chats.jsonl, and read it with {typed(self.flags)}."
+        return UnmappedLogError(
+            f"{file}: {self.title}.", [] if unless else self.flags, unless=unless
+        )
+
+
+@cache
+def _exports() -> tuple[tuple[list[list[str]], str], ...]:
+    """Return what rows of each export have, and its table, which is parsed if they have it."""
+    text = files(__package__).joinpath("exports.toml").read_text("utf-8")
+    needs = (json.loads(line.removeprefix("needs = ")) for line in _NEEDS.findall(text))
+    paths = ([[each] if isinstance(each, str) else each for each in need] for need in needs)
+    return tuple(zip(paths, text.split("[[exports]]")[1:], strict=True))
+
+
+_NEEDS = re.compile(r"^needs = .*$", re.MULTILINE)
+
+
+def export_of(row: Record) -> Export | None:
+    """Return the export that a row is of."""
+    for needs, table in _exports():
+        if all(any(_leads(row, path.split(".")) for path in paths) for paths in needs):
+            export = Export(**tomllib.loads(table))
+            first = first_at(row, needs[0]) if export.text else ""
+            if export.text in str(first) and not any(
+                _leads(row, path.split(".")) for path in export.without
+            ):
+                return export
+    return None
+
+
+def _leads(value: Any, path: Sequence[str]) -> bool:
+    """Tell whether a path leads to a value other than null."""
+    for place, part in enumerate(path):
+        if part == "*":
+            inside = value.values() if isinstance(value, dict) else ()
+            return bool(inside) and all(_leads(each, path[place + 1 :]) for each in inside)
+        if part.startswith("{"):
+            part = part.strip("{}") if isinstance(value, dict) else ""
+        value = value_at(value, part) if part else None
+    return value is not None
 
 
 def foreign_rows(file: str, source: Source, records: Iterable[Record]) -> UnmappedLogError | None:
     """Return the error of rows that must be converted first, None of others."""
     # cells that a suite reads by itself may be as Python prints them
     own = {key for column in source.columns if not column.items for key in column.keys}
+    shapes: set[frozenset[str]] = set()
     for record in records:
+        shape = frozenset(key for key, value in record.items() if value is not None)
+        if record.keys() - {""} != record.keys() and len(record) == 2:
+            title = next(filter(None, record))
+            return UnmappedLogError(
+                f"{file}: line 1 names one column, {title!r}: it is a title above the table.",
+                [],
+                unless=f"Type {shlex.join(['tail', '-n', '+2', file])} > table.csv.",
+            )
         for key, value in record.items():
             if isinstance(value, str) and key not in own and _OF_PYTHON.match(value):
                 return UnmappedLogError(
@@ -118,15 +206,14 @@ def foreign_rows(file: str, source: Source, records: Iterable[Record]) -> Unmapp
                     unless="Write the log by to_json(orient='records', lines=True), or by "
                     "to_parquet.",
                 )
-            first = value[0] if isinstance(value, list) and value else record
-            if isinstance(first, dict) and first.keys() >= _SLACK:
-                return UnmappedLogError(
-                    f"{file}: it is a channel as Slack exports it.",
-                    [],
-                    unless="Write its messages with `jq -c '.[] | {conversation_id: (.thread_ts // "
-                    f".ts), speaker: .user, text, ts}}'`, and read them with "
-                    f"{typed([layout_flag(ROW_PER_TURN)])}.",
-                )
+        # an array by itself is a row of one value
+        first = [each[0] for each in record.values() if isinstance(each, list) and each]
+        places = [record, *(first if len(record) == 1 else ())]
+        if source.chat_rows is not None and shape not in shapes:
+            export = next(filter(None, map(export_of, places)), None)
+            if export is not None:
+                return export.refused(file)
+        shapes.add(shape)
     return None
 
 
@@ -182,10 +269,13 @@ def lacking_error(
     ]
     layout = fitting_layout(suite, source, seen[0], rows[:ROWS_SAMPLED])
     flags = layout or list(dict.fromkeys(columns))
-    unnamed = [need for need in lacking if need.place not in advice]
+    unnamed = [need for need in (*lacking, *items) if need.place not in advice]
     is_layout = any(flag.option == "layout" for flag in flags)
-    pairs, asked = ([], "") if is_layout else _pair_flags(source, found)
     unnamed = [] if is_layout else unnamed
+    pairs, asked = ([], "") if is_layout else _pair_flags(source, found)
+    if not (pairs or is_layout):
+        pairs = _turn_flags(source, found)
+        asked = "" if pairs else asked
     if pairs or asked:
         flags = pairs
         unnamed = [need for need in lacking if need.name not in _parts_of_turns(source)]
@@ -211,6 +301,9 @@ def absent_key_error(
     )
 
 
+LISTED = " `fastscore inspect` lists the keys of a log and the suites that it fits."
+
+
 def _key_to_name(source: Source, unnamed: Sequence[RequiredColumn]) -> str:
     """Ask for the keys of what no name is near, of speakers also whether they alternate."""
     asked = typed([column_flag(need.name, "KEY") for need in unnamed])
@@ -219,7 +312,7 @@ def _key_to_name(source: Source, unnamed: Sequence[RequiredColumn]) -> str:
     if source.chat is not None and rows is not None and unnamed[0].name == rows.speaker:
         alternate = typed([Flag("alternate", (USER_ROLE,))])
         return f"{named}If turns alternate and the user begins, type {alternate}."
-    return f"{named}`fastscore inspect` lists the keys of a log and the suites that it fits."
+    return named.rstrip() + LISTED
 
 
 def _pair_flags(source: Source, found: Profile) -> tuple[list[Flag], str]:
@@ -252,6 +345,27 @@ def _pair_flags(source: Source, found: Profile) -> tuple[list[Flag], str]:
                 f"this way or the other way round: {typed([*begin, *moved, *example])}."
             )
     return [], ""
+
+
+def _turn_flags(source: Source, found: Profile) -> list[Flag]:
+    """Return what reads rows as turns, if one of their keys says who speaks, and one what."""
+    rows = source.chat_rows
+    if rows is None or not rows.can_be_turns or source.chat is not None or found.arrays:
+        return []
+    layout = load_layout(ROW_PER_TURN)
+    assert layout.chat is not None
+    keys = {path: key for path, key in found.below("").items() if ANY_KEY not in path}
+    flags, taken = [layout_flag(ROW_PER_TURN)], {path for paths in layout.chat.id for path in paths}
+    items = source.column(rows.array).items
+    for name, paths in ((rows.speaker, layout.chat.speaker), (rows.text, layout.chat.text)):
+        if not any(path in keys for path in paths):
+            column = next(item for item in items if item.name == name)
+            near = _nearest_key(column, source, keys, taken)
+            if near is None:
+                return []
+            flags.append(column_flag(name, near))
+            taken.add(near)
+    return flags
 
 
 def _parts_of_turns(source: Source) -> tuple[str, ...]:

@@ -4,6 +4,9 @@ import csv
 import io
 import json
 import re
+import shlex
+import shutil
+import subprocess
 import warnings
 from itertools import pairwise
 from pathlib import Path
@@ -558,11 +561,173 @@ def test_what_must_be_converted_is_named(
     assert said in str(error.value)
 
 
+def lines_of(text: str) -> list[Any]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+CALL = {"id": "c1"}
+BLOCKS = [{"text": turn["content"]} for turn in chat()]
+EXPORTS: dict[str, Any] = {
+    "battles of Chatbot Arena": {
+        "question_id": "q", "conversation_a": chat(), "conversation_b": chat(),
+    },
+    "requests of Dialogflow CX": [
+        {
+            "session_name": "s",
+            "turn_position": place,
+            "request": {"queryInput": {"text": {"text": asked}}},
+            "response": {"queryResult": {"responseMessages": [{"text": {"text": [reply]}}]}},
+        }
+        for place, (asked, reply) in enumerate(PAIRS)
+    ],
+    "messages of Botpress": [
+        {"conversationId": "c", "direction": turn["role"], "payload": {"text": turn["content"]}}
+        for turn in chat(user="incoming", assistant="outgoing")
+    ],
+    "tickets of Zendesk": {
+        "id": 7,
+        "requester_id": 5,
+        "comments": [{"author_id": 5 + place % 2 * 4, "body": turn["content"]}
+                     for place, turn in enumerate(chat())],
+    },
+    "a conversation of Intercom": {
+        "id": "c",
+        "source": {"author": {"type": "user"}, "body": f"<p>{ASKED[0]}</p>"},
+        "conversation_parts": {"conversation_parts": [
+            {"author": {"type": turn["role"]}, "body": f"<p>{turn['content']}</p>"}
+            for turn in chat(assistant="bot")[1:]
+        ]},
+    },
+    "a server or a channel as DiscordChatExporter": {
+        "guild": {"id": "1"},
+        "messages": [{"author": {"isBot": turn["role"] != "user"}, "content": turn["content"]}
+                     for turn in chat()],
+    },
+    "a chat of Teams": {"value": [
+        {"chatId": "c", "from": {"user": None if place % 2 else {}},
+         "body": {"content": f"<p>{turn['content']}</p>"}}
+        for place, turn in enumerate(chat())
+    ]},
+    "sentences of Twilio": {"call_sid": "c", "sentences": [
+        {"media_channel": 1 + place % 2, "transcript": turn["content"]}
+        for place, turn in enumerate(chat())
+    ]},
+    "a call of Vapi": {"message": {"call": CALL, "artifact": {
+        "transcript": "User: hi", "messages": chat(text="message", assistant="bot")}}},
+    "transcripts of Copilot Studio": {"conversationtranscriptid": "c", "content": json.dumps({
+        "activities": [{"type": "message", "from": {"role": 1 - place % 2}, "text": turn["content"]}
+                       for place, turn in enumerate(chat())]})},
+    "logs of Amazon Lex": [
+        {"sessionId": "c", "inputTranscript": asked, "messages": [{"content": reply}]}
+        for asked, reply in PAIRS
+    ],
+    "model invocations of Amazon Bedrock": {
+        "requestId": "c", "modelId": "m",
+        "input": {"inputBodyJson": {"messages": chat()[:-1]}},
+        "output": {"outputBodyJson": {"output": {"message": chat()[-1]}}},
+    },
+    "spans of Phoenix": {"context": {"trace_id": "c"}, "attributes": {"llm": {
+        "model_name": "m", "input_messages": [{"message": turn} for turn in chat()[:-1]],
+        "output_messages": [{"message": chat()[-1]}]}}},
+    "tasks of CrewAI": {"task": ASKED[0], "agent": "a", "status": "done", "output": REPLIES[0]},
+    "replies of Ollama's generate": {
+        "prompt": ASKED[0], "response": REPLIES[0], "context": [1, 2], "done": True,
+    },
+    "results of promptfoo": {"results": {"results": [{
+        "provider": {"id": "m"}, "prompt": {"raw": json.dumps(chat()[:-1])},
+        "response": {"output": REPLIES[-1]}}]}},
+    "a test run of DeepEval": {"conversationalTestCases": [{"name": "c", "turns": chat()}]},
+    "a log of OpenAI's evals": [
+        {"spec": {}},
+        {"sample_id": "s", "type": "sampling",
+         "data": {"prompt": chat()[:-1], "sampled": [REPLIES[-1]]}},
+    ],
+    "dialogues of PersonaChat": {"train": [{"utterances": [
+        {"history": [turn["content"] for turn in chat()[:-1]],
+         "candidates": ["No.", REPLIES[-1]]}]}]},
+    "dialogues of ABCD": {"train": [{
+        "convo_id": 1,
+        "original": [[turn["role"], turn["content"]]
+                     for turn in chat(user="customer", assistant="agent")],
+        "delexed": []}]},
+    "pairs of chosen and rejected texts": {
+        "chosen": "".join(f"\n\nHuman: {asked}\n\nAssistant: {reply}" for asked, reply in PAIRS)
+    },
+    "chats of Haystack": {"id": "c", "messages": chat(speaker="_role", text="_content")},
+    "a chat store of LlamaIndex": {"store": {"c": [
+        {"role": turn["role"], "blocks": [{"text": turn["content"]}]} for turn in chat()]}},
+    "chat memories of LangChain4j": {"memoryId": "c", "messages": [
+        {"type": turn["role"], "contents": [{"text": turn["content"]}]}
+        if turn["role"] == "USER" else {"type": turn["role"], "text": turn["content"]}
+        for turn in chat(user="USER", assistant="AI")]},
+    "a conversation of LM Studio": {"messages": [
+        {"versions": [{"role": turn["role"], "content": [{"text": turn["content"]}]}],
+         "currentlySelected": 0} for turn in chat()]},
+    "a chat of SillyTavern": [{"user_name": "Ann"}, *(
+        {"is_user": turn["role"] == "user", "mes": turn["content"]} for turn in chat())],
+    "a chat of Cohere": {
+        "chat_history": chat(2, text="message", user="USER", assistant="CHATBOT"),
+        "message": ASKED[-1], "text": REPLIES[-1],
+    },
+    "runs of Prompt flow": {
+        "chat_history": [{"inputs": {"question": asked}, "outputs": {"answer": reply}}
+                         for asked, reply in PAIRS[:2]],
+        "question": ASKED[-1], "answer": REPLIES[-1],
+    },
+    "tasks of Alpaca": {
+        "instruction": ASKED[-1], "input": "", "output": REPLIES[-1],
+        "history": [list(pair) for pair in PAIRS[:2]],
+    },
+}  # fmt: skip
+OF_ONE_PAIR = ("tasks of CrewAI", "replies of Ollama's generate")
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq writes most of them anew")
+@pytest.mark.parametrize("title", EXPORTS)
+def test_what_is_typed_for_an_export_reads_all_of_it(
+    title: str, options: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = EXPORTS[title] if isinstance(EXPORTS[title], list) else [EXPORTS[title]]
+    path = write(Path("log.jsonl"), rows)
+    with pytest.raises(InputError, match=f"log.jsonl: {title}") as refused:
+        fastscore.score(path, options, embedder=None)
+    command, _, flags = str(refused.value).partition("Type ")[2].rstrip(".").rpartition("with ")
+    if command:
+        program, _ = command.split(" > ")
+        written = subprocess.run(shlex.split(program), capture_output=True, text=True, check=True)
+        path = write(Path("chats.jsonl"), lines_of(written.stdout))
+    else:
+        assert proposed(path) == shlex.split(flags)
+    told = PAIRS[:1] if title in OF_ONE_PAIR else PAIRS
+    told = told * 2 if title == "battles of Chatbot Arena" else told
+    assert pairs(path, options, **reading(shlex.split(flags))) == told
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"custom_id": "c", "response": {"body": {"choices": []}}}, "requests.jsonl log.jsonl"),
+        ({"message": chat(1)[1], "done": False}, "Log the messages that were sent beside"),
+        ({"text": {"0": "Hi", "1": "Ho"}, "by": {"0": "a", "1": "b"}}, "read_json('log.jsonl')."),
+        ({"columns": ["text"], "index": [0], "data": [["Hi"]]}, "orient='split'"),
+    ],
+)
+def test_an_export_without_what_is_needed_says_so(
+    row: Any, said: str, options: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as refused:
+        fastscore.score(write(Path("log.jsonl"), [row]), options, embedder=None)
+    assert said in str(refused.value)
+
+
 def test_two_layouts_that_read_a_log_in_different_ways_are_named(tmp_path: Path) -> None:
     other = chat(2, "from", "value", user="human", assistant="gpt")
     path = write(tmp_path / "log.jsonl", [{"messages": chat(), "conversations": other}])
     (file,) = fastscore.inspect(path).files
-    assert file.unfit["preference_shift"].endswith("different ways: openai, sharegpt.")
+    said = "different ways: openai, sharegpt. Type one of them, for example --layout openai."
+    assert file.unfit["preference_shift"].endswith(said)
 
 
 def test_a_reply_in_an_array_of_its_own_is_no_dialogue(options: Any, tmp_path: Path) -> None:
