@@ -22,11 +22,14 @@ from fastscore.llm.judgements import (
     SUMMARY,
     Judged,
     Judging,
+    Rubric,
     describe_judge,
+    load_rubric,
     names_of,
     read_dialogues,
     recorded,
     refuse_failures,
+    rubric_of,
     run_judge,
     shown_conversation,
 )
@@ -41,7 +44,6 @@ from fastscore.llm.requests import (
     paths_of,
     read_prompts,
 )
-from fastscore.llm.rubrics import Rubric, load_rubric, rubric_of
 from fastscore.llm.spending import Meter, UnusableError
 from fastscore.llm.transcripts import DATA, Transcript
 from fastscore.logs.inputs.column_map import column_map

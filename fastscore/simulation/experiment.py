@@ -26,11 +26,11 @@ from fastscore.llm.judgements import (
     Judging,
     check_repeats,
     judge_request,
+    load_rubric,
     run_judge,
 )
 from fastscore.llm.pairwise import run_pairwise
 from fastscore.llm.requests import OPENAI, Answer, ChatRequest, ModelOptions, estimated_tokens
-from fastscore.llm.rubrics import load_rubric
 from fastscore.llm.spending import MANIFEST, Meter, Prices, parse_limit, spending_recorded
 from fastscore.llm.transcripts import Transcript
 from fastscore.options import read_toml

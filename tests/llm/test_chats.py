@@ -9,8 +9,8 @@ from click.testing import CliRunner
 import fastscore
 from fastscore.cli import cli
 from fastscore.errors import InputError, UsageError
+from fastscore.llm.judgements import load_rubric, rubric_names
 from fastscore.llm.requests import estimated_tokens
-from fastscore.llm.rubrics import load_rubric, rubric_names
 from tests.llm.stub_server import Stub, serving
 
 SCORES = {"helpfulness": 4, "coherence": 3, "honesty": 5}

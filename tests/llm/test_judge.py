@@ -11,9 +11,8 @@ from scipy import stats
 
 import fastscore
 from fastscore.errors import EXIT_INCOMPLETE, UsageError
-from fastscore.llm.judgements import Judging, rotated, run_judge, summarise
+from fastscore.llm.judgements import Judging, load_rubric, rotated, run_judge, summarise
 from fastscore.llm.requests import ModelOptions, find_object, without_reasoning
-from fastscore.llm.rubrics import load_rubric
 from fastscore.llm.spending import Prices, UnusableError
 from fastscore.results.analyse import analyse
 from fastscore.run.progress import SilentReporter
@@ -537,7 +536,7 @@ def test_two_models_are_compared_on_equal_users(stub, tmp_path, logs):
 def test_a_rubric_that_cannot_be_used_is_refused(tmp_path, old, new, message):
     from importlib.resources import files
 
-    text = files("fastscore.llm.rubrics").joinpath("pepper.toml").read_text(encoding="utf-8")
+    text = files("fastscore.llm").joinpath("rubrics", "pepper.toml").read_text(encoding="utf-8")
     file = tmp_path / "mine.toml"
     file.write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(UsageError) as refused:
@@ -548,7 +547,7 @@ def test_a_rubric_that_cannot_be_used_is_refused(tmp_path, old, new, message):
 def one_dimension(tmp_path):
     from importlib.resources import files
 
-    text = files("fastscore.llm.rubrics").joinpath("pepper.toml").read_text(encoding="utf-8")
+    text = files("fastscore.llm").joinpath("rubrics", "pepper.toml").read_text(encoding="utf-8")
     head = text[: text.index("[[dimension]]")].replace("high = 5", "high = 100")
     file = tmp_path / "mine.toml"
     file.write_text(f'{head}[[dimension]]\nname = "wit"\nquestion = "Is it funny?"\n')

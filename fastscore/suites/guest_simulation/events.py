@@ -4,17 +4,16 @@ Roles of a test case, who the guest is to be and what it is to order, are in the
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
-from fastscore_kernels import number_hashes
 from fastscore_readers.json.tokens import ARRAY, OBJECT
 
 from fastscore.suites.base import Events
-from fastscore.suites.columns import first_rows, gather_or_null
+from fastscore.suites.columns import gather_or_null
 from fastscore.suites.grouping import factorize, first_of_group
 from fastscore.suites.guest_simulation.options import (
     ORA_SOURCES,
@@ -85,10 +84,9 @@ class Personas:
     """The personas of conversations."""
 
     code: Indices  # the persona of each conversation, int64 (conversations,); -1 without one
-    names: tuple[str | None, ...]  # their full names by code
-    # what they let expect by code; None where nothing says
-    attributes: tuple[Attributes | None, ...]
-    kinds: tuple[str, ...]  # what their descriptions are of, by code (`personas.FALLBACKS`)
+    # a row a distinct persona: `full_name`, `kind` (of `FALLBACKS`), `PAS_source`, and what it lets
+    # expect, null where it says nothing
+    frame: pl.DataFrame
     bad: Mask  # conversations whose persona cannot be read, bool (conversations,)
 
 
@@ -103,97 +101,89 @@ class Targets:
     bad: Mask  # conversations whose target cannot be read, bool (conversations,)
 
 
+_PARTS = ("guest_persona", "target_order")
+
+
 def read_test_cases(
     rows: Rows, test_case: pl.Series, file: PersonaFile
 ) -> tuple[Personas, Targets, Problems]:
-    """Read the test case of every conversation."""
-    n_conversations = len(test_case)
-    owner = np.zeros(len(rows), np.int64)
-    owner[rows.place] = rows.conversation
-    of_case, of_persona, of_target = Problems(), Problems(), Problems()
-    cases = _read_cases(rows, of_case)
-    ids, at = factorize(test_case)
-    by_file = [file.test_cases.get(name) for name in at.to_list()] if file.test_cases else []
-
-    def first_texts(key: str, problems: Problems) -> _Texts:
-        known = [None if each is None else getattr(each, key) for each in by_file]
-        parts = [_of_cases(cases, key, problems), _of_column(rows, key, problems)]
-        if known:
-            everyone = np.arange(n_conversations)
-            values = pl.Series(known, dtype=pl.String)
-            parts.append(_Texts(everyone, np.full(n_conversations, -1), ids, values))
-        return _first_texts(parts, n_conversations)
-
-    personas = _read_personas(first_texts("guest_persona", of_persona), file, of_persona)
-    targets = _read_targets(first_texts("target_order", of_target), of_target)
-    bad = [_bad(problems, owner, n_conversations) for problems in (of_case, of_persona, of_target)]
+    """Read the test case of every conversation: its own row's, else a column's, else the file's."""
+    of_case, of_part = Problems(), {part: Problems() for part in _PARTS}
+    cases = _read_cases(rows, of_case, of_part)
+    filed = _filed_cases(test_case, file)
+    texts = {
+        part: pl.concat(
+            [
+                cases.select("conversation", "place", text=part),
+                _read_cells(rows, part, of_part[part]),
+                filed.select("conversation", "place", text=part),
+            ]
+        )
+        .drop_nulls("text")
+        .unique("conversation", keep="first", maintain_order=True)
+        for part in _PARTS
+    }
+    of_persona, of_target = of_part.values()
+    persona, frame = _read_personas(texts["guest_persona"], file, len(test_case), of_persona)
+    names, key = _read_targets(texts["target_order"], len(test_case), of_target)
     noted = Problems(of_target.by_dialogue | of_persona.by_dialogue | of_case.by_dialogue)
     # a problem of a text from the file has no row
     noted.by_dialogue.pop(-1, None)
-    return (replace(personas, bad=bad[0] | bad[1]), replace(targets, bad=bad[0] | bad[2]), noted)
+    owner = np.zeros(len(rows), np.int64)
+    owner[rows.place] = rows.conversation
+    bad = {}
+    for part, problems in of_part.items():
+        places = [place for of in (of_case, problems) for place in of.by_dialogue if place >= 0]
+        bad[part] = np.isin(np.arange(len(test_case)), owner[places])
+    return (
+        Personas(persona, frame, bad["guest_persona"]),
+        Targets(names, key, bad["target_order"]),
+        noted,
+    )
 
 
-def _bad(problems: Problems, owner: Indices, n_conversations: int) -> Mask:
-    found = np.zeros(n_conversations, np.bool_)
-    found[owner[[row for row in problems.by_dialogue if row >= 0]]] = True
-    return found
+def _filed_cases(test_case: pl.Series, file: PersonaFile) -> pl.DataFrame:
+    """Return the file's test cases by conversation; they have no place in the log."""
+    known = [(id, case.guest_persona, case.target_order) for id, case in file.test_cases.items()]
+    schema = dict.fromkeys(("test_case", *_PARTS), pl.String)
+    asked = pl.DataFrame({"conversation": np.arange(len(test_case)), "test_case": test_case})
+    return asked.join(
+        pl.DataFrame(known, schema, orient="row"), on="test_case", maintain_order="left"
+    ).with_columns(place=pl.lit(-1, pl.Int64))
 
 
-@dataclass(frozen=True, slots=True)
-class _Texts:
-    """Texts of conversations, each distinct one once."""
-
-    owner: Indices  # the conversation of each text, int64 (n,)
-    place: Indices  # its row of the log, int64 (n,); -1 for the file's
-    code: Indices  # which of the values it is, int64 (n,)
-    values: pl.Series  # objects and lists as JSON text, strings as they are, null without a value
-
-
-@dataclass(frozen=True, slots=True)
-class _Cases:
-    """The rows that hold test cases, the first of each conversation."""
-
-    # as of `_Texts`
-    owner: Indices
-    place: Indices
-    code: Indices
-    members: dict[str, JsonValues]  # persona and target order of each distinct test case
-
-
-def _read_cases(rows: Rows, problems: Problems) -> _Cases:
-    """Read the JSON of the rows that hold test cases.
+def _read_cases(rows: Rows, of_case: Problems, of_part: dict[str, Problems]) -> pl.DataFrame:
+    """Read the JSON of the rows that hold test cases, the first of each conversation.
 
     A test case runs at every level, so that each distinct text is read once.
     """
     at = np.flatnonzero(rows.is_case)
     at = at[first_of_group(rows.conversation[at]) == np.arange(len(at))]
+    places = rows.place[at]
     codes, contents = factorize(rows["content"][at])
     values = column_values(contents)
     of_text = Problems()
     for number in np.flatnonzero(values.tags != OBJECT).tolist():
         found = f"{contents[number] or '':.{LONGEST_EXCERPT}}"
         of_text.by_dialogue[number] = Problem("content", "wrong_type", repr(found), _CASE_EXPECTED)
-    keys = ("guest_persona", "target_order")
-    found_values = members(values.where(values.tags == OBJECT), keys, of_text)
-    _note_for_all(of_text, codes, rows.place[at], problems)
-    return _Cases(rows.conversation[at], rows.place[at], codes, found_values)
+    found_values = members(values.where(values.tags == OBJECT), _PARTS, of_text)
+    _note_for_all(of_text, codes, places, of_case)
+    columns = {}
+    for part, of_texts in found_values.items():
+        of_text = Problems()
+        columns[part] = _value_texts(of_texts, of_text).gather(codes)
+        _note_for_all(of_text, codes, places, of_part[part])
+    return pl.DataFrame({"conversation": rows.conversation[at], "place": places, **columns})
 
 
-def _of_cases(cases: _Cases, key: str, problems: Problems) -> _Texts:
-    """Return the values of a member of test cases."""
-    of_text = Problems()
-    values = _value_texts(cases.members[key], of_text)
-    _note_for_all(of_text, cases.code, cases.place, problems)
-    return _Texts(cases.owner, cases.place, cases.code, values)
-
-
-def _of_column(rows: Rows, column: str, problems: Problems) -> _Texts:
-    """Return the cells of a column."""
+def _read_cells(rows: Rows, column: str, problems: Problems) -> pl.DataFrame:
+    """Return the cells of a column that are not null."""
     given = np.flatnonzero(rows[column].is_not_null().to_numpy())
-    of_text, code = Problems(), np.arange(len(given))
-    values = _cell_texts(rows[column][given], of_text)
-    _note_for_all(of_text, code, rows.place[given], problems)
-    return _Texts(rows.conversation[given], rows.place[given], code, values)
+    of_text, places = Problems(), rows.place[given]
+    text = _cell_texts(rows[column][given], of_text)
+    _note_for_all(of_text, np.arange(len(given)), places, problems)
+    columns = {"conversation": rows.conversation[given], "place": places, "text": text}
+    return pl.DataFrame(columns)
 
 
 def _note_for_all(of_text: Problems, codes: Indices, places: Indices, problems: Problems) -> None:
@@ -201,29 +191,6 @@ def _note_for_all(of_text: Problems, codes: Indices, places: Indices, problems: 
     for number, problem in of_text.by_dialogue.items():
         for place in places[codes == number].tolist():
             problems.by_dialogue.setdefault(place, problem)
-
-
-def _first_texts(parts: list[_Texts], n_conversations: int) -> _Texts:
-    """Choose each conversation's first text that is not null, and number the distinct ones."""
-    chosen = [part.values.is_not_null().to_numpy()[part.code] for part in parts]
-    shifts = np.cumsum([0, *(len(part.values) for part in parts)])
-    owner, place, code = (
-        np.concatenate(
-            [getattr(part, name)[rows] for part, rows in zip(parts, chosen, strict=True)]
-        )
-        for name in ("owner", "place", "code")
-    )
-    code += np.repeat(shifts[:-1], [np.count_nonzero(rows) for rows in chosen])
-    first = first_rows(owner, np.arange(len(owner)), n_conversations)
-    numbers, values = factorize(pl.concat([part.values for part in parts]))
-    of_each = np.append(numbers[code], -1)[first]
-    codes, firsts = number_hashes((of_each + 1).astype(np.uint64))
-    return _Texts(
-        np.arange(n_conversations),
-        np.append(place, -1)[first],
-        codes,
-        gather_or_null(values, of_each[firsts]),
-    )
 
 
 def _value_texts(values: JsonValues, problems: Problems) -> pl.Series:
@@ -264,33 +231,46 @@ def _present(found: pl.Series) -> pl.Series:
     return found.set(absent, None)
 
 
-def _read_personas(persona: _Texts, file: PersonaFile, problems: Problems) -> Personas:
-    """Read each distinct persona once: they are few."""
-    codes, described = persona.code, persona.values
-    names: list[str | None] = []
-    attributes: list[Attributes | None] = []
-    kinds: list[str] = []
-    missing = np.zeros(len(described), np.bool_)
-    for code, text in enumerate(described.to_list()):
-        name, expected, fault = _read_persona(text, file)
-        if fault is not None:
-            for row in persona.place[codes == code].tolist():
-                problems.by_dialogue.setdefault(row, fault)
-        missing[code] = text is None or fault is not None
-        names.append(name)
-        attributes.append(expected)
-        kinds.append(fallback_kind(text or ""))
-    known = np.where(missing[codes], -1, codes)
-    none = np.zeros(len(codes), np.bool_)
-    return Personas(known, tuple(names), tuple(attributes), tuple(kinds), none)
+def _read_personas(
+    texts: pl.DataFrame, file: PersonaFile, n_conversations: int, problems: Problems
+) -> tuple[Indices, pl.DataFrame]:
+    """Read each distinct persona once: they are few. Those that cannot be read are nobody's."""
+    codes, described = factorize(texts["text"])
+    read = [_read_persona(text, file) for text in described]
+    faults = Problems({code: fault for code, (_, _, fault) in enumerate(read) if fault is not None})
+    _note_for_all(faults, codes, texts["place"].to_numpy(), problems)
+    usable = ~np.isin(codes, list(faults.by_dialogue))
+    code = np.full(n_conversations, -1)
+    code[texts["conversation"].to_numpy()[usable]] = codes[usable]
+    rows = [
+        (
+            name,
+            fallback_kind(text),
+            PAS_SOURCES[expected is None],
+            expected and expected.complete,
+            expected and expected.exploration,
+            expected and expected.ordering,
+            (expected and list(expected.moods)) or None,
+        )
+        for text, (name, expected, _) in zip(described, read, strict=True)
+    ]
+    return code, pl.DataFrame(rows, _OF_PERSONAS, orient="row")
+
+
+_OF_PERSONAS: dict[str, Any] = {
+    "full_name": pl.String,
+    "kind": pl.String,
+    "PAS_source": pl.Enum(PAS_SOURCES),
+    **{f"expected_{part}": pl.String for part in ("complete", "exploration", "ordering")},
+    "expected_moods": pl.List(pl.String),
+}
+"""What is known of a persona; of moods, null also where any is expected."""
 
 
 def _read_persona(
-    text: str | None, file: PersonaFile
+    text: str, file: PersonaFile
 ) -> tuple[str | None, Attributes | None, Problem | None]:
     """Return a persona's name, what it lets expect, and what is wrong with it."""
-    if text is None:
-        return None, None, None
     try:
         persona: Any = json.loads(text)
     except ValueError:
@@ -320,13 +300,17 @@ def _read_persona(
         return name, None, Problem(field, "wrong_type", fault.found, fault.expected)
 
 
-def _read_targets(target: _Texts, problems: Problems) -> Targets:
+def _read_targets(
+    texts: pl.DataFrame, n_conversations: int, problems: Problems
+) -> tuple[Names, Indices]:
     """Find the list of items in each distinct target order, and read its names."""
+    codes, orders = factorize(texts["text"].alias("target_order"))
     of_text = Problems()
-    names, key = _read_target_lists(target.values.alias("target_order"), of_text)
-    _note_for_all(of_text, target.code, target.place, problems)
-    none = np.zeros(len(target.code), np.bool_)
-    return Targets(names.shared(target.code), key[target.code], none)
+    names, key = _read_target_lists(orders, of_text)
+    _note_for_all(of_text, codes, texts["place"].to_numpy(), problems)
+    code = np.full(n_conversations, -1)
+    code[texts["conversation"].to_numpy()] = codes
+    return names.shared(code), np.append(key, -1)[code]
 
 
 def _read_target_lists(target: pl.Series, problems: Problems) -> tuple[Names, Indices]:
@@ -391,17 +375,19 @@ def read_events(raw: pl.DataFrame, options: GuestSimulation) -> Events:
         problem = _order_problem(messages, at, int(orders.order_source[at]), files)
         problems.by_dialogue.setdefault(int(messages.place[at]), problem)
     names, compared = _compare(messages, targets, orders, n_conversations, options)
+    none = np.zeros(n_conversations, np.bool_)
     frames = {
         "conversations": labels.hstack(
             [
                 *_sources(personas, targets, behaviours, orders),
-                *_unread_states(files, n_conversations),
+                pl.Series("states_missing", none if files is None else files.missing),
+                pl.Series("states_bad", none if files is None else files.bad),
                 *compared,
             ]
         ),
         "messages": _message_frame(messages, tools, behaviours, orders),
         "states": behaviours.states,
-        "personas": _persona_frame(personas),
+        "personas": personas.frame,
         "names": names,
     }
     counts = {"conversations": n_conversations, "messages": len(messages)}
@@ -419,10 +405,9 @@ def _sources(
     personas: Personas, targets: Targets, behaviours: Behaviours, orders: FinalOrders
 ) -> pl.DataFrame:
     """Say what is known of each conversation, and where it comes from."""
-    names = pl.Series(personas.names or [None], dtype=pl.String)
     return pl.DataFrame(
         {
-            "persona": gather_or_null(names, personas.code),
+            "persona": gather_or_null(personas.frame["full_name"], personas.code),
             "persona_code": personas.code,
             "persona_bad": personas.bad,
             "target_bad": targets.bad,
@@ -430,17 +415,6 @@ def _sources(
             "order_broken": orders.broken,
             "state_source": _names(STATE_SOURCES, behaviours.source),
             "order_source": _names(ORDER_SOURCES, orders.source),
-        }
-    )
-
-
-def _unread_states(files: StateFiles | None, n_conversations: int) -> pl.DataFrame:
-    """Say of whose states nothing is known: their file is missing, or cannot be used."""
-    none = np.zeros(n_conversations, np.bool_)
-    return pl.DataFrame(
-        {
-            "states_missing": none if files is None else files.missing,
-            "states_bad": none if files is None else files.bad,
         }
     )
 
@@ -531,32 +505,6 @@ def _compare(
         .with_columns(nothing_to_order=pl.col("is_silent") | (n_names == 0))
     )
     return both, counted
-
-
-def _persona_frame(personas: Personas) -> pl.DataFrame:
-    """Return what each persona lets expect; null where it says nothing, for moods also of none."""
-    expected = personas.attributes
-    values = {
-        f"expected_{name}": [each and getattr(each, name) for each in expected]
-        for name in ("complete", "exploration", "ordering")
-    }
-    moods = [(each and each.moods and list(each.moods)) or None for each in expected]
-    return pl.DataFrame(
-        {
-            "full_name": personas.names,
-            "kind": personas.kinds,
-            "PAS_source": [PAS_SOURCES[each is None] for each in expected],
-            **values,
-            "expected_moods": moods,
-        },
-        schema={
-            "full_name": pl.String,
-            "kind": pl.String,
-            "PAS_source": pl.Enum(PAS_SOURCES),
-            **dict.fromkeys(values, pl.String),
-            "expected_moods": pl.List(pl.String),
-        },
-    )
 
 
 def _order_problem(messages: Rows, at: int, source: int, files: StateFiles | None) -> Problem:

@@ -9,31 +9,16 @@ from fastscore.options import check_values, option
 
 ATTRIBUTES = ("genre", "actor", "director", "writer", "language", "year")
 PLOT = "plot"
+_NAMED = ",".join((*ATTRIBUTES, "name"))
+_OF_PROFILES = ("match", "fields", "plot_keywords", "recovery")
 PROFILES: dict[str, dict[str, Any]] = {
-    "default": {
-        "match": "word",
-        "fields": ",".join((*ATTRIBUTES, "name")),
-        "plot_keywords": False,
-        "recovery": "cc",
-    },
-    "published": {
-        "match": "substring",
-        "fields": ",".join((*ATTRIBUTES, "name")),
-        "plot_keywords": True,
-        "recovery": "cc",
-    },
-    "structured": {
-        "match": "substring",
-        "fields": ",".join(ATTRIBUTES),
-        "plot_keywords": False,
-        "recovery": "cc-or-cr",
-    },
-    "legacy": {
-        "match": "substring",
-        "fields": ",".join((*ATTRIBUTES, "name")),
-        "plot_keywords": True,
-        "recovery": "cc",
-    },
+    name: dict(zip(_OF_PROFILES, values, strict=True))
+    for name, *values in (
+        ("default", "word", _NAMED, False, "cc"),
+        ("published", "substring", _NAMED, True, "cc"),
+        ("structured", "substring", ",".join(ATTRIBUTES), False, "cc-or-cr"),
+        ("legacy", "substring", _NAMED, True, "cc"),
+    )
 }
 """What each profile decides; an option that is given wins."""
 

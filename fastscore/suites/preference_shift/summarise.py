@@ -43,29 +43,15 @@ _HEADLINES = {
 
 _COSINE = ("recovery_rate_cosine", "avg_recovery_delay_cosine")
 _DST = ("dst_precision", "dst_recall", "dst_f1", "dst_joint_accuracy")
-_MODEL_METRICS = (
-    "topic_recovery_rate",
-    "avg_recovery_delay",
-    "topic_interference",
-    "cross_coherence",
-    "context_retention",
-    "context_adaptation_score",
-)
+_MEANS = ("cross_coherence", "context_retention", "topic_interference", "context_adaptation_score")
+_RECOVERY = ("topic_recovery_rate", "avg_recovery_delay")
+_MODEL_METRICS = (*_RECOVERY, "topic_interference", *_MEANS[:2], "context_adaptation_score")
 _STRUCTURED_MODEL_METRICS = (
-    "cross_coherence",
-    "context_retention",
-    "topic_interference",
-    "context_adaptation_score",
-    "concept_overlap_mean",
-    "constraint_similarity_mean",
-    "copying_penalty_mean",
-    "adaptation_score_mean",
-    "weighted_constraint_similarity_mean",
-    "trajectory_adaptation_score_mean",
-    "concept_recovery_rate",
-    "avg_concept_recovery_delay",
-    "topic_recovery_rate",
-    "avg_recovery_delay",
+    *_MEANS,
+    *("concept_overlap_mean", "constraint_similarity_mean", "copying_penalty_mean"),
+    *("adaptation_score_mean", "weighted_constraint_similarity_mean"),
+    *("trajectory_adaptation_score_mean", "concept_recovery_rate", "avg_concept_recovery_delay"),
+    *_RECOVERY,
     *(f"{kind}_concepts_total" for kind in _KINDS),
     *(f"{metric}_mean" for metric in _DST),
     *_COSINE,
