@@ -104,6 +104,10 @@ class Rubric:
     highlights: re.Pattern[str]
     speakers: tuple[str, ...]
 
+    def shown(self, turns: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+        """Return the turns that a judge is shown, each cut to `characters` by whoever shows it."""
+        return turns[-self.last_turns :] if self.last_turns else turns
+
     @cached_property
     def schema(self) -> dict[str, Any]:
         """The JSON schema of an answer."""
@@ -328,7 +332,7 @@ def judge_request(
 ) -> ChatRequest:
     """Return what is asked of a judge about a dialogue."""
     dimensions = rotated(tuple(rubric.questions), repeat)
-    turns = transcript.turns[-rubric.last_turns :] if rubric.last_turns else transcript.turns
+    turns = rubric.shown(transcript.turns)
     highlights = [
         text[: rubric.characters]
         for speaker, text in turns
@@ -352,9 +356,10 @@ def judge_request(
 
 def shown_conversation(transcript: Transcript, rubric: Rubric) -> str:
     """Return a dialogue's turns as a judge is shown them."""
-    turns = transcript.turns[-rubric.last_turns :] if rubric.last_turns else transcript.turns
-    lines = (f"{speaker}: {text[: rubric.characters]}" for speaker, text in turns)
-    return quoted("conversation", lines)
+    turns = rubric.shown(transcript.turns)
+    return quoted(
+        "conversation", (f"{speaker}: {text[: rubric.characters]}" for speaker, text in turns)
+    )
 
 
 def _slots(rubric: Rubric, dimensions: Sequence[str]) -> dict[str, Any]:
@@ -663,6 +668,7 @@ def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) ->
         **describe_judge(asked, rubric, client),
         "repeats": asked.repeats,
         "log_rows_rejected": n_rejects,
+        "turns_cut": count_cut_turns(dialogues, rubric, reporter),
     }
     with recorded(asked, described, client) as outcome:
         found = judge_dialogues(
@@ -737,6 +743,23 @@ def read_dialogues(
     if (start := asked.files_from) is not None:
         dialogues = [replace(one, file=os.path.relpath(one.file, start)) for one in dialogues]
     return logs.suite, dialogues, rejects.height
+
+
+def count_cut_turns(dialogues: Sequence[Transcript], rubric: Rubric, reporter: Reporter) -> int:
+    """Count the turns of which a judge is shown the beginning only, and say so."""
+    cut = [
+        (one, sum(len(text) > rubric.characters for _, text in rubric.shown(one.turns)))
+        for one in dialogues
+    ]
+    total = sum(n for _, n in cut)
+    if total:
+        first = next(one for one, n in cut if n)
+        reporter.note(
+            f"{counted(total, 'turns')} {'is' if total == 1 else 'are'} longer than "
+            f"{rubric.characters:,} characters, and only the beginning is judged, first in "
+            f"dialogue {first.dialogue!r}; `shown.characters` of a rubric changes that."
+        )
+    return total
 
 
 def show_judgements(summary: dict[str, Any], folder: Path, *, as_json: bool) -> None:

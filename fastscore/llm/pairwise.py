@@ -23,6 +23,7 @@ from fastscore.llm.judgements import (
     Judged,
     Judging,
     Rubric,
+    count_cut_turns,
     describe_judge,
     load_rubric,
     names_of,
@@ -107,6 +108,7 @@ def run_pairwise(
         answer = _TYPICAL_REASON + '"personalization": "1", ' * len(questions_of(rubric))
         return Judged(asked.output, expected=expect_requests(requests, asked.models, answer))
     before = client.spent
+    shown = [side for pair in pairs for side in (pair.a, pair.b)]
     described = {
         "suite": suite,
         "inputs": names_of(asked, asked.inputs),
@@ -114,6 +116,7 @@ def run_pairwise(
         **describe_judge(asked, rubric, client),
         "only_in_a": len(side_a) - len(pairs),
         "only_in_b": len(side_b) - len(pairs),
+        "turns_cut": count_cut_turns(shown, rubric, reporter),
     }
     with recorded(asked, described, client) as outcome:
         answers = _ask_pairs(pairs, rubric, asked, client, reporter)

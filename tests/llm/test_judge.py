@@ -40,7 +40,7 @@ def logs(tmp_path_factory):
     return str(folder / "logs")
 
 
-def judged(stub, tmp_path, inputs, folder="judged", models=(), **options):
+def judged(stub, tmp_path, inputs, folder="judged", models=(), reporter=None, **options):
     asked = {"base_url": stub.url, "answers": tmp_path / "answers.sqlite", "timeout": PATIENCE}
     judging = Judging(
         inputs=(inputs,),
@@ -49,7 +49,7 @@ def judged(stub, tmp_path, inputs, folder="judged", models=(), **options):
         models=ModelOptions(**{**asked, "retries": 40, **dict(models)}),
         **options,
     )
-    return run_judge(judging, SilentReporter())
+    return run_judge(judging, reporter or SilentReporter())
 
 
 def run(stub, tmp_path, inputs, folder="judged", models=(), **options):
@@ -61,6 +61,23 @@ def run(stub, tmp_path, inputs, folder="judged", models=(), **options):
 
 def lines(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_turns_of_which_the_beginning_is_judged_are_counted(stub, tmp_path, logs):
+    log = lines(Path(logs) / "sessions-00000.jsonl")
+    log[1]["conversation"][0]["text"] = "a" * 2_001  # pepper shows 2,000
+    log[1]["conversation"][1]["text"] = "b" * 2_000
+    (tmp_path / "logs.jsonl").write_text("".join(json.dumps(each) + "\n" for each in log))
+    said = []
+    reporter = SilentReporter()
+    reporter.note = said.append
+    found = judged(stub, tmp_path, str(tmp_path / "logs.jsonl"), reporter=reporter)
+    assert found.summary["turns_cut"] == 1
+    assert said[0].startswith("1 turn is longer than 2,000 characters")
+    assert "dialogue '00001'" in said[0]
+    prompts = [body["messages"][1]["content"] for body in stub.asked]
+    assert max(len(run) for run in re.findall("a+", "".join(prompts))) == 2_000
+    assert run(stub, tmp_path, logs, "whole")["turns_cut"] == 0
 
 
 def test_scores_stand_beside_their_dialogues(stub, tmp_path, logs):
