@@ -386,7 +386,6 @@ def read_events(raw: pl.DataFrame, options: GuestSimulation) -> Events:
             ]
         ),
         "messages": _message_frame(messages, tools, behaviours, orders),
-        "states": behaviours.states,
         "personas": personas.frame,
         "names": names,
     }
@@ -444,7 +443,7 @@ def _message_frame(
             "is_exit": messages.is_exit,
             "has_guest_role": messages.has_guest_role,
             **{name: tools.uses[:, kind] for kind, name in enumerate(TOOL_COLUMNS)},
-            "state": behaviours.code,
+            **behaviours.states.to_dict(),
             "state_source": behaviours.state_source,
             "order_source": _names(ORDER_SOURCES, orders.order_source),
             "has_items": orders.has_items,

@@ -358,16 +358,15 @@ _FALLBACK = {
 
 
 def compare_states(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Return STATE_COLUMNS, MATCH_COLUMNS and ``message_score`` of each guest message."""
+    """Return MATCH_COLUMNS and ``message_score`` of each guest message."""
     persona = frames["conversations"]["persona_code"].gather(frames["messages"]["conversation"])
-    messages = frames["messages"].select("state", "is_exit", persona.alias("persona"))
-    found = (
-        # pairs of a state and a persona are few, however many messages there are
-        messages.unique()
-        .join(_numbered(frames["states"], "state"), on="state", how="left")
-        .join(_numbered(frames["personas"], "persona"), on="persona", how="left")
+    messages = frames["messages"].select(
+        *STATE_COLUMNS, "is_exit", "state_source", persona.alias("persona")
     )
-    compared = (C("state") >= 0) & (C("persona") >= 0) & ~C("is_exit")
+    personas = frames["personas"].with_columns(persona=pl.int_range(pl.len(), dtype=pl.Int64))
+    # pairs of a state and a persona are few, however many messages there are
+    found = messages.unique().join(personas, on="persona", how="left")
+    compared = C("state_source").is_not_null() & (C("persona") >= 0) & ~C("is_exit")
     by_attributes = compared & (C("PAS_source") == "attributes")
     matches = [C(name) for name in _MATCHES]
     share = pl.sum_horizontal(matches) / pl.sum_horizontal(each.is_not_null() for each in matches)
@@ -378,12 +377,8 @@ def compare_states(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         pl.when(by_attributes).then(match).alias(name) for name, match in _MATCHES.items()
     ).with_columns(message_score=pl.when(by_attributes).then(share).when(compared).then(fallback))
     return messages.join(
-        found, on=["state", "is_exit", "persona"], how="left", maintain_order="left"
-    ).select(*STATE_COLUMNS, *MATCH_COLUMNS, "message_score")
-
-
-def _numbered(frame: pl.DataFrame, name: str) -> pl.DataFrame:
-    return frame.with_columns(pl.int_range(frame.height, dtype=pl.Int64).alias(name))
+        found, on=messages.columns, how="left", nulls_equal=True, maintain_order="left"
+    ).select(*MATCH_COLUMNS, "message_score")
 
 
 def count_messages(messages: pl.DataFrame) -> pl.DataFrame:
@@ -391,7 +386,7 @@ def count_messages(messages: pl.DataFrame) -> pl.DataFrame:
     same = C("conversation") == C("conversation").shift()
     changes = pl.sum_horizontal(same & (C(name) != C(name).shift()) for name in BEHAVIOURS)
     transitions = (
-        messages.filter(C("state") >= 0)
+        messages.filter(C("state_source").is_not_null())
         .select("conversation", changes=changes)
         .group_by("conversation")
         .agg(n_states=pl.len(), n_transitions=C("changes").sum())

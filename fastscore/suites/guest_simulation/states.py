@@ -26,9 +26,9 @@ from fastscore_kernels import count_phrases, keyword_groups, number_hashes, plai
 
 from fastscore.errors import UsageError
 from fastscore.options import read_option_file
-from fastscore.suites.columns import gather_or_null, last_rows
+from fastscore.suites.columns import gather_or_null, last_rows, put_at
 from fastscore.suites.declarations import RejectReason
-from fastscore.suites.grouping import factorize, factorize_rows, first_of_group, group_rows
+from fastscore.suites.grouping import factorize, first_of_group, group_rows
 from fastscore.suites.guest_simulation.item_lists import ITEM
 from fastscore.suites.guest_simulation.options import (
     DEFAULT_STATE,
@@ -42,7 +42,6 @@ from fastscore.suites.guest_simulation.rows import Rows
 from fastscore.suites.guest_simulation.tool_cells import (
     Names,
     OrderLists,
-    States,
     ToolCells,
     column_lists,
     join_names,
@@ -275,7 +274,8 @@ _SOURCES = pl.Enum([*STATE_SOURCES, "default"])
 class StateRows:
     """What the state columns of messages give, those of the log or of files."""
 
-    states: States  # the four parts of behaviour
+    # the four parts of behaviour: `STATE_COLUMNS`, null where nothing gives that part
+    states: pl.DataFrame
     orders: OrderLists  # the orders so far
     # which messages have a state row: one in a file, or a cell that is not empty in any of the five
     # columns, bool (messages,)
@@ -286,10 +286,8 @@ class StateRows:
 class Behaviours:
     """States that count, and where they come from."""
 
-    states: pl.DataFrame  # the distinct states, a row each: `STATE_COLUMNS`
-    # the state of each message, its row in `states`, int64 (messages,); -1 without one
-    code: Indices
-    state_source: pl.Series  # where it comes from, a column of as many rows
+    states: pl.DataFrame  # a row a message: `STATE_COLUMNS`, null without a state
+    state_source: pl.Series  # where each comes from
     # the source of each conversation, index in `STATE_SOURCES`, int64 (conversations,)
     source: Indices
 
@@ -315,7 +313,7 @@ def read_state_rows(messages: Rows, files: StateFiles | None, *, published: bool
     states = _column_states(messages, published=published)
     orders = column_lists(messages[ORDER_COLUMN], published=published)
     if files is None:
-        return StateRows(states, orders, states.present | orders.present)
+        return StateRows(states, orders, has_part(states) | orders.present)
     # of a conversation whose file cannot be read, no message is taken for the default
     return StateRows(states, orders, files.has_row | files.unread[messages.conversation])
 
@@ -336,30 +334,40 @@ def read_behaviours(
     the published profile a message without a state has the default, unless it has a state row:
     one without behaviour is passed over, and is enough for the states to come from columns.
     """
-    conversation = messages.conversation
-    source = _state_sources(conversation, columns, tools, n_conversations, options)
-    of_message = source[conversation]
-    owned = [np.flatnonzero(of_message == number) for number in range(len(STATE_SOURCES))]
-    words = _heuristic(rows, targets, source == HEURISTIC)
-    *chosen, default = _same_values(
-        [
-            columns.states.of(owned[COLUMNS]),
-            tools.states.of(owned[TOOLS]),
-            words,
-            States(np.arange(len(DEFAULT_STATE))[None], pl.Series(DEFAULT_STATE)),
-        ]
+    source = _state_sources(messages.conversation, columns, tools, n_conversations, options)
+    of_message = source[messages.conversation]
+    is_spoken = (source[rows.conversation] == HEURISTIC) & ~rows.is_case
+    words = states_by_words(rows.where(is_spoken, ("role", "content")), targets)
+    by_words = np.flatnonzero(of_message == HEURISTIC)
+    given = pl.DataFrame({"source": of_message}).select(
+        pl.when(pl.col("source") == COLUMNS)
+        .then(columns.states[name])
+        .when(pl.col("source") == TOOLS)
+        .then(tools.states[name])
+        .otherwise(put_at(by_words, words[name], len(messages)))
+        .alias(name)
+        for name in STATE_COLUMNS
     )
-    code = np.empty((len(messages), len(STATE_COLUMNS)), np.int64)
-    for of_source, each in zip(owned, chosen, strict=True):
-        code[of_source] = each.code
-    states, numbers, counts = _with_default(code, default, messages.is_exit)
-    state_source = np.where(counts, of_message, len(STATE_SOURCES))
+    counts = has_part(given) & ~messages.is_exit
     stateless = ~counts
     if options.published:
         stateless = columns.present & (of_message == COLUMNS) & ~counts & ~messages.is_exit
-    numbers, state_source = (np.where(stateless, -1, each) for each in (numbers, state_source))
+    # an exit, or a message without a state, has the default
+    states = given.select(
+        pl.when(pl.Series(~stateless)).then(
+            pl.when(pl.Series(counts)).then(pl.col(name)).fill_null(default)
+        )
+        for name, default in zip(STATE_COLUMNS, DEFAULT_STATE, strict=True)
+    )
     sources = pl.Series([*STATE_SOURCES, "default"], dtype=_SOURCES)
-    return Behaviours(states, numbers, gather_or_null(sources, state_source), source)
+    number = np.where(stateless, -1, np.where(counts, of_message, len(STATE_SOURCES)))
+    return Behaviours(states, gather_or_null(sources, number), source)
+
+
+def has_part(states: pl.DataFrame) -> Mask:
+    """Tell which messages have some part of a state."""
+    found: Mask = states.select(pl.any_horizontal(pl.all().is_not_null())).to_series().to_numpy()
+    return found
 
 
 def _state_sources(
@@ -373,59 +381,17 @@ def _state_sources(
     if options.forced_source is not None:
         return np.full(n_conversations, STATE_SOURCES.index(options.forced_source))
     source = np.full(n_conversations, HEURISTIC)
-    in_columns = columns.present if options.published else columns.states.present
-    for number, found in ((TOOLS, tools.states.present), (COLUMNS, in_columns)):
+    in_columns = columns.present if options.published else has_part(columns.states)
+    for number, found in ((TOOLS, has_part(tools.states)), (COLUMNS, in_columns)):
         source[conversation[found]] = number
     return source
 
 
-def _with_default(
-    code: Indices, default: States, is_exit: Mask
-) -> tuple[pl.DataFrame, Indices, Mask]:
-    """Fill in the default's parts of messages' states."""
-    numbers, firsts = factorize_rows(list(code.T + 1))
-    given = code[firsts]
-    some: Mask = np.any(given >= 0, axis=1)
-    counts = some[numbers] & ~is_exit
-    # an exit, or a message without a state, has the default
-    filled = np.concatenate([default.code, np.where(given >= 0, given, default.code)])
-    of_given, firsts = factorize_rows(list(filled.T))
-    numbers = np.where(counts, of_given[1:][numbers], of_given[0])
-    states = pl.DataFrame(
-        {name: default.values[filled[firsts, place]] for place, name in enumerate(STATE_COLUMNS)}
-    )
-    return states, numbers, counts
-
-
-def _same_values(sources: Sequence[States]) -> list[States]:
-    """Give states of several sources the same distinct values."""
-    numbers, values = factorize(pl.concat([states.values for states in sources]))
-    same, shift = [], 0
-    for states in sources:
-        # a place for -1, which stays
-        of_source = np.append(numbers[shift : shift + len(states.values)], -1)
-        same.append(States(of_source[states.code], values))
-        shift += len(states.values)
-    return same
-
-
-def _column_states(messages: Rows, *, published: bool) -> States:
+def _column_states(messages: Rows, *, published: bool) -> pl.DataFrame:
     """Read the states that columns give; blank cells give none."""
-    columns = [messages[name] for name in STATE_COLUMNS]
-    given = np.flatnonzero(np.concatenate([each.is_not_null().to_numpy() for each in columns]))
-    code = np.full(len(columns) * len(messages), -1, np.int64)
-    code[given], values = factorize(pl.concat([each.drop_nulls() for each in columns]))
-    if not published:
-        values = values.str.strip_chars().str.to_lowercase()
-    empty = np.append((values.str.strip_chars() == "").to_numpy(), True)
-    code[empty[code]] = -1
-    return States(code.reshape(len(STATE_COLUMNS), -1).T, values)
-
-
-def _heuristic(rows: Rows, targets: Names, needed: Mask) -> States:
-    """Read the states of the messages of conversations that need the heuristic."""
-    spoken = rows.where(needed[rows.conversation] & ~rows.is_case, ("role", "content"))
-    return states_by_words(spoken, targets)
+    bare = pl.col(STATE_COLUMNS).str.strip_chars()
+    read = pl.col(STATE_COLUMNS) if published else bare.str.to_lowercase()
+    return messages.columns.select(pl.when(bare != "").then(read))
 
 
 def read_final_orders(
@@ -492,10 +458,6 @@ def _read_finals(
     )
 
 
-_VALUES = ("yes", "no", "explores_menu", "does_not_explore_menu", "all_at_once", "one_by_one")
-_YES, _NO, _EXPLORES, _DOES_NOT_EXPLORE, _AT_ONCE, _ONE_BY_ONE = range(len(_VALUES))
-
-
 @dataclass(frozen=True, slots=True)
 class Words:
     """The words of the heuristic, as `plain_words` writes texts, between spaces."""
@@ -532,34 +494,46 @@ def _spaced(words: pl.Series) -> pl.Series:
     return " " + words + " "
 
 
-def states_by_words(rows: Rows, targets: Names) -> States:
+def states_by_words(rows: Rows, targets: Names) -> pl.DataFrame:
     """Read the states of guest messages from their words."""
     words = load_words()
     codes, found = factorize(rows["content"].fill_null(""))
     groups = (words.asks, words.menu_words, words.confirmations, *(each for _, each in words.moods))
     bits = keyword_groups(_spaced(pl.Series(plain_words(found))), groups)[:, 0]
-    asks, menu, confirms, *moods = (
+    asks, menu, confirms, *of_moods = (
         bits >> np.uint64(n) & np.uint64(1) > 0 for n in range(len(groups))
     )
     explores = asks | (menu & found.str.contains("?", literal=True).to_numpy())
     # of several moods the first counts, without any the default
-    mood = np.select(moods, range(len(moods)), len(moods))
+    mood = np.select(of_moods, range(len(of_moods)), len(of_moods))
     restaurant = ~rows.is_guest & rows["role"].ne_missing("system").to_numpy()
     complete = _carried(rows.conversation, restaurant, confirms[codes], start=False)
     named, at_once = _ordering(rows, codes, found, targets, words.items_at_once)
     ordering = _carried(rows.conversation, named, at_once, start=True)
-    code = np.stack(
-        [
-            np.where(complete, _YES, _NO),
-            np.where(explores[codes], _EXPLORES, _DOES_NOT_EXPLORE),
-            len(_VALUES) + mood[codes],
-            np.where(ordering, _AT_ONCE, _ONE_BY_ONE),
-        ],
-        axis=1,
+    moods = pl.Series([*(name for name, _ in words.moods), DEFAULT_STATE[2]])
+    spoken = pl.DataFrame(
+        {
+            "is_said": rows.is_guest & ~rows.is_exit,
+            "complete": complete,
+            "explores": explores[codes],
+            "mood_tone": moods.gather(mood[codes]),
+            "at_once": ordering,
+        }
     )
-    code[rows.is_exit] = -1
-    values = pl.Series([*_VALUES, *(name for name, _ in words.moods), DEFAULT_STATE[2]])
-    return States(code[rows.is_guest], values)
+    return (
+        spoken.select(
+            is_ordering_complete=_either("complete", "yes", "no"),
+            menu_exploration_style=_either("explores", "explores_menu", "does_not_explore_menu"),
+            mood_tone="mood_tone",
+            ordering_style=_either("at_once", "all_at_once", "one_by_one"),
+        )
+        .select(pl.when(spoken["is_said"]).then(pl.all()))
+        .filter(pl.Series(rows.is_guest))
+    )
+
+
+def _either(column: str, word: str, other: str) -> pl.Expr:
+    return pl.when(column).then(pl.lit(word)).otherwise(pl.lit(other))
 
 
 def _carried(conversation: Indices, where: Mask, value: Mask, *, start: bool) -> Mask:

@@ -41,7 +41,7 @@ from fastscore_jit.memory import BLOCK, View, Views, load_byte, same_bytes
 from fastscore_jit.validation import read_only
 from fastscore_kernels import keyword_groups, number_ranges, number_texts, plain_words
 
-from fastscore.suites.columns import first_rows, last_rows, replace_lone_surrogates
+from fastscore.suites.columns import first_rows, gather_or_null, last_rows, replace_lone_surrogates
 from fastscore.suites.grouping import group_rows, take
 from fastscore.suites.guest_simulation.item_lists import (
     ITEM,
@@ -55,7 +55,7 @@ from fastscore.suites.guest_simulation.item_lists import (
     key_table,
     list_places,
 )
-from fastscore.suites.guest_simulation.options import TOOL_COLUMNS
+from fastscore.suites.guest_simulation.options import STATE_COLUMNS, TOOL_COLUMNS
 from fastscore.suites.json_values import texts_between
 
 # ruff: noqa: SIM109
@@ -304,32 +304,12 @@ class OrderLists:
 
 
 @dataclass(frozen=True, slots=True)
-class States:
-    """States of messages, each part by its place among the values."""
-
-    # a row a message, a column each of `STATE_COLUMNS`, int64 (messages, 4); -1 where nothing gives
-    # that part
-    code: Indices
-    # the values, lower case unless read by the published profile; none that counts is empty
-    values: pl.Series
-
-    def of(self, messages: Indices) -> "States":
-        """Return the states of some messages."""
-        return States(self.code[messages], self.values)
-
-    @property
-    def present(self) -> Mask:
-        """Which messages have some part of a state."""
-        found: Mask = np.any(self.code >= 0, axis=1)
-        return found
-
-
-@dataclass(frozen=True, slots=True)
 class ToolCells:
     """What the tool cells of messages say."""
 
     uses: Mask  # a row a message, a column each of `TOOL_COLUMNS`, bool (messages, 3)
-    states: States  # what tools gave
+    # what tools gave, in lower case: `STATE_COLUMNS`, null where nothing gives that part
+    states: pl.DataFrame
     orders: OrderLists  # the tracked orders
 
 
@@ -346,7 +326,11 @@ def read_tool_cells(cells: pl.Series, *, whole_cell: bool) -> ToolCells:
         uses[tools[used[:, kind]], kind] = True
     giving = of_tools[(values == ATTRIBUTES_TOOL).to_numpy()[code[of_tools]]]
     tracking = of_tools[used[:, _TRACKING]]
-    states = States(_attributes(members, code, giving, len(rows)), values.str.to_lowercase())
+    lower = values.str.to_lowercase()
+    parts = _attributes(members, code, giving, len(rows)).T
+    states = pl.DataFrame(
+        {name: gather_or_null(lower, part) for name, part in zip(STATE_COLUMNS, parts, strict=True)}
+    )
     orders = _order_lists(rows, members, tracking)
     return ToolCells(_words_in(cells.fill_null("")) if whole_cell else uses, states, orders)
 

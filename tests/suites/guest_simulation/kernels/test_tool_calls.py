@@ -71,10 +71,10 @@ def plain_cell(cell):
 def read_cell(texts):
     """Return the same of what the suite reads."""
     found = read_tool_cells(cells_of(texts), whole_cell=False)
-    values, orders = found.states.values, found.orders
+    states, orders = found.states.rows(), found.orders
     read = []
     for row, text in enumerate(texts):
-        parts = ["" if code < 0 else values[code] for code in found.states.code[row].tolist()]
+        parts = [part or "" for part in states[row]]
         start = int(orders.start[row])
         listed = (text or "").encode()[start:].decode() if start >= 0 else None
         assert not (orders.broken[row] and listed)
@@ -97,9 +97,7 @@ def test_cells_by_hand():
     gives = f"'tool_name': '{plain.ATTRIBUTES_TOOL}', "
     after = "next_message_mood_tone=<Mood.CASUAL: 1> next_message_mood_tone=x"
     found = read_tool_cells(cells_of([before + gives + after, before]), whole_cell=False)
-    values, codes = found.states.values, found.states.code.tolist()
-    named = [[values[code] if code >= 0 else None for code in row] for row in codes]
-    assert named == [[None, None, "casual", None], ["yes", None, "sad", None]]
+    assert found.states.rows() == [(None, None, "casual", None), ("yes", None, "sad", None)]
     assert found.uses.tolist() == [[False, True, False], [False] * 3]
     result = f"{plain.MARKER} : current_items_in_order=[1] target_items_to_order=[2] "
     cut = result + f"{plain.MARKER} : current_items_in_order=[3] "
@@ -114,8 +112,9 @@ def test_cells_by_hand():
 def test_many_values_are_numbered():
     texts = [f"is_ordering_complete={number % 3_000}" for number in range(9_000)]
     found = read_tool_cells(cells_of(texts), whole_cell=False).states
-    assert found.values.to_list() == [str(number) for number in range(3_000)]
-    assert found.code[:, 0].tolist() == [number % 3_000 for number in range(9_000)]
+    assert found["is_ordering_complete"].to_list() == [
+        str(number % 3_000) for number in range(9_000)
+    ]
 
 
 def test_the_keys_are_those_of_the_definitions():
