@@ -34,6 +34,7 @@ _ODD_LETTER = (
 )
 """Combining marks, curly apostrophes and spaces that do not break, also as JSON escapes them."""
 UNKNOWN_SCHEMA = {"column": pl.String, "word": pl.String, "rows": pl.Int64}
+_NO_WORDS = pl.DataFrame(schema=UNKNOWN_SCHEMA)
 """Words that a suite does not know: of which column, and in how many rows or objects."""
 MOST_NAMED = 100
 """How many of a column's unknown words are looked at to say what to type."""
@@ -68,9 +69,11 @@ def count_missing(frame: pl.DataFrame, source: Source, events: Events) -> RowCou
         as_empty = events.nulls_are_empty and path in text_places
         counts[EMPTY + path] = found.null if as_empty else 0
         unknown += [(path, word, count) for word, count in found.unknown.items()]
-    words = pl.DataFrame(unknown, schema=UNKNOWN_SCHEMA, orient="row")
+    words = _NO_WORDS
+    if unknown:
+        words = pl.DataFrame(unknown, schema=UNKNOWN_SCHEMA, orient="row").sort("column", "word")
     counts |= _joined(frame, source) | _repeated(frame, source) | _odd_texts(frame, source)
-    return RowCounts(counts, words.sort("column", "word"))
+    return RowCounts(counts, words)
 
 
 def _where(column: Column) -> tuple[str, str] | None:

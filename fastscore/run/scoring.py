@@ -132,6 +132,7 @@ CUT_SCHEMA: dict[str, pl.DataType] = {
 }
 """One row a text of which the model took the beginning only: its id, its tokens, how many the model
 takes, and how it begins."""
+_NONE_CUT = pl.DataFrame(schema=CUT_SCHEMA)
 
 _SHOWN_CHARACTERS = 200
 _BYTES_OF_ANY_TEXT = 16
@@ -195,7 +196,7 @@ class TextsToEmbed:
     def cut(self, settings: EmbedderSettings | None) -> pl.DataFrame:
         """Return the texts of which the model takes the beginning only, in `CUT_SCHEMA`."""
         if settings is None:
-            return pl.DataFrame(schema=CUT_SCHEMA)
+            return _NONE_CUT
         from fastscore.vectors.embedder import Embedder, TokenCounter  # late: it loads models
 
         embedder = open_embedder(settings)
@@ -441,7 +442,7 @@ def _declared(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
 
 def _in_input_order(rejects: pl.DataFrame, files: Sequence[str]) -> pl.DataFrame:
     if rejects.is_empty():
-        return rejects.select(REJECTS_TABLE.keys())
+        return rejects[list(REJECTS_TABLE)]
     position = {file: index for index, file in enumerate(files)}
     file_position = pl.col("file").replace_strict(position, return_dtype=pl.Int64)
     return rejects.sort(file_position, "line", maintain_order=True).select(REJECTS_TABLE.keys())

@@ -8,6 +8,7 @@ whose fields come from `option`), the tables that it writes (`Table`) and the me
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
+from functools import cache
 from itertools import groupby
 from typing import Any, Literal, get_args
 
@@ -738,6 +739,7 @@ NULL_REASONS_DTYPE = pl.List(pl.Struct({"metric": pl.String(), "reason": pl.Enum
 """The data type of every table's ``null_reasons`` column."""
 
 
+@cache
 def empty_rejects() -> pl.DataFrame:
     """Return a frame of rejects with no row."""
     return pl.DataFrame(schema=REJECT_SCHEMA)

@@ -137,14 +137,16 @@ def names_of(heads: pl.DataFrame, source: Source, run: RunNames) -> pl.Series:
     shared = run.shared
     if shared is None:
         shared = repeated_names(heads, source)
-    needs_place = heads[_ID].is_null().to_numpy()
+    needs_place = np.zeros(heads.height, np.bool_)
+    if heads[_ID].null_count():
+        needs_place = heads[_ID].is_null().to_numpy()
     if shared.first.size:
         needs_place = needs_place | shared.among(_name_hashes(heads, source))
     place = pl.Series([None], dtype=pl.String).new_from_index(0, heads.height)
     if needs_place.any():
         files = file_names(heads["file"].unique()) if run.files is None else run.files
         place = _places(heads, files).set(pl.Series(~needs_place), None)
-    return heads.with_columns(place.alias(_PLACE)).select(_name(source)).to_series()
+    return heads.hstack([place.alias(_PLACE)]).select(_name(source)).to_series()
 
 
 def dialogue_heads(rows: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Indices]:
@@ -242,6 +244,9 @@ def refuse_blank_ids(dialogues: pl.DataFrame, id: str) -> None:
 
     ``dialogues`` has ``file``, ``line``, the column `id` and `IDENTITY`, a row a dialogue or more.
     """
+    ids = dialogues[id].cast(pl.String)
+    if not ids.null_count() and not (ids == "").any():
+        return
     is_blank = pl.col(id).cast(pl.String).fill_null("") == ""
     is_mixed = is_blank.any().over("file") & ~is_blank.all().over("file")
     # rows that are dialogues have their places

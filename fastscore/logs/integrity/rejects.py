@@ -73,10 +73,13 @@ def decode(raw: bytes, characters: int = RAW_CHARACTERS) -> str:
     return cut(raw[: 4 * characters + 4].decode("utf-8", errors="replace"), characters)
 
 
+_NONE = pl.DataFrame(schema=REJECTS_TABLE)
+
+
 def reject_frame(rejects: Sequence[Reject]) -> pl.DataFrame:
     """Make a frame of rejects in `REJECTS_TABLE`."""
     if not rejects:
-        return pl.DataFrame(schema=REJECTS_TABLE)
+        return _NONE
     frame = pl.DataFrame([astuple(reject) for reject in rejects], REJECTS_TABLE, orient="row")
     return frame.with_columns(pl.col("last_line").fill_null(pl.col("line")))
 

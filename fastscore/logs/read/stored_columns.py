@@ -151,7 +151,9 @@ def _places(raw: pl.DataFrame, dtypes: Mapping[str, pl.DataType], column: Column
     if len(names) == 1:
         values = _taken(raw[names[0]], column)
         if values is not None:
-            tags = np.where(values.is_null().to_numpy(), NULL, STRING).astype(np.uint8)
+            tags = np.full(raw.height, STRING, np.uint8)
+            if values.null_count():
+                tags[values.is_null().to_numpy()] = NULL
             nowhere = np.zeros(raw.height, np.int64)
             return Places("parquet", _NO_DATA, tags, nowhere, nowhere, values=values)
     tags = np.zeros(raw.height, np.uint8)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _OF_STEPS = [metric for metric in METRICS if metric.table == "steps"]
 _OF_DIALOGUES = [metric for metric in METRICS if metric.table == "dialogues"]
 _PERPLEXITY_IDS = [metric.id for metric in PERPLEXITIES]
+_NULL = pl.Series([None], dtype=pl.Float64)
 _STATUSES = pl.Series("status", ["ok", "no_steps"], dtype=STATUS_DTYPE)
 
 
@@ -158,12 +159,12 @@ def _score_dialogues(
 
 def _part_column(name: str, values: Float64Array | None, height: int) -> pl.Series:
     if values is None:
-        return pl.Series(name, [None], dtype=pl.Float64).new_from_index(0, height)
+        return _NULL.new_from_index(0, height).alias(name)
     return pl.Series(name, values, dtype=pl.Float64)
 
 
 def _keep_where(present: npt.NDArray[np.bool_], values: pl.Series) -> pl.Series:
-    return values.set(pl.Series(~present), None)
+    return values if present.all() else values.set(pl.Series(~present), None)
 
 
 def summarised(options: ScoreDialogue, columns: Sequence[str]) -> list[Summarised]:
