@@ -62,108 +62,59 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Nulls:
-    """How often a column or an item lacks a value, or has one that means nothing.
+    """How often a column or an item lacks a value, or has one that means nothing."""
 
-    Parameters
-    ----------
-    null
-        In how many rows, or objects, it is absent or null.
-    asked
-        In how many it is expected.
-    unknown
-        Words that are unknown to the suite, with their numbers.
-    """
-
-    null: int
-    asked: int
+    null: int  # in how many rows, or objects, it is absent or null
+    asked: int  # in how many it is expected
+    # words that are unknown to the suite, with their numbers
     unknown: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialogue:
-    """One dialogue with all that is known of it.
+    """One dialogue with all that is known of it."""
 
-    Parameters
-    ----------
-    raw
-        Its rows of the log, as the suite's source declares them; None where they were not read.
-    events
-        What the suite makes of those rows; None with them.
-    tables
-        Its rows of every table; of a dialogue that was scored again, all that the suite's
-        `evidence` returns.
-    """
-
+    # its rows of every table; of a dialogue that was scored again, all that the suite's `evidence`
+    # returns
     tables: Mapping[str, pl.DataFrame]
+    # its rows of the log, as the suite's source declares them; None where they were not read
     raw: pl.DataFrame | None = None
-    events: Events | None = None
+    events: Events | None = None  # what the suite makes of those rows; None with them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedRun:
-    """What an analysis sees of a run.
+    """What an analysis sees of a run."""
 
-    Parameters
-    ----------
-    name
-        What the run is called.
-    signature
-        The line that pins its numbers.
-    tables
-        Its tables by name, scanned lazily, rows in input order.
-    """
-
-    name: str
-    signature: str
-    tables: Mapping[str, pl.LazyFrame]
+    name: str  # what the run is called
+    signature: str  # the line that pins its numbers
+    tables: Mapping[str, pl.LazyFrame]  # its tables by name, scanned lazily, rows in input order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalysisSettings:
-    """How a run is analysed.
+    """How a run is analysed."""
 
-    Parameters
-    ----------
-    judge_columns
-        Names of columns with scores in a judge's file, beside the rubric's.
-    judge_scale
-        The smallest and largest score of the rubric; others are refused and listed.
-    unit
-        The column of table ``dialogues`` whose values are the units of intervals and tests. Empty
-        for the suite's own.
-    """
-
+    # names of columns with scores in a judge's file, beside the rubric's
     judge_columns: tuple[str, ...] = ()
+    # the smallest and largest score of the rubric; others are refused and listed
     judge_scale: tuple[float, float] = (1.0, 5.0)
+    # the column of table ``dialogues`` whose values are the units of intervals and tests. Empty for
+    # the suite's own.
     unit: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalysisContents:
-    """What a suite's analysis of a run consists of, unwritten.
+    """What a suite's analysis of a run consists of, unwritten."""
 
-    Parameters
-    ----------
-    title
-        What the page is about.
-    facts
-        What was analysed, and how its numbers are to be read: paragraphs.
-    findings
-        What came out, a sentence each.
-    sections
-        The parts of the page, with the figures that there was something to draw for.
-    tables
-        Frames by name.
-    notes
-        What is missing and why, a sentence each.
-    """
-
-    title: str
-    facts: tuple[str, ...]
-    findings: tuple[str, ...]
+    title: str  # what the page is about
+    facts: tuple[str, ...]  # what was analysed, and how its numbers are to be read: paragraphs
+    findings: tuple[str, ...]  # what came out, a sentence each
+    # the parts of the page, with the figures that there was something to draw for
     sections: tuple["Section", ...]
-    tables: Mapping[str, pl.DataFrame]
-    notes: tuple[str, ...]
+    tables: Mapping[str, pl.DataFrame]  # frames by name
+    notes: tuple[str, ...]  # what is missing and why, a sentence each
 
     @property
     def drawings(self) -> tuple["Drawing", ...]:

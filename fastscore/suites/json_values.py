@@ -8,7 +8,7 @@ that a definition cannot use is noted in `Problems` with its place, and left out
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,7 @@ from fastscore_readers.json.tokens import (
 
 from fastscore.suites.declarations import ROW_SCHEMA, RejectReason, empty_rejects, rejects_of
 
+Read = TypeVar("Read")
 WHOLE_TEXT = "text without half a surrogate pair"
 LONGEST_EXCERPT = 60
 _WHOLE_NUMBER = "a whole number of at most 64 bits"
@@ -176,6 +177,28 @@ class JsonValues:
         )
 
 
+def either(first: JsonValues, second: JsonValues, is_first: Mask) -> JsonValues:
+    """Return values of the first of two columns of one buffer where so marked, else the second."""
+    return replace(
+        first,
+        tags=np.where(is_first, first.tags, second.tags),
+        start=np.where(is_first, first.start, second.start),
+        end=np.where(is_first, first.end, second.end),
+        path=lambda row: first.path(row) if is_first[row] else second.path(row),
+    )
+
+
+def joined(first: JsonValues, second: JsonValues) -> JsonValues:
+    """Put values of one buffer one after another."""
+    return replace(
+        first,
+        tags=np.concatenate([first.tags, second.tags]),
+        start=np.concatenate([first.start, second.start]),
+        end=np.concatenate([first.end, second.end]),
+        dialogue=np.concatenate([first.dialogue, second.dialogue]),
+    )
+
+
 def members(values: JsonValues, keys: Sequence[str], problems: Problems) -> dict[str, JsonValues]:
     """Find members of objects by key; of equal keys the last counts."""
     found = places(values.where(values.tags == OBJECT), dict.fromkeys(keys), problems)
@@ -278,6 +301,16 @@ def python_values(values: JsonValues, rows: Indices, problems: Problems) -> list
             problems.note(values, np.array([row]), _READABLE_NUMBERS, "out_of_range")
             found.append(None)
     return found
+
+
+def read_sound(
+    raw: pl.DataFrame, read: Callable[[pl.DataFrame], tuple[Read, Problems]]
+) -> tuple[Read, pl.DataFrame]:
+    """Read rows, and once more without those that have a problem: they are rejects."""
+    found, problems = read(raw)
+    if problems.by_dialogue:
+        found, _ = read(raw[np.setdiff1d(np.arange(raw.height), list(problems.by_dialogue))])
+    return found, problems.rejects(raw)
 
 
 def column_values(column: pl.Series) -> JsonValues:

@@ -26,10 +26,8 @@ from fastscore.suites.group_travel.json_members import (
     BLANKS,
     KeyedMembers,
     all_members,
-    either,
     flags,
     is_container,
-    joined,
     scalars,
 )
 from fastscore.suites.group_travel.lexicon import (
@@ -70,7 +68,7 @@ from fastscore.suites.grouping import (
     take,
 )
 from fastscore.suites.identity import identify
-from fastscore.suites.json_values import JsonValues, Problems, members
+from fastscore.suites.json_values import JsonValues, Problems, either, joined, members
 
 _OF_SLOT = ["itinerary", "slot"]
 MOST_LINES = 400

@@ -121,27 +121,6 @@ def flags(values: JsonValues) -> pl.Series:
     return pl.Series(true).set(pl.Series(values.is_missing), None)
 
 
-def either(first: JsonValues, second: JsonValues, is_first: Mask) -> JsonValues:
-    """Return values of the first of two columns of one buffer where so marked, else the second."""
-    return replace(
-        first,
-        tags=np.where(is_first, first.tags, second.tags),
-        start=np.where(is_first, first.start, second.start),
-        end=np.where(is_first, first.end, second.end),
-    )
-
-
-def joined(first: JsonValues, second: JsonValues) -> JsonValues:
-    """Put values of one buffer one after another."""
-    return replace(
-        first,
-        tags=np.concatenate([first.tags, second.tags]),
-        start=np.concatenate([first.start, second.start]),
-        end=np.concatenate([first.end, second.end]),
-        dialogue=np.concatenate([first.dialogue, second.dialogue]),
-    )
-
-
 class Members(NamedTuple):
     """Members in the order of their text, int64 (m,) each."""
 

@@ -22,13 +22,7 @@ from fastscore_readers.json.tokens import ARRAY, NULL, OBJECT
 
 from fastscore.suites.columns import put_at
 from fastscore.suites.group_travel.catalogue import NAME_KEYS, canonical_key, cell_values, shortfall
-from fastscore.suites.group_travel.json_members import (
-    KeyedMembers,
-    all_members,
-    either,
-    joined,
-    texts_or_replaced,
-)
+from fastscore.suites.group_travel.json_members import KeyedMembers, all_members, texts_or_replaced
 from fastscore.suites.group_travel.lexicon import (
     MEALS,
     PLAN_KINDS,
@@ -46,7 +40,7 @@ from fastscore.suites.grouping import (
     place_in_group,
     take,
 )
-from fastscore.suites.json_values import JsonValues, Problems, elements, members
+from fastscore.suites.json_values import JsonValues, Problems, either, elements, joined, members
 
 _MEALS = "meals"
 _KIND_OF_KEY = {

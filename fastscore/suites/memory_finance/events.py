@@ -57,6 +57,7 @@ from fastscore.suites.json_values import (
     places,
     python_texts,
     python_values,
+    read_sound,
     string_views,
     unescape_rows,
     whole_numbers,
@@ -292,11 +293,7 @@ Columns = dict[str, Any]
 
 def read_events(raw: pl.DataFrame, options: MemoryFinance) -> Events:
     """Read trace lines."""
-    frames, problems = _read(raw, options)
-    rejects = problems.rejects(raw)
-    if problems.by_dialogue:
-        sound = np.setdiff1d(np.arange(raw.height), list(problems.by_dialogue))
-        frames, _ = _read(raw[sound], options)
+    frames, rejects = read_sound(raw, lambda rows: _read(rows, options))
     as_empty = options.nulls_are_empty
     return Events(
         frames,

@@ -30,12 +30,14 @@ from fastscore.suites.json_values import (
     Problems,
     booleans,
     column_values,
+    either,
     elements,
     expect,
     expect_texts,
     members,
     python_texts,
     raw_texts,
+    read_sound,
     whole_numbers,
 )
 from fastscore.suites.preference_shift.catalogue import load_catalogue
@@ -84,16 +86,7 @@ def _metadata(spoken: Mapping[str, JsonValues], problems: Problems) -> JsonValue
     """Return each turn's user_meta, or its meta where there is none."""
     own = expect(spoken["user_meta"], OBJECT, "an object or null", problems)
     other = expect(spoken["meta"], OBJECT, "an object or null", problems)
-    instead = (own.tags != OBJECT) & (other.tags == OBJECT)
-    if not instead.any():
-        return own
-    return replace(
-        own,
-        tags=np.where(instead, other.tags, own.tags),
-        start=np.where(instead, other.start, own.start),
-        end=np.where(instead, other.end, own.end),
-        path=lambda row: other.path(row) if instead[row] else own.path(row),
-    )
+    return either(own, other, (own.tags == OBJECT) | (other.tags != OBJECT))
 
 
 def merge_speakers(spoken: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -127,12 +120,8 @@ def pair_turns(messages: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def read_events(raw: pl.DataFrame, options: PreferenceShift) -> Events:
     """Read conversations."""
-    events, problems = _read(raw, options)
-    if not problems.by_dialogue:
-        return events
-    sound = np.setdiff1d(np.arange(raw.height), list(problems.by_dialogue))
-    events, _ = _read(raw[sound], options)
-    return replace(events, rejects=pl.concat([problems.rejects(raw), events.rejects]))
+    events, rejects = read_sound(raw, lambda rows: _read(rows, options))
+    return replace(events, rejects=pl.concat([rejects, events.rejects]))
 
 
 def _read(raw: pl.DataFrame, options: PreferenceShift) -> tuple[Events, Problems]:
