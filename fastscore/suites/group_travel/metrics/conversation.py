@@ -84,7 +84,6 @@ def _timely_days(stops: pl.DataFrame, strict_overnight: bool) -> pl.DataFrame:
 
 _VOICES_TELL = pl.col("multi_user") | (pl.col("multi_user_source") == "content")
 """A single user is one voice whoever speaks, unless the voices decide that there is one."""
-_TURN = ("member", "slot")
 
 M1 = Metric(
     id="M1",
@@ -112,15 +111,7 @@ M1 = Metric(
         ),
         NullRule(pl.col("M1_den") == 0, "missing_input", "no member is known"),
     ),
-    evidence=(
-        EvidenceRows(
-            table="turns",
-            names=_TURN,
-            columns=("kind",),
-            text="utterance",
-            where=pl.col("kind") == PROVIDE,
-        ),
-    ),
+    evidence=(use.of_turns("kind", where=pl.col("kind") == PROVIDE),),
     reading="1: every member stated a preference. A single user of four members gives 0.25.",
     example="4 of 4 members speak: 4 / 4 = 1. A single user of 4 members: 1 / 4 = 0.25.",
     note=(
@@ -155,13 +146,7 @@ M6 = Metric(
         NullRule(~pl.col("anyone_accepts"), "not_applicable", "no turn accepts or approves"),
     ),
     evidence=(
-        EvidenceRows(
-            table="turns",
-            names=("member",),
-            columns=("kind",),
-            text="utterance",
-            where=pl.col("kind").is_in([ACCEPT_PLAN, APPROVE]),
-        ),
+        use.of_turns("kind", where=pl.col("kind").is_in([ACCEPT_PLAN, APPROVE]), names=("member",)),
     ),
     reading="Acceptance is scripted in the published system, where the rate is always 1.",
     example="2 of 4 members accept: 2 / 4 = 0.5.",
@@ -175,15 +160,7 @@ M7_TOTAL_TURNS = Metric(
         r"\mathrm{M7\_total\_turns} = |T|", ("T", "turns with an intent or an utterance")
     ),
     scale=Scale("neither", maximum=None, unit="turns"),
-    evidence=(
-        EvidenceRows(
-            table="turns",
-            names=_TURN,
-            columns=("is_counted",),
-            text="utterance",
-            where=pl.col("is_counted"),
-        ),
-    ),
+    evidence=(use.of_turns("is_counted", where=pl.col("is_counted")),),
     derivation="{M7_total_turns} turns",
     reading="The length of the dialogue. Neither direction is better.",
     example="28 turns, all of them with an utterance: 28.",
@@ -208,15 +185,7 @@ M7_TURNS_PER_SLOT = Metric(
             "no preference is stated for a slot",
         ),
     ),
-    evidence=(
-        EvidenceRows(
-            table="turns",
-            names=_TURN,
-            columns=("is_counted",),
-            text="utterance",
-            where=pl.col("is_counted"),
-        ),
-    ),
+    evidence=(use.of_turns("is_counted", where=pl.col("is_counted")),),
     reading="The length of the dialogue for each topic. Neither direction is better.",
     example="28 turns about 7 slots: 28 / 7 = 4.",
     role="part",
@@ -231,15 +200,7 @@ M7_FEEDBACK_TURN_OVERHEAD = Metric(
         ("F", "turns of feedback, by members or the system"),
     ),
     scale=Scale("neither", maximum=None, unit="turns"),
-    evidence=(
-        EvidenceRows(
-            table="turns",
-            names=_TURN,
-            columns=("kind",),
-            text="utterance",
-            where=pl.col("kind").is_in(FEEDBACK),
-        ),
-    ),
+    evidence=(use.of_turns("kind", where=pl.col("kind").is_in(FEEDBACK)),),
     derivation="{M7_feedback_turn_overhead} turns",
     reading="The turns that feedback adds. Neither direction is better.",
     example="2 turns of members and 1 of the system: 3.",

@@ -30,10 +30,6 @@ _STATED = ("P", "preferences of all members for all slots")
 _SIMILARITY = (r"\operatorname{sim}(a, b)", "cosine of the vectors of texts a and b, at least 0")
 
 
-def _of_pairs(*columns: str) -> EvidenceRows:
-    return EvidenceRows(table="pairs", names=("member", "slot"), columns=columns, text="preference")
-
-
 M8 = Metric(
     id="M8",
     name="Preference addressing score",
@@ -55,7 +51,7 @@ M8 = Metric(
             "synthesis is not enabled and the plan has no text",
         ),
     ),
-    evidence=(_of_pairs("addressed", "addressed_synthesis", "addressed_plan"),),
+    evidence=(use.of_pairs("addressed", "addressed_synthesis", "addressed_plan"),),
     reading="The share of preferences that the system mentions. M8 >= max(M8a, M8b).",
     example="28 preferences, 16 of them addressed by either text: 16 / 28 = 0.571.",
     note=(
@@ -81,7 +77,7 @@ M8A = Metric(
     micro=("M8a_num", "M8a_den"),
     null_when=(use.NO_SYNTHESIS, use.UNKNOWN_PREFERENCE, use.UNKNOWN_SYNTHESIS, use.NO_PREFERENCE),
     evidence=(
-        _of_pairs(
+        use.of_pairs(
             "addressed_synthesis", "synthesis_phrase", "synthesis_hits", "synthesis_similarity"
         ),
     ),
@@ -111,7 +107,7 @@ M8B = Metric(
             "no preference is stated or the plan has no text",
         ),
     ),
-    evidence=(_of_pairs("addressed_plan", "plan_phrase", "plan_hits", "plan_similarity"),),
+    evidence=(use.of_pairs("addressed_plan", "plan_phrase", "plan_hits", "plan_similarity"),),
     reading="The share of preferences that the words of the plan reflect.",
     example="28 preferences, 6 of them addressed by the plan's text: 6 / 28 = 0.214.",
     role="part",
@@ -130,7 +126,7 @@ M12 = Metric(
     scale=Scale("higher"),
     micro=("M12_num", "M12_den"),
     null_when=(*OF_PAIRS, _NOTHING_COMPARED, use.NO_EMBEDDER),
-    evidence=(_of_pairs("slot_similarity"),),
+    evidence=(use.of_pairs("slot_similarity"),),
     reading="The mean nearness of plan and preferences. The raw output of all slots dilutes it.",
     example="16 cosines from 0.24 to 0.54 in equal steps: 6.24 / 16 = 0.39.",
     note="A text that is longer than the model takes is read in windows.",
@@ -186,7 +182,7 @@ M14 = Metric(
         ),
         use.NO_EMBEDDER,
     ),
-    evidence=(_of_pairs("resolution_similarity"),),
+    evidence=(use.of_pairs("resolution_similarity"),),
     reading="The mean nearness of negotiated resolutions and preferences.",
     example="Similarities 0.35 and 0.67: 1.02 / 2 = 0.51.",
     note="The plan does not replace a missing explanation.",

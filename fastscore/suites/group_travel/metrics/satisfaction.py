@@ -4,6 +4,7 @@ A preference for an actionable slot is satisfied if any channel fires: the room 
 category (the other slots), two informative tokens, or the similarity of a chosen place.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,51 +57,45 @@ _MEMBERS = EvidenceRows(
     within="members", names=("member",), columns=("satisfaction", "satisfied", "pairs")
 )
 
-W1 = Metric(
+_of_members = partial(
+    Metric,
+    scale=Scale("higher", by="multi_user"),
+    null_when=OF_PAIRS,
+    evidence=(_MEMBERS,),
+    role="headline",
+    baselines=(use.QUOTING,),
+    uses=_USES,
+)
+"""Metrics over the satisfied shares of members."""
+
+W1 = _of_members(
     id="W1",
     name="Utilitarian welfare",
     formula=Formula(r"\mathrm{W1} = \frac{1}{N} \sum_{i=1}^{N} s_i", *_SHARES, _N),
     scale=Scale("higher"),
     micro=("W1_num", "W1_den"),
-    null_when=OF_PAIRS,
-    evidence=(_MEMBERS,),
     derivation="mean of {satisfaction}",
     reading="The average satisfaction. It equals M10 if members state equally many preferences.",
     example="s = 1, 0.75, 0.5, 1: 3.25 / 4 = 0.8125.",
     note="The source calls W1 identical to M10. M10 counts preferences, W1 averages members.",
-    role="headline",
-    baselines=(use.QUOTING,),
-    uses=_USES,
     source="Metric Reference, W1",
 )
-W2 = Metric(
+W2 = _of_members(
     id="W2",
     name="Egalitarian welfare",
     formula=Formula(r"\mathrm{W2} = \min_i s_i", *_SHARES),
-    scale=Scale("higher", by="multi_user"),
-    null_when=OF_PAIRS,
-    evidence=(_MEMBERS,),
     derivation="min({satisfaction})",
     reading="The satisfaction of the worst-off member.",
     example="s = 1, 0.75, 0.5, 1: 0.5.",
-    role="headline",
-    baselines=(use.QUOTING,),
-    uses=_USES,
     source="Metric Reference, W2",
 )
-W3 = Metric(
+W3 = _of_members(
     id="W3",
     name="Nash welfare",
     formula=Formula(r"\mathrm{W3} = \left(\prod_{i=1}^{N} s_i\right)^{1/N}", *_SHARES, _N),
-    scale=Scale("higher", by="multi_user"),
-    null_when=OF_PAIRS,
-    evidence=(_MEMBERS,),
     derivation="geometric mean of {satisfaction}",
     reading="The geometric mean, which inequality lowers. Always W2 <= W3 <= W1.",
     example="s = 1, 0.75, 0.5, 1: 0.375^(1/4) = 0.7825.",
-    role="headline",
-    baselines=(use.QUOTING,),
-    uses=_USES,
     source="Metric Reference, W3",
 )
 M10 = Metric(
@@ -115,15 +110,8 @@ M10 = Metric(
     micro=("M10_num", "M10_den"),
     null_when=OF_PAIRS,
     evidence=(
-        EvidenceRows(
-            table="pairs",
-            names=("member", "slot"),
-            columns=(
-                "satisfied",
-                *(f"{channel}_channel" for channel in CHANNELS),
-                "place_similarity",
-            ),
-            text="preference",
+        use.of_pairs(
+            "satisfied", *(f"{channel}_channel" for channel in CHANNELS), "place_similarity"
         ),
     ),
     reading="The share of satisfied preferences. Raw output makes the lexical channel permissive.",
@@ -152,12 +140,8 @@ M10B = Metric(
         NullRule(pl.col("M10b_den") == 0, "not_applicable", "no preference names a category"),
     ),
     evidence=(
-        EvidenceRows(
-            table="pairs",
-            names=("member", "slot"),
-            columns=("category_channel", "category_tokens"),
-            text="preference",
-            where=pl.col("slot").is_in(CATEGORY_SLOTS),
+        use.of_pairs(
+            "category_channel", "category_tokens", where=pl.col("slot").is_in(CATEGORY_SLOTS)
         ),
     ),
     reading="The category channel alone, over preferences that name a category.",
@@ -165,19 +149,13 @@ M10B = Metric(
     uses=(use.PREFERENCES, use.PLAN, use.CATALOGUE),
     source="Metric Reference, M10b",
 )
-M11 = Metric(
+M11 = _of_members(
     id="M11",
     name="All-constraints satisfied rate",
     formula=Formula(r"\mathrm{M11} = \frac{|\{i \mid s_i = 1\}|}{N}", *_SHARES, _N),
-    scale=Scale("higher", by="multi_user"),
     micro=("M11_num", "M11_den"),
-    null_when=OF_PAIRS,
-    evidence=(_MEMBERS,),
     reading="A single user is satisfied more easily than a group: compare groups of equal size.",
     example="4 members, of whom 2 have all their preferences satisfied: 2 / 4 = 0.5.",
-    role="headline",
-    baselines=(use.QUOTING,),
-    uses=_USES,
     source="Metric Reference, M11",
 )
 METRICS = (W1, W2, W3, M10, M10B, M11)

@@ -1,5 +1,7 @@
 """The parts of a log that metrics use, and the conditions that make several metrics null."""
 
+from typing import Any
+
 import polars as pl
 
 from fastscore.suites.declarations import Fixed, NullRule
@@ -13,6 +15,7 @@ from fastscore.suites.group_travel.lexicon import (
     SYNTHESIZE,
     SYS_FEEDBACK,
 )
+from fastscore.suites.showing import EvidenceRows
 
 PREFERENCES, TURNS, METADATA, SYNTHESIS = "preferences", "turns", "metadata", "synthesis"
 PLAN, PLAN_TEXT, CATALOGUE, EMBEDDER = "plan", "plan text", "catalogue", "embedder"
@@ -52,6 +55,19 @@ UNKNOWN_SYNTHESIS = NullRule(
 UNKNOWN_PRESENTATION = NullRule(
     pl.col("no_presentation"), "missing_input", "the utterance of a presentation was not given"
 )
+
+
+def of_turns(column: str, **which: Any) -> EvidenceRows:
+    """Show a column of turns with what was said."""
+    shown = {"table": "turns", "names": ("member", "slot"), "text": "utterance", **which}
+    return EvidenceRows(columns=(column,), **shown)
+
+
+def of_pairs(*columns: str, **which: Any) -> EvidenceRows:
+    """Show columns of preferences."""
+    names = ("member", "slot")
+    return EvidenceRows(table="pairs", names=names, columns=columns, text="preference", **which)
+
 
 _OF_SLOT = ["dialogue_row", "slot"]
 

@@ -145,11 +145,7 @@ M4B = Metric(
         ),
         NullRule(pl.col("M4b_den") == 0, "not_applicable", "the dialogue has no such turn"),
     ),
-    evidence=(
-        EvidenceRows(
-            table="turns", names=("kind", "slot"), columns=("quotes_theory",), text="utterance"
-        ),
-    ),
+    evidence=(use.of_turns("quotes_theory", names=("kind", "slot")),),
     reading="The share of turns that quote theory instead of applying it. Lower is better.",
     example="8 turns, one of them with `parental authority`: 1 / 8 = 0.125.",
     note=(
@@ -179,13 +175,7 @@ M5 = Metric(
     ),
     evidence=(
         _of_syntheses("has_conflict"),
-        EvidenceRows(
-            table="turns",
-            names=("member", "slot"),
-            columns=("kind",),
-            text="utterance",
-            where=pl.col("kind").is_in(FEEDBACK),
-        ),
+        use.of_turns("kind", where=pl.col("kind").is_in(FEEDBACK)),
     ),
     reading="The share of flagged conflicts that are followed up. Words do not count as a flag.",
     example="3 slots are flagged and each has feedback: 3 / 3 = 1.",
