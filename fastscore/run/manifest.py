@@ -45,6 +45,8 @@ class Manifest:
     # what else there is to say of the inputs: columns that are null in some rows
     notes: list[str] = field(default_factory=list)
     all_null: bool = False  # whether every metric is null in every row
+    # which key tells apart rows of several systems that replace each other, empty for none
+    mixed: str = ""
     # lines, rows, rejects and what the suite counts, over all shards
     counts: dict[str, int] = field(default_factory=dict)
     tables: dict[str, dict[str, int]] = field(default_factory=dict)  # rows and parts by table

@@ -30,9 +30,9 @@ _LEAST_CHARACTERS = 20
 _THOUGHT = r"(?i)<(think|thinking|thought|reasoning)>"
 _ODD_LETTER = (
     "[\u0300-\u036f\u2018\u2019\u00a0\u202f]"
-    r"|\\u(03[0-6][0-9a-fA-F]|201[89]|00[aA]0|202[fF])"
+    r"|\\u(03[0-6][0-9a-fA-F]|201[89]|00[aA]0|202[fF])|&(#\w+|nbsp|amp|apos|quot|lt|gt);"
 )
-"""Combining marks, curly apostrophes and spaces that do not break, also as JSON escapes them."""
+"""Combining marks, curly apostrophes, spaces that do not break, as JSON and HTML have them, too."""
 UNKNOWN_SCHEMA = {"column": pl.String, "word": pl.String, "rows": pl.Int64}
 _NO_WORDS = pl.DataFrame(schema=UNKNOWN_SCHEMA)
 """Words that a suite does not know: of which column, and in how many rows or objects."""

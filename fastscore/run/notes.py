@@ -3,15 +3,16 @@
 import shlex
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from itertools import islice
+from itertools import islice, tee
 from pathlib import Path, PurePath
 from typing import Any
 
 import polars as pl
 
-from fastscore.errors import FastscoreError, InputError, counted
+from fastscore.errors import FastscoreError, InputError, counted, listed
 from fastscore.files import Compression, DamageError
 from fastscore.logs.inputs.column_map import EACH, column_flag, typed
+from fastscore.logs.inputs.document_values import first_at
 from fastscore.logs.inputs.first_bytes import content_of, read_head
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.near_names import word_flags
@@ -21,6 +22,7 @@ from fastscore.logs.samples.profile import (
     KINDS,
     SHOWN,
     Profile,
+    Record,
     RequiredColumn,
     all_columns,
     json_types,
@@ -45,6 +47,7 @@ from fastscore.suites.declarations import (
     NOTED_COUNTS,
     PAIRED_TURNS,
     PARTIAL_REJECTS,
+    REPLACED_ROWS,
     UNPAIRED_TURNS,
     Column,
     Source,
@@ -115,6 +118,41 @@ def _note_on_rows(counts: dict[str, int]) -> list[str]:
     return notes
 
 
+_ROWS_COMPARED, _MOST_SYSTEMS = 20_000, 20
+
+
+def _note_on_systems(rows: Iterable[Record], source: Source, suite: Suite) -> str:
+    """Name a key that tells rows of one name apart, as the name of a system does; empty for none.
+
+    A row's name is what the suite tells rows apart by: its dialogue, its numbers, its words.
+    """
+    own = [name for _, name in source.variants]
+    # the suite's first group is its system
+    labels = [*(name for name in suite.design.groups if name in own), *own]
+    told = {*source.dialogue_key, *labels, *(source.row_id.columns if source.row_id else ())}
+    columns = [
+        column
+        for column in source.columns
+        if column.name in told or column.kind == "integer" or column.vocabulary.needed
+    ]
+    known = {key for column in source.columns for key in column.keys}
+    by_name: dict[tuple[str, ...], list[Record]] = {}
+    for row in islice(rows, _ROWS_COMPARED):
+        name = tuple(str(first_at(row, column.keys)) for column in columns)
+        by_name.setdefault(name, []).append(row)
+    several = [group for group in by_name.values() if len(group) > 1]
+    for key in several[0][0].keys() - known if several and labels else ():
+        values = [[row.get(key) for row in group] for group in several]
+        systems = {value for group in values for value in group if isinstance(value, str | int)}
+        is_apart = all(len(set(map(str, group))) == len(group) for group in values)
+        if is_apart and 1 < len(systems) <= _MOST_SYSTEMS:
+            free = (n for n in labels if first_at(several[0][0], source.column(n).keys) is None)
+            flag = column_flag(next(free, labels[-1]), key)
+            words = listed(sorted(map(repr, systems)), 3)
+            return f"{key} tells rows of one name apart (it is {words}): type {typed([flag])}"
+    return ""
+
+
 def _notes_on_copies(inputs: Iterable[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
     """Name the inputs that are copies of another one; return them, and a note."""
     first: dict[str, str] = {}
@@ -134,11 +172,14 @@ def _notes_on_copies(inputs: Iterable[Mapping[str, Any]]) -> tuple[list[str], li
 
 def _note_on_dialogues(
     dialogues: pl.LazyFrame, source: Source, copies: Collection[str]
-) -> list[str]:
-    """Note the dialogues that repeat another one; copies of whole files are noted already."""
+) -> tuple[list[str], int]:
+    """Note the dialogues that repeat another one, and count those that share a name.
+
+    Copies of whole files are noted already.
+    """
     schema = dialogues.collect_schema()
     if "line" not in schema:
-        return []  # rows of one key are one dialogue
+        return [], 0  # rows of one key are one dialogue
     # dialogues that share a name have their places in it
     bare = pl.col("dialogue").str.replace("/(?:in|row)=.*$", "")
     shares = (bare != "") & (bare != pl.col("dialogue"))
@@ -151,13 +192,13 @@ def _note_on_dialogues(
         original=pl.col("of").first().over(values), number=pl.int_range(pl.len()).over(values)
     ).filter(pl.col("number") > 0)
     if repeated.is_empty():
-        return []
+        return [], found.height
     copy, original = repeated.select("of", "original").row(0)
     verb = "repeats" if repeated.height == 1 else "repeat"
     return [
         f"{counted(repeated.height, 'dialogues')} {verb} another one, with the same name and the "
         f"same values (first: {copy} repeats {original}): such dialogues count twice"
-    ]
+    ], found.height
 
 
 def missing_columns(
@@ -222,17 +263,24 @@ def note_run(
     """Write into a run's manifest what its rows lack, and take that out of its counts."""
     missing = take_null_counts(manifest.counts, unknown)
     lacking = missing_columns(missing, source, summary, options)
+    rows, again = tee(rows)
     found = profile_of(rows, _ROWS_COUNTED) if lacking else Profile()
     whole = summary.filter(pl.col("group") == ALL)
     copies, notes_on_copies = _notes_on_copies(manifest.inputs)
     of_suite = suite.notes(dialogues, options) if suite.notes and dialogues.collect_schema() else ()
+    on_dialogues, n_shared = _note_on_dialogues(dialogues, source, copies)
+    replaced = manifest.counts.get(REPLACED_ROWS, 0)
+    every = again if replaced or n_shared else ()
+    systems = _note_on_systems(every, source, suite)
+    manifest.mixed = systems if replaced else ""
     manifest.lacking = [_describe_missing(*each, found, source) for each in lacking]
     manifest.notes = [
         *of_suite,
         *notes_on_missing(missing, source),
         *_note_on_lines(manifest.counts, source),
         *_note_on_rows(manifest.counts),
-        *_note_on_dialogues(dialogues, source, copies),
+        *on_dialogues,
+        *([systems] if systems else []),
         *notes_on_copies,
     ]
     manifest.all_null = any(need.column.needed.by == ALL_METRICS for need, _ in lacking) or (
@@ -305,6 +353,11 @@ def refusal(request: Request, manifest: Manifest, found: Path | pl.DataFrame) ->
         )
     if unscored is not None or request.max_rejects >= 1.0:
         return unscored
+    if manifest.mixed:
+        return InputError(
+            f"Rows are replaced by later ones of another system: {manifest.mixed}.",
+            "To score the last row of each, give max_rejects=1.",
+        )
     return _unpaired_error(counts, manifest.options)
 
 

@@ -703,8 +703,8 @@ NOTED_COUNTS = {
     ODD_LETTERS: (
         "rows",
         ("has", "have"),
-        "curly apostrophes, no-break spaces or letters with separate accents (not in NFC), which "
-        "are compared with other texts as they are written",
+        "curly apostrophes, no-break spaces, entities of HTML or letters with separate accents "
+        "(not in NFC), which are compared with other texts as they are written",
     ),
 }
 """What a run notes of counts, which are then no counts of the run: a noun, its verbs, the rest."""

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+import fastscore
+from fastscore.errors import InputError
 from fastscore.run.drive import execute
 from fastscore.run.progress import SilentReporter
 from fastscore.run.request import Request
@@ -122,3 +124,39 @@ def test_steps_that_are_predicted_again(tmp_path: Path) -> None:
         "3 rows are replaced by a later row for the same step or utterance: the last row counts; "
         "if they are of several systems, map the key that names the system: --column miner_uid=KEY"
     )
+
+
+def test_systems_under_a_key_that_is_not_read_are_refused(tmp_path: Path) -> None:
+    path, lines = tmp_path / "log.jsonl", [json.loads(line) for line in dialogue_lines("d")]
+    rows = [{**row, "agent_name": name} for name in ("gpt", "llama") for row in lines]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = fastscore.ScoreDialogue(lex_weight=1.0)
+    said = r"agent_name tells .* \(it is 'gpt', 'llama'\): type --column miner_uid=agent_name"
+    with pytest.raises(InputError, match=said):
+        fastscore.score(path, options, embedder=None)
+    last = fastscore.score(path, options, embedder=None, max_rejects=1.0)
+    assert last.tables["dialogues"].height == 1
+    both = fastscore.score(path, options, embedder=None, columns={"miner_uid": "agent_name"})
+    assert both.tables["dialogues"].height == 2
+
+
+def test_a_key_that_tells_dialogues_of_one_name_apart_is_noted(tmp_path: Path) -> None:
+    turn = {"turn_pair_id": 1, "turn_status": "ok", "user_text": "Hi", "gt_turn_tags": {}}
+    rows = [
+        {
+            "dialog_id": name,
+            "run_id": "r",
+            "model": model,
+            "valid_dialog": True,
+            "profile_gt": {"risk_level": "low"},
+            "turns": [{**turn, "pred_assistant_text": f"By {model}."}],
+        }
+        for name in ("d1", "d2")
+        for model in ("a", "b")
+    ]
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said = "model tells rows of one name apart (it is 'a', 'b'): type --column run_id=model"
+    assert said in notes("memory_finance", [path])
+    path.write_text("".join(json.dumps({**row, "run_id": row["model"]}) + "\n" for row in rows))
+    assert said not in notes("memory_finance", [path])

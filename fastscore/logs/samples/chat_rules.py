@@ -65,6 +65,7 @@ _CHAT = re.compile(r"(.*_)?(messages|history|conversations?|turns|dialog(ue)?s?|
 _PREVIOUS = re.compile(r"(previous|prev|parent|last)_(response|message|trace|run|turn)_id", re.I)
 _NAME = re.compile(r"(.*_)?(name|author|sender|participant|agent)", re.IGNORECASE)
 _THOUGHT = re.compile(r"(is_?)?thought", re.IGNORECASE)
+_CALLS = ("tool_calls", "function_call")
 _TEMPLATE = re.compile(r"<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|\[/INST\]")
 """The marks of a chat that was written into one text for a model."""
 _YEAR_2000, _YEAR_2100, _SPAN = 946_684_800, 4_102_444_800, 366 * 86_400
@@ -323,6 +324,22 @@ def _marks(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     return None
 
 
+def _empty_replies(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find an empty reply of a suite that pairs turns: it is left out, and nothing replies."""
+    roles = [sample.role_of(turn) for turn in dialogue.turns]
+    around = zip(roles, pairwise(dialogue.turns), roles[1:], [*roles[2:], USER_ROLE], strict=False)
+    for before, (asked, turn), role, after in around if sample.rows.user_begins else ():
+        is_empty = turn.text == "" and not any(map(turn.found.get, _CALLS))
+        if is_empty and (before, role, after) == (USER_ROLE, ASSISTANT_ROLE, USER_ROLE):
+            return Finding(
+                f"the reply to {cut(repr(asked.text), _SHOWN_CHARACTERS)} is empty, and "
+                "would be left out.",
+                unless="Write in its place what the user saw, such as '(no reply)', or leave out "
+                "the user's message before it.",
+            )
+    return None
+
+
 def _same_chats(sample: ChatSample) -> Finding | None:
     """Find a document with two arrays that have the same turns."""
     by_row: dict[int, list[SampledDialogue]] = {}
@@ -565,7 +582,7 @@ RULES: tuple[Rule, ...] = (
     _of_each(_unread_turns),
     _unnamed_words,
     _replying_system,
-    *map(_of_each, (_named_pairs, _unread_sides, _order_of_sides, _unsorted)),
+    *map(_of_each, (_empty_replies, _named_pairs, _unread_sides, _order_of_sides, _unsorted)),
     *OWN_RULES,
     _same_chats,
     _repeated_beginnings,

@@ -341,6 +341,9 @@ def _layouts_of(first: Sequence[Record], suite: str, source: Source) -> Iterator
         sample = sample_chats(own, mapped)
         if sample is None:
             continue
+        n_read = len({each.row for each in sample.dialogues})
+        if n_read < len(own) and not chat.is_row_per_turn:
+            continue  # of some rows it reads no turn
         unread = next(filter(None, map(sample.unread_replies, sample.dialogues)), [])
         if unread:
             mapped = map_source(source, columns | ColumnMap(((REPLY, unread[0]),)))

@@ -44,7 +44,7 @@ from fastscore.logs.samples.profile import (
     required_columns,
 )
 from fastscore.logs.samples.records import beginning_of, records
-from fastscore.logs.samples.refusals import LISTED, MissingColumnsError
+from fastscore.logs.samples.refusals import LISTED, MissingColumnsError, UnknownWordsError
 from fastscore.logs.samples.screening import screen
 from fastscore.suites.chats import ROLES, ChatRows
 from fastscore.suites.declarations import ALL_METRICS, Column, Needed, RowId, Source
@@ -302,10 +302,12 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
 
 def _with_question(error: UnmappedLogError, flags: Sequence[Flag]) -> InputError:
     """Add to an error what it asks, after the flags that were followed before."""
-    if isinstance(error, MissingColumnsError) or error.flags:
+    asked = error.asked if isinstance(error, MissingColumnsError) else error.hint
+    if error.flags or not asked:
         return error
-    begin = f"Type {typed(flags)}. " if flags else ""
-    return InputError(f"{error.reason} {begin}{error.hint or ''}".rstrip(), error.hint)
+    is_next = isinstance(error, MissingColumnsError | UnknownWordsError)
+    begin = f"Type {typed(flags)}. " if flags and is_next else ""
+    return InputError(f"{error.reason.removesuffix('.')}. {begin}{asked}", error.hint)
 
 
 def _map_of(flags: Sequence[Flag], suite: str) -> ColumnMap:

@@ -15,6 +15,7 @@ from typing import Any
 from fastscore.errors import InputError, counted, listed
 from fastscore.logs.inputs.column_map import (
     EACH,
+    TURNS,
     Flag,
     UnmappedLogError,
     column_flag,
@@ -222,6 +223,8 @@ class MissingColumnsError(UnmappedLogError):
 
     absent: Mapping[str, str]
     """The place of each column, and in what way it is absent."""
+    asked: str
+    """What is asked of chats whose turns do not say who speaks."""
 
     @property
     def reason(self) -> str:
@@ -272,18 +275,15 @@ def lacking_error(
     unnamed = [need for need in (*lacking, *items) if need.place not in advice]
     is_layout = any(flag.option == "layout" for flag in flags)
     unnamed = [] if is_layout else unnamed
-    pairs, asked = ([], "") if is_layout else _pair_flags(source, found)
-    if not (pairs or is_layout):
-        pairs = _turn_flags(source, found)
-        asked = "" if pairs else asked
-    if pairs or asked:
-        flags = pairs
+    of_chats, asked = ([], "") if is_layout else _chat_flags(source, found)
+    if of_chats or asked:
+        flags = of_chats
         unnamed = [need for need in lacking if need.name not in _parts_of_turns(source)]
     question = " ".join(filter(None, (asked, _key_to_name(source, unnamed) if unnamed else "")))
     error = MissingColumnsError(
         "\n".join(lines), flags, unless=question, more=f" {question}" if question else ""
     )
-    error.absent = absent
+    error.absent, error.asked = absent, asked
     return error
 
 
@@ -313,6 +313,20 @@ def _key_to_name(source: Source, unnamed: Sequence[RequiredColumn]) -> str:
         alternate = typed([Flag("alternate", (USER_ROLE,))])
         return f"{named}If turns alternate and the user begins, type {alternate}."
     return named.rstrip() + LISTED
+
+
+def _chat_flags(source: Source, found: Profile) -> tuple[list[Flag], str]:
+    """Return what reads chats without roles under keys of their own, or what is asked of them."""
+    flags, asked = _pair_flags(source, found)
+    flags = flags or _turn_flags(source, found)
+    if flags or asked or source.chat_rows is None or source.chat is not None:
+        return flags, "" if flags else asked
+    for path, key in found.below("").items():
+        first = key.example if key.types.keys() == {"array"} else None
+        if first and all(isinstance(each, str) and len(each.split()) > 1 for each in first):
+            alternate = [column_flag(TURNS, path), Flag("alternate", (USER_ROLE,))]
+            return [], f"If the texts of {path} alternate and the user begins: {typed(alternate)}."
+    return [], ""
 
 
 def _pair_flags(source: Source, found: Profile) -> tuple[list[Flag], str]:

@@ -200,6 +200,26 @@ def test_words_of_a_dialogue_decide_its_roles(options: Any, tmp_path: Path) -> N
         fastscore.score(path, "guest_simulation", layout="openai")
 
 
+def test_lists_of_texts_are_asked_for(options: Any, tmp_path: Path) -> None:
+    """A list of two texts is no pair where others have more."""
+    texts = [turn["content"] for turn in chat()]
+    path = write(tmp_path / "log.jsonl", [{"dialog": texts}, {"dialog": texts[:2]}])
+    assert proposed(path) == []
+    with pytest.raises(InputError) as refused:
+        fastscore.score(path, options, embedder=None)
+    flags = str(refused.value).rpartition("begins: ")[2].removesuffix(".").split()
+    assert flags == ["--column", "turns=dialog", "--alternate", "user"]
+    assert pairs(path, options, **reading(flags)) == PAIRS + PAIRS[:1]
+
+
+def test_a_title_above_a_table_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("Chats of May,,\nconversation_id,speaker,text\nc,USER,A drama?\n")
+    said = r"line 1 names one column, 'chats of may'.* tail -n \+2"
+    (file,) = fastscore.inspect(path).files
+    assert re.search(said, file.unfit["preference_shift"])
+
+
 def test_turns_take_turns_only_if_asked(options: Any, tmp_path: Path) -> None:
     path = write(tmp_path / "log.jsonl", [{"messages": [turn["content"] for turn in chat()]}])
     with pytest.raises(InputError, match="alternate"):
@@ -207,6 +227,32 @@ def test_turns_take_turns_only_if_asked(options: Any, tmp_path: Path) -> None:
     assert pairs(path, options, layout="openai", alternate="user") == PAIRS
     with pytest.raises(UsageError, match="alternate is 'bot'"):
         pairs(path, options, layout="openai", alternate="bot")
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_mails_are_sorted_by_their_times(suffix: str, options: Any, tmp_path: Path) -> None:
+    """The order of the instants is none of the texts: 00:30 +0300 is before 22:00 +0000."""
+    times = ["Wed, 01 May 2024 23:30:00 +0200", "Thu, 02 May 2024 00:31:00 +0300",
+             "Wed, 01 May 2024 21:32:00 +0000", "Wed, 01 May 2024 16:33:00 -0500"]  # fmt: skip
+    rows = [
+        {
+            "thread_id": "t",
+            "from": turn["role"],
+            "date": at,
+            "subject": "Film",
+            "body": turn["content"],
+        }
+        for turn, at in zip(chat(2), times, strict=True)
+    ]
+    path = write(tmp_path / f"log{suffix}", rows[::-1])
+    flags = proposed(path)
+    assert flags[:4] == ["--layout", "turns", "--column", "text=body"]
+    assert ["--sort-by", "date"] in [flags[k : k + 2] for k in range(0, len(flags), 2)]
+    if suffix == ".jsonl":
+        with pytest.raises(InputError) as refused:
+            fastscore.score(path, options, embedder=None)
+        assert str(refused.value).endswith(f"Type {shlex.join(flags)}.")
+    assert pairs(path, options, **reading(flags)) == PAIRS[:2]
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
@@ -673,6 +719,11 @@ EXPORTS: dict[str, Any] = {
         "chat_history": [{"inputs": {"question": asked}, "outputs": {"answer": reply}}
                          for asked, reply in PAIRS[:2]],
         "question": ASKED[-1], "answer": REPLIES[-1],
+    },
+    "a chat of text-generation-webui": {"internal": PAIRS, "visible": PAIRS},
+    "a request of PaLM": {
+        "context": "Recommend films.",
+        "messages": chat(speaker="author", assistant="bot")[:-1], "response": REPLIES[-1],
     },
     "tasks of Alpaca": {
         "instruction": ASKED[-1], "input": "", "output": REPLIES[-1],

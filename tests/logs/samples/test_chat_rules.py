@@ -65,6 +65,11 @@ CHATML = "<|im_start|>user\nA drama?<|im_end|>\n<|im_start|>assistant\nHeat.<|im
             {"layout": "openai"},
             "isThought marks thoughts among the turns",
         ),
+        (
+            {"messages": [*messages(n=1), {"role": "assistant", "content": ""}, *messages()]},
+            {"layout": "openai"},
+            "the reply to 'A drama, please.' is empty, and would be left out",
+        ),
     ],
 )
 def test_what_is_beside_the_turns_is_asked_for(
@@ -145,4 +150,11 @@ def test_a_message_counts_before_other_texts_under_a_reply(tmp_path: Path) -> No
         layout="openai",
         columns={"reply": "output.choices[].message"},
     )
+    assert run.tables["turns"].height == 2
+
+
+def test_an_empty_text_beside_a_call_is_no_empty_reply(tmp_path: Path) -> None:
+    call = {"role": "assistant", "content": "", "tool_calls": [{"id": "t"}]}
+    turns = [*messages(n=1), call, *messages()[1:]]
+    run = scored(tmp_path / "log.jsonl", [{"messages": turns}], layout="openai")
     assert run.tables["turns"].height == 2
