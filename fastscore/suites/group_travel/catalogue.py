@@ -103,7 +103,10 @@ def _written(value: Any, cell: str) -> str:
 
 def _plain_as_json(cells: pl.Series) -> pl.Series:
     """Write cells that are Python literals as JSON; others stay as they are."""
-    rows = cells.str.contains(_LITERAL).fill_null(False).arg_true()
+    is_literal = pl.col("cell").str.contains(_LITERAL).fill_null(False)
+    rows = cells.to_frame("cell").select(is_literal.arg_true()).to_series()
+    if rows.is_empty():
+        return cells
     literals = cells[rows].to_frame("cell").select(_literal_as_json(pl.col("cell")))
     return cells.clone().scatter(rows, literals.to_series())
 

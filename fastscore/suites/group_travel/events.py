@@ -23,10 +23,10 @@ from fastscore.suites.group_travel.catalogue import (
     warnings_of,
 )
 from fastscore.suites.group_travel.json_members import (
-    BLANKS,
     KeyedMembers,
     all_members,
     flags,
+    is_bare,
     is_container,
     scalars,
 )
@@ -401,8 +401,7 @@ def _is_known(found: Mapping[str, JsonValues]) -> Mask:
 
 
 def _no_placeholder(texts: pl.Series) -> pl.Series:
-    bare = texts.str.strip_chars(BLANKS).str.to_lowercase()
-    return texts.set(bare.is_in(NULLS).fill_null(False), None)
+    return texts.set(is_bare(texts, NULLS), None)
 
 
 def read_metadata_objects(cells: pl.Series) -> pl.DataFrame:

@@ -5,6 +5,7 @@ The kernel takes valid JSON; its memory is safe for any bytes. Comparisons are s
 """
 # ruff: noqa: SIM109
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -112,10 +113,17 @@ def _scalar(values: JsonValues, row: int) -> str:
         return values.raw(row)
 
 
+def is_bare(texts: pl.Series, words: Sequence[str]) -> pl.Series:
+    """Tell which texts are one of some words, but for case and blanks around it."""
+    bare = pl.col("text").str.strip_chars(BLANKS).str.to_lowercase()
+    is_word = bare.is_in(list(words)).fill_null(False)
+    return texts.to_frame("text").select(is_word).to_series()
+
+
 def flags(values: JsonValues) -> pl.Series:
     """Return flags: true, 1, "true", "yes" and "1" are true, null is unknown, others are false."""
-    bare = texts_or_replaced(values).str.strip_chars(BLANKS).str.to_lowercase()
-    true = bare.is_in(("true", "yes", "1")).fill_null(False).to_numpy() | (values.tags == TRUE)
+    written = is_bare(texts_or_replaced(values), ("true", "yes", "1"))
+    true = written.to_numpy() | (values.tags == TRUE)
     numbers = np.flatnonzero((values.tags == INTEGER) | (values.tags == FLOAT))
     true[numbers] = [float(values.raw(row)) == 1 for row in numbers.tolist()]
     return pl.Series(true).set(pl.Series(values.is_missing), None)

@@ -179,7 +179,7 @@ def normalise(texts: pl.Series) -> pl.Series:
 
     Null stays null.
     """
-    codes, found = factorize(texts.fill_null(""))
+    codes, found = factorize(texts.fill_null("") if texts.null_count() else texts)
     normal = pl.Series(kernels.replace_characters(found, normal_character), dtype=pl.String)
     gathered = normal.gather(codes).rename(texts.name)
     return gathered.set(texts.is_null(), None) if texts.null_count() else gathered
@@ -259,15 +259,19 @@ def removed_by_slot(tokens: Tokens, lexicon: "Lexicon") -> npt.NDArray[np.int64]
     folds = words.gather(tokens.fold_of)
     plain = words.head(n_plain)
 
-    def listed(names: Any) -> npt.NDArray[np.bool_]:
-        return (plain.is_in(list(names)) | folds.is_in(list(names))).to_numpy()
+    def listed(names: Any) -> pl.Expr:
+        return pl.any_horizontal(pl.all().is_in(list(names)))
 
-    is_ascii = folds.str.len_bytes() == folds.str.len_chars()
-    short = is_ascii & (folds.str.len_chars() < 3) & ~folds.str.contains("^[0-9]+$")
-    everywhere = listed(lexicon.uninformative) | short.to_numpy()
-    bits = np.where(everywhere, (1 << (len(SLOTS) + 1)) - 1, 0)
+    fold = pl.col("fold")
+    is_ascii = fold.str.len_bytes() == fold.str.len_chars()
+    is_short = is_ascii & (fold.str.len_chars() < 3) & ~fold.str.contains("^[0-9]+$")
+    found = pl.DataFrame({"plain": plain, "fold": folds}).select(
+        (listed(lexicon.uninformative) | is_short).alias("everywhere"),
+        *(listed(lexicon.slot_generic.get(slot, ())).alias(slot) for slot in SLOTS),
+    )
+    bits = np.where(found["everywhere"].to_numpy(), (1 << (len(SLOTS) + 1)) - 1, 0)
     for bit, slot in enumerate(SLOTS):
-        bits |= listed(lexicon.slot_generic.get(slot, ())).astype(np.int64) << bit
+        bits |= found[slot].to_numpy().astype(np.int64) << bit
     return bits
 
 
