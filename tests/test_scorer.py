@@ -383,3 +383,22 @@ def test_a_call_asks_polars_for_few_frames(logs: list[Path]) -> None:
     finally:
         sys.setprofile(None)
     assert 20 < len(collected) < 54
+
+
+@pytest.mark.parametrize("read", ["call", "stream"])
+def test_every_batch_of_other_columns_is_looked_at(logs: list[Path], read: str) -> None:
+    rows = pl.DataFrame(pl.from_arrow(table_of(logs)))
+    scorer = fastscore.Scorer("score_dialogue", "steps", **LEXICAL)
+    n_steps = scorer(rows).num_rows
+    for wrong in (rows.rename({"event": "kind"}), pl.DataFrame({"a": [1]})):
+        with pytest.raises(InputError, match="no row has "):
+            scorer(wrong) if read == "call" else streamed(scorer, [rows, wrong])
+    assert scorer(rows.reverse()[::-1].with_columns(more=1)).num_rows == n_steps > 0
+
+
+def test_one_frame_is_a_stream(logs: list[Path]) -> None:
+    scorer = fastscore.Scorer("score_dialogue", "steps", **LEXICAL)
+    table = table_of(logs)
+    expected = plain(streamed(scorer, table.to_batches(max_chunksize=7)))
+    for whole in (table, pl.DataFrame(pl.from_arrow(table)), table.to_pandas(), table.to_reader()):
+        assert plain(streamed(scorer, whole)).equals(expected)

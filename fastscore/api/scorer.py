@@ -97,7 +97,7 @@ class Scorer:
         **options: Any,
     ) -> None:
         self._request = request_of(locals())
-        self._screened = False
+        self._screened: set[tuple[str, ...]] = set()
         tables = [each.name for each in self._request.load_suite().tables]
         self.table: str = tables[0] if table is None else table
         if self.table not in (*tables, REJECTS):
@@ -163,7 +163,7 @@ class Scorer:
         InputError
             The batch lacks a column that every metric needs.
         """
-        return self._score(list(self._read(_as_frame(batch), 1)), set())
+        return self._score(list(self._read(self._frame(batch), 1)), set())
 
     def __call__(self, batch: Any) -> "pa.Table":
         """Score a batch of whole dialogues; return the rows of the table.
@@ -182,7 +182,7 @@ class Scorer:
         Parameters
         ----------
         batches
-            Batches, as `scores` takes.
+            Batches, as `scores` takes. Or one frame.
         rows
             Minimum number of rows to score together. Memory grows with it.
 
@@ -199,7 +199,9 @@ class Scorer:
         stream = _Stream(self._loaded.source)
         named: set[int] = set()
         n_read = 0
-        for frame in _regrouped(map(_as_frame, batches), rows):
+        if not isinstance(batches, Iterator) and (whole := as_frame(batches)) is not None:
+            batches = [whole]
+        for frame in _regrouped(map(self._frame, batches), rows):
             complete: list[Part] = []
             for part in self._read(frame, n_read + 1):
                 n_read += part.lines
@@ -209,15 +211,21 @@ class Scorer:
         if n_read:
             yield from self._chosen(self._score(stream.last, named)).to_batches()
 
+    def _frame(self, batch: Any) -> pl.DataFrame:
+        """Take a batch as a frame; refuse one that lacks a column that every metric needs."""
+        frame = _as_frame(batch)
+        columns = tuple(frame.columns)
+        if frame.height and columns not in self._screened:
+            source = self._loaded.source
+            ScoreInput(frame=frame).screen(source, self._request.suite, is_part=True)
+            self._screened.add(columns)
+        return frame
+
     def _read(self, frame: pl.DataFrame, first_line: int) -> Iterator[Part]:
-        """Read rows by the suite's columns; the first ones are looked at before."""
+        """Read rows by the suite's columns."""
         if not frame.height:
             return iter(())
-        source = self._loaded.source
-        if not self._screened:
-            ScoreInput(frame=frame).screen(source, self._request.suite, is_part=True)
-            self._screened = True
-        return read_frame(frame, source, first_line=first_line, has_places=True)
+        return read_frame(frame, self._loaded.source, first_line=first_line, has_places=True)
 
     def _score(self, parts: Sequence[Part], named: set[int]) -> ShardScores:
         """Score rows. An id that repeats, or whose hash is in ``named``, gets a place."""

@@ -32,7 +32,7 @@ def as_frame(given: Any) -> pl.DataFrame | None:
     try:
         if _is_pandas(given):
             require("arrow", "A frame of pandas")
-            found = pl.DataFrame(given)  # without the index, which Arrow would have
+            found = pl.DataFrame(_with_named_index(given))
         else:
             found = _of_arrow(given) if speaks_arrow else given.to_polars()
     except (InputError, UsageError):
@@ -98,6 +98,12 @@ def _instance(dtype: Any) -> pl.DataType:
 def _is_pandas(given: Any) -> bool:
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(given, pandas.DataFrame)
+
+
+def _with_named_index(frame: Any) -> Any:
+    """Return a frame of pandas with the named levels of its index as columns; others only count."""
+    names = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    return frame.reset_index(level=names) if names else frame
 
 
 def as_rows(given: Any) -> tuple[Any, ...] | None:
