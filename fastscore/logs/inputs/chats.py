@@ -291,7 +291,7 @@ def counted_rows(record: Json, source: Source) -> Iterator[Json]:
         raise TypeError("the source reads no chats")
     for row in chat_rows(document_of(record, source), chat, ""):
         if not isinstance(row, dict):
-            continue
+            row = {}  # a document without turns has nothing of what is needed
         yield row | {chat.rows.array: [row]} if source.joins_turns else row
 
 
@@ -382,6 +382,8 @@ def _steps(dialogue: Any, layout: ChatLayout) -> Iterator[list[list[Turn]]]:
     for paths in layout.turns:
         for path in paths:
             values = values_at(dialogue, path)
+            if layout.is_keyed_by_speaker:  # a text or a number names the dialogue of a pair
+                values = [each for each in values if isinstance(json_of(each), list | dict)]
             if values:
                 is_found = True
                 each = (_listed_turns(value, layout, said_by.get(path)) for value in values)

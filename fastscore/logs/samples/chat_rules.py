@@ -58,8 +58,8 @@ _PARENT = re.compile(
     r"parent([_ -]?(message|msg|turn|node))?([_ -]?(u?u?id))?|parent\w*(Id|ID|Uuid)", re.IGNORECASE
 )
 _SESSION = re.compile(
-    r"(^|[._])(session|conversation|thread|chat|dialog(ue)?)([._ -]?(id|uid|key))?$|"
-    r"(^|[._])(session|conversation|thread|chat|dialogue)(Id|ID|Key)$"
+    r"(^|[._])(session|conv(ersation)?|thread|chat|dialog(ue)?|ticket)([._ -]?(id|uid|key|no))?$|"
+    r"(^|[._])(session|conv(ersation)?|thread|chat|dialog(ue)?|ticket)(Id|ID|Key)$"
 )
 _CHAT = re.compile(r"(.*_)?(messages|history|conversations?|turns|dialog(ue)?s?|transcript)", re.I)
 _PREVIOUS = re.compile(r"(previous|prev|parent|last)_(response|message|trace|run|turn)_id", re.I)
@@ -548,20 +548,21 @@ def _repeated_beginnings(sample: ChatSample) -> Finding | None:
 def _parts(sample: ChatSample) -> Finding | None:
     """Find documents that have one name of a conversation and go on with each other."""
     layout = sample.layout
-    if layout.joined_by or layout.is_row_per_turn or not layout.id:
+    if layout.joined_by or layout.is_row_per_turn:
         return None
-    begun: dict[Any, list[str]] = {}
+    begun: dict[tuple[str, Any], list[str]] = {}
     for dialogue in sample.dialogues:
-        paths = layout.id[0]
-        key = next((each for each in paths if value_at(dialogue.document, each) is not None), "")
-        before = begun.setdefault((key, dialogue.name), dialogue.texts)
-        # what begins alike is asked of several models, or once more
-        if _SESSION.search(key) and before[:1] != dialogue.texts[:1]:
-            return Finding(
-                f"several documents have the {key} {dialogue.name!r}, and go on with each other: "
-                "each would be a dialogue.",
-                [Flag("dialogue", (key,))],
-            )
+        for key, name in scalars_of(dialogue.document, _DEEPEST_ORDER):
+            if not _SESSION.search(key):
+                continue
+            before = begun.setdefault((key, name), dialogue.texts)
+            # what begins alike is asked of several models, or once more
+            if before[:1] != dialogue.texts[:1]:
+                return Finding(
+                    f"several documents have the {key} {name!r}, and go on with each other: "
+                    "each would be a dialogue.",
+                    [Flag("dialogue", (key,))],
+                )
     return None
 
 

@@ -60,7 +60,8 @@ def read_records(
     if file.format != "csv":
         return rows
     columns = stored_source(source).columns
-    keys = {key.strip().lower(): key for column in columns for key in reversed(column.keys)}
+    declared = [key for column in columns for key in reversed(column.keys)]
+    keys = {key.strip().lower(): key for key in declared} | {key: key for key in declared}
     return ({keys.get(name, name): cell for name, cell in row.items()} for row in rows)
 
 

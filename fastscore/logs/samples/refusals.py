@@ -19,6 +19,7 @@ from fastscore.logs.inputs.column_map import (
     Flag,
     UnmappedLogError,
     column_flag,
+    in_shared_words,
     layout_flag,
     typed,
     value_flag,
@@ -354,9 +355,10 @@ def _pair_flags(source: Source, found: Profile) -> tuple[list[Flag], str]:
                 value_flag(rows.speaker, path, word)
                 for path, word in zip(texts, own.values(), strict=False)
             ]
+            flags = in_shared_words([*begin, *moved, *example], source)
             return [], (
                 f"If {f'objects of {array}' if array else 'rows'} are pairs, say who is who, in "
-                f"this way or the other way round: {typed([*begin, *moved, *example])}."
+                f"this way or the other way round: {typed(flags)}."
             )
     return [], ""
 

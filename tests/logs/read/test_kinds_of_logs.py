@@ -873,17 +873,36 @@ def test_objects_of_two_sides_are_pairs(
         assert pairs(source, options, layout="pairs") == PAIRS * 2
 
 
+@pytest.mark.parametrize("key", ["conversation_id", "chat_id", "ticketId", "conv", "session"])
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
-def test_rows_of_two_sides_are_pairs(suffix: str, options: Any, tmp_path: Path) -> None:
-    rows = [{"conversation_id": "d1", **pair} for pair in sides("customer", "bot")]
-    rows += [{"conversation_id": "d2", **pair} for pair in sides("customer", "bot", PAIRS[1:])]
+def test_rows_of_two_sides_are_pairs(suffix: str, key: str, options: Any, tmp_path: Path) -> None:
+    rows = [{key: "d1", **pair} for pair in sides("customer", "bot")]
+    rows += [{key: "d2", **pair} for pair in sides("customer", "bot", PAIRS[1:])]
     path = tmp_path / f"log{suffix}"
     pl.DataFrame(rows).write_parquet(path) if suffix == ".parquet" else write(path, rows)
-    flags = ["--layout", "pairs", "--dialogue", "conversation_id"]
+    flags = ["--layout", "pairs", "--dialogue", key.lower() if suffix == ".csv" else key]
     assert proposed(path) == proposed(path, "guest_simulation") == flags
     assert pairs(path, options, **reading(flags)) == PAIRS + PAIRS[1:]
     run = fastscore.score(path, options, embedder=None, **reading(flags))
     assert run.tables["dialogues"]["dialogue"].to_list() == ["d1", "d2"]
+
+
+@pytest.mark.parametrize("key", ["conversation", "chat", "dialogue", "messages"])
+@pytest.mark.parametrize("value", ["d{}", "{}"])
+@pytest.mark.parametrize(
+    ("suffix", "names"), [(".jsonl", ("user", "assistant")), (".csv", ("User", "Assistant"))]
+)
+def test_a_cell_that_names_a_dialogue_is_no_array_of_its_turns(
+    suffix: str, value: str, names: tuple[str, str], key: str, options: Any, tmp_path: Path
+) -> None:
+    rows = [{key: value.format(n), **pair} for n in (1, 2) for pair in sides(*names)]
+    path = write(tmp_path / f"log{suffix}", rows)
+    if key != "messages":  # that is called as no dialogue is
+        with pytest.raises(InputError, match=f"have the {key} .* Type --dialogue {key}"):
+            pairs(path, options, layout="pairs")
+    assert pairs(path, options, layout="pairs", dialogue=key) == PAIRS * 2
+    run = fastscore.score(path, options, embedder=None, layout="pairs", dialogue=key)
+    assert run.tables["dialogues"]["dialogue"].to_list() == [value.format(n) for n in (1, 2)]
 
 
 def test_an_array_of_pairs_is_a_dialogue_unless_each_is_named(options: Any, tmp_path: Path) -> None:
