@@ -130,7 +130,7 @@ def find_nulls(
         firsts = kind[:1]
     reasons: list[dict[str, NullReason]] = [{} for _ in firsts]
     nulls = {metric.id: np.zeros(len(firsts), np.bool_) for metric in metrics}
-    of_kinds = [(rule, flag.gather(firsts).to_list()) for rule, flag in held.items()]
+    of_kinds = [(rule, flag[firsts].to_list()) for rule, flag in held.items()]
     for number in range(len(firsts)):
         holding = everywhere | {rule for rule, holds in of_kinds if holds[number]}
         for metric in metrics:

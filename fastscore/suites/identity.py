@@ -120,7 +120,7 @@ def identify(rows: pl.DataFrame, source: Source, run: RunNames = RunNames()) -> 
         return rows
     heads, run_of_row = dialogue_heads(rows, source)
     heads = with_ids(heads, source)
-    return rows.with_columns(names_of(heads, source, run).gather(run_of_row).alias(IDENTITY))
+    return rows.with_columns(names_of(heads, source, run)[run_of_row].alias(IDENTITY))
 
 
 def is_named(rows: pl.DataFrame, source: Source, name: str, files: Mapping[str, str]) -> pl.Series:
@@ -129,7 +129,7 @@ def is_named(rows: pl.DataFrame, source: Source, name: str, files: Mapping[str, 
     heads = with_ids(heads, source)
     placed = names_of(heads, source, RunNames(NameSet.of(dialogue_hashes(heads, source)), files))
     found = (placed == name) | (names_of(heads, source, RunNames(NOTHING, files)) == name)
-    return found.gather(run_of_row)
+    return found[run_of_row]
 
 
 def names_of(heads: pl.DataFrame, source: Source, run: RunNames) -> pl.Series:

@@ -499,7 +499,7 @@ def embed_missing(
     distinct, ids = distinct.filter(absent), ids[absent]
     # The order among texts of one length is by id, so that it does not depend on the input's.
     by_id = distinct_ids(ids)[1]
-    distinct, ids = distinct.gather(by_id), ids[by_id]
+    distinct, ids = distinct[by_id], ids[by_id]
     lengths = distinct.str.len_bytes().to_numpy()
     order = np.argsort(lengths, kind="stable")
     for start in range(0, len(order), texts_per_append):
@@ -509,6 +509,6 @@ def embed_missing(
             if progress is not None:
                 progress(start + done, len(order))
 
-        vectors = embedder.encode(distinct.gather(window), progress=advance)
+        vectors = embedder.encode(distinct[window], progress=advance)
         store.append(ids[window], vectors)
     return len(order)

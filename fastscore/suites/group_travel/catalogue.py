@@ -74,7 +74,7 @@ def cell_values(cells: pl.Series) -> JsonValues:
     others = np.flatnonzero(~plain)
     if not len(others):
         return values
-    read = [_written(parse_cell(cell), cell) for cell in cells.gather(others)]
+    read = [_written(parse_cell(cell), cell) for cell in cells[others]]
     return _valid_values(as_json.scatter(others, read))
 
 
@@ -336,7 +336,7 @@ def read_catalogue(
     pairs, row = np.unique(codes * len(CATALOGUES) + kinds, return_inverse=True)
     texts, numbers = np.divmod(pairs, len(CATALOGUES))
     names = [CATALOGUES[number] for number in numbers.tolist()]
-    read = _read_cells(list(zip(cells.gather(texts), names, strict=True)))
+    read = _read_cells(list(zip(cells[texts], names, strict=True)))
     records = [
         (cell, name, *record)
         for cell, (name, (_, found)) in enumerate(zip(names, read, strict=True))

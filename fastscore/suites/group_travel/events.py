@@ -140,7 +140,7 @@ def _plans(read: Turns, options: GroupTravel) -> tuple[pl.DataFrame, Plans, pl.D
     last = last_of_each(read.turns["dialogue_row"].to_numpy()[turn])
     turn, codes = turn[last], codes[last]
     plans = read_plans(
-        texts.gather(codes[first_of_each(codes)]), strict_overnight=options.strict_overnight
+        texts[codes[first_of_each(codes)]], strict_overnight=options.strict_overnight
     )
     plan_of = read.turns.select("dialogue_row", "line")[turn].with_columns(
         pl.Series("plan", number_keys(codes))
@@ -350,7 +350,7 @@ def plan_lines_of(plan_texts: pl.DataFrame) -> pl.DataFrame:
     row = np.repeat(plan_texts["dialogue_row"].to_numpy(), np.diff(offsets))
     kept = np.flatnonzero(place_in_group(row) < MOST_LINES)
     kept = kept[first_of_each(row[kept] * len(distinct_lines) + line[kept])]
-    return pl.DataFrame({"dialogue_row": row[kept], "text": distinct_lines.gather(line[kept])})
+    return pl.DataFrame({"dialogue_row": row[kept], "text": distinct_lines[line[kept]]})
 
 
 _FIELDS = frozenset(
@@ -429,14 +429,14 @@ def read_states(cells: pl.Series, slots: pl.Series) -> tuple[pl.DataFrame, pl.Da
     rows = reduce(joined, (of_key.values for of_key in of_slots)).take(asked["row"].to_numpy())
     of_states = pl.concat([asked.drop("row"), _read_objects(rows)], how="horizontal")
     faults = pl.select(no_object(values)).to_series()
-    states_of = pl.DataFrame({"state": codes, "cell_fault": faults.gather(codes)})
+    states_of = pl.DataFrame({"state": codes, "cell_fault": faults[codes]})
     known = of_states.filter("is_object")
     return states_of, known.unique(["state", "slot"], keep="first", maintain_order=True)
 
 
 def _slots_of(found: KeyedMembers) -> pl.Series:
     slots = [canonical_slot(key) for key in found.keys]
-    return pl.Series(slots, dtype=pl.String).gather(found.key)
+    return pl.Series(slots, dtype=pl.String)[found.key]
 
 
 def read_synthesis(read: Turns) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -181,14 +181,14 @@ def normalise(texts: pl.Series) -> pl.Series:
     """
     codes, found = factorize(texts.fill_null("") if texts.null_count() else texts)
     normal = pl.Series(kernels.replace_characters(found, normal_character), dtype=pl.String)
-    gathered = normal.gather(codes).rename(texts.name)
+    gathered = normal[codes].rename(texts.name)
     return gathered.set(texts.is_null(), None) if texts.null_count() else gathered
 
 
 def join_texts(texts: pl.Series, owners: Indices) -> pl.Series:
     """Join the texts of each owner by spaces; owners are numbered by first appearance."""
     several = np.bincount(owners) > 1
-    joined = texts.gather(first_of_each(owners))
+    joined = texts[first_of_each(owners)]
     if several.any():
         rows = pl.Series(several[owners])
         parts = pl.DataFrame({"owner": owners, "text": texts}).filter(rows).group_by("owner")
@@ -256,7 +256,7 @@ def removed_by_slot(tokens: Tokens, lexicon: "Lexicon") -> npt.NDArray[np.int64]
     """
     words = tokens.vocabulary
     n_plain = len(tokens.fold_of)
-    folds = words.gather(tokens.fold_of)
+    folds = words[tokens.fold_of]
     plain = words.head(n_plain)
 
     def listed(names: Any) -> pl.Expr:
@@ -288,7 +288,7 @@ def component(tokens: pl.Series, lexicon: "Lexicon") -> pl.Series:
         list(lexicon.category_drop)
     )
     meant = pl.when(means).then(folded.replace(dict(lexicon.category_alias)))
-    return found.to_frame("token").select(meant).to_series().gather(codes)
+    return found.to_frame("token").select(meant).to_series()[codes]
 
 
 _CLAUSE_END = r"[.,;!?\n]+|(?i:\b(?:but|however)\b)"

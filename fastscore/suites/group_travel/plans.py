@@ -113,7 +113,7 @@ def read_days(cells: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
     columns = {
         "plan": plan[day],
         "day": number[day],
-        "kind": pl.Series(PLAN_KINDS, dtype=pl.Enum(PLAN_KINDS)).gather(items.kind[named]),
+        "kind": pl.Series(PLAN_KINDS, dtype=pl.Enum(PLAN_KINDS))[items.kind[named]],
     }
     return of_plans, pl.DataFrame(columns | texts)
 
@@ -339,7 +339,7 @@ def _read_entries(texts: pl.Series) -> pl.DataFrame:
     others = np.flatnonzero(size < 0)
     if not len(others):
         return plain
-    matched = _match_entries(texts.gather(others))
+    matched = _match_entries(texts[others])
     return plain.with_columns(plain[name].scatter(others, matched[name]) for name in plain.columns)
 
 
@@ -362,7 +362,7 @@ def _match_entries(texts: pl.Series) -> pl.DataFrame:
 def _in_minutes(stops: pl.DataFrame) -> pl.DataFrame:
     """Read the clock times ``start`` and ``end`` of stops."""
     codes, clocks = factorize(pl.concat([stops["start"], stops["end"].rename("start")]))
-    minutes = clocks.to_frame("clock").select(_minutes("clock")).to_series().gather(codes)
+    minutes = clocks.to_frame("clock").select(_minutes("clock")).to_series()[codes]
     return stops.with_columns(
         minutes.head(stops.height).alias("start"), minutes.tail(stops.height).alias("end")
     )

@@ -77,7 +77,7 @@ def score_events(events: Events, vectors: "VectorView", options: GroupTravel) ->
     informative = find_informative(texts, "pairs", frames["pairs"]["slot"], lexicon)
     raise_if_stopped()
     wishes = state_wishes(frames, lexicon, options)
-    words = informative.words(texts.tokens).gather(informative.row)
+    words = informative.words(texts.tokens)[informative.row]
     pairs = pl.concat(
         [
             frames["pairs"].with_columns(words.alias("informative_tokens")),

@@ -78,7 +78,7 @@ class Informative:
             pl.DataFrame(
                 {
                     "row": np.repeat(np.arange(len(self.top[1]) - 1), np.diff(self.top[1])),
-                    "word": tokens.vocabulary.gather(self.top[0]),
+                    "word": tokens.vocabulary[self.top[0]],
                 }
             )
             .group_by("row")

@@ -247,8 +247,8 @@ def _turns_of(
     texts = {name: _texts(turn[name], problems) for name in (*TEXTS, "text")}
     frame = pl.DataFrame(
         {
-            "dialogue_row": rows["dialogue_row"].gather(owner),
-            "line": rows["line"].gather(owner),
+            "dialogue_row": rows["dialogue_row"][owner],
+            "line": rows["line"][owner],
             "speaker": texts["speaker"],
             "intent": texts["intent"],
             "utterance": texts["utterance"].fill_null(texts["text"]),
@@ -306,12 +306,12 @@ def _with_intents(turns: pl.DataFrame) -> pl.DataFrame:
     codes, intents = factorize(turns["intent"])
     kinds = [_intent(intent) for intent in intents]
     is_said = turns["utterance"].str.strip_chars() != ""
-    has_intent = (intents.str.strip_chars() != "").gather(codes)
+    has_intent = (intents.str.strip_chars() != "")[codes]
     return turns.with_columns(
         is_said.alias("is_said"),
         (is_said | has_intent).alias("is_counted"),
-        pl.Series("kind", [kind for kind, _ in kinds], dtype=pl.String).gather(codes),
-        pl.Series("slot", [slot for _, slot in kinds], dtype=pl.String).gather(codes),
+        pl.Series("kind", [kind for kind, _ in kinds], dtype=pl.String)[codes],
+        pl.Series("slot", [slot for _, slot in kinds], dtype=pl.String)[codes],
     )
 
 
@@ -337,7 +337,7 @@ def _with_speakers(turns: pl.DataFrame) -> pl.DataFrame:
     codes, speakers = factorize(turns["speaker"])
     names = [" ".join(name.casefold().split()) for name in speakers]
     number, members = factorize(pl.Series("member", names, dtype=pl.String))
-    member = members.gather(number[codes])
+    member = members[number[codes]]
     of_dialogue = turns["dialogue_row"].to_numpy() * len(members) + number[codes]
     return turns.with_columns(
         member,
@@ -423,7 +423,7 @@ def read_stated_ids(rows: pl.DataFrame) -> pl.Series:
     """Return the id in the metadata of each row that is a dialogue or its first turn."""
     codes, distinct = factorize(dialogue_metadata(rows).fill_null(""))
     found = members(cell_values(distinct), ("dialogue_id",), Problems())
-    return _names(found["dialogue_id"]).gather(codes)
+    return _names(found["dialogue_id"])[codes]
 
 
 def _names(values: JsonValues) -> pl.Series:

@@ -171,7 +171,7 @@ def _read_cases(rows: Rows, of_case: Problems, of_part: dict[str, Problems]) -> 
     columns = {}
     for part, of_texts in found_values.items():
         of_text = Problems()
-        columns[part] = _value_texts(of_texts, of_text).gather(codes)
+        columns[part] = _value_texts(of_texts, of_text)[codes]
         _note_for_all(of_text, codes, places, of_part[part])
     return pl.DataFrame({"conversation": rows.conversation[at], "place": places, **columns})
 

@@ -516,7 +516,7 @@ def states_by_words(rows: Rows, targets: Names) -> pl.DataFrame:
             "is_said": rows.is_guest & ~rows.is_exit,
             "complete": complete,
             "explores": explores[codes],
-            "mood_tone": moods.gather(mood[codes]),
+            "mood_tone": moods[mood[codes]],
             "at_once": ordering,
         }
     )

@@ -457,7 +457,7 @@ def read_lists(
     values = texts_between(data, begins[firsts], ends[firsts])
     escaped = np.flatnonzero(values.str.contains("\\", literal=True).to_numpy())
     if len(escaped):
-        texts = [_unescape(name) for name in values.gather(escaped)]
+        texts = [_unescape(name) for name in values[escaped]]
         values = values.scatter(escaped, texts)
     broken = conversation[found.ends < 0]
     return Names(conversation[found.row[complete]], found.kind[complete], code, values, broken)
@@ -536,7 +536,7 @@ def normalise(names: pl.Series) -> pl.Series:
 
 def names_by_conversation(names: Names) -> pl.DataFrame:
     """Return ``conversation`` and ``name``: the names of items and modifiers, normalised."""
-    normal = normalise(names.values).gather(names.code)
+    normal = normalise(names.values)[names.code]
     return pl.DataFrame({"conversation": names.conversation, "name": normal})
 
 
@@ -560,7 +560,7 @@ def item_words(target: Names) -> pl.DataFrame:
     """Return ``conversation`` and ``name``: the words in the names of a target's items."""
     items = target.where(target.kind == ITEM)
     words = items.values.str.to_lowercase().str.extract_all(r"[^\s\x1c-\x1f]+")
-    frame = pl.DataFrame({"conversation": items.conversation, "name": words.gather(items.code)})
+    frame = pl.DataFrame({"conversation": items.conversation, "name": words[items.code]})
     return frame.explode("name", empty_as_null=False)
 
 

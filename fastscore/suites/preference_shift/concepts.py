@@ -205,7 +205,7 @@ def joined_topics(texts: pl.Series) -> pl.Series:
     joined = _topic_words(once).group_by("text").agg(pl.col("word").str.join(" "))
     numbers = pl.DataFrame({"text": range(len(once))}, schema={"text": pl.Int64})
     found = numbers.join(joined, on="text", how="left", maintain_order="left")
-    return found["word"].fill_null("").gather(pl.Series(codes))
+    return found["word"].fill_null("")[codes]
 
 
 def _topic_words(texts: pl.Series) -> pl.DataFrame:
@@ -437,7 +437,7 @@ def nearest_concepts(
 ) -> Sets:
     """Find for each text the values of each field that are nearest in meaning."""
     spoken = np.flatnonzero((texts.str.strip_chars() != "").to_numpy())
-    text_rows = vectors.codes(texts.gather(pl.Series(spoken)))
+    text_rows = vectors.codes(texts[spoken])
     value_rows = vectors.codes(concepts.terms["value"])
     rows, members = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for _, of_field in concepts.terms.with_row_index().group_by("field", maintain_order=True):
@@ -489,8 +489,8 @@ def consecutive_cosines(texts: pl.Series, rows: Indices, vectors: "VectorView") 
     """Return the cosine of each of these texts with the one before it."""
     if not len(rows):
         return np.zeros(0)
-    earlier = vectors.codes(texts.gather(pl.Series(rows - 1)))
-    later = vectors.codes(texts.gather(pl.Series(rows)))
+    earlier = vectors.codes(texts[rows - 1])
+    later = vectors.codes(texts[rows])
     cosines: Float64Array = cosine_pairs(vectors.matrix, earlier, later)
     return cosines
 

@@ -236,8 +236,8 @@ class Topics:
         if len(far):
             found[far] = cosine_pairs(
                 self.vectors.matrix,
-                self.vectors.codes(self.joined.gather(of_system[far])),
-                self.vectors.codes(self.joined.gather(of_user[far])),
+                self.vectors.codes(self.joined[of_system[far]]),
+                self.vectors.codes(self.joined[of_user[far]]),
             )
         return found
 

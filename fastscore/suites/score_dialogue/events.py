@@ -199,14 +199,14 @@ def strip_text(texts: pl.Series) -> pl.Series:
     if rows.size == 0:
         return texts
     stripped = (
-        texts.gather(rows)
+        texts[rows]
         .str.strip_chars(PYTHON_WHITESPACE)
         .str.strip_suffix("EOF")
         .str.strip_chars(PYTHON_WHITESPACE)
     )
     places = np.arange(len(texts))
     places[rows] = len(texts) + np.arange(rows.size)
-    return pl.concat([texts, stripped]).gather(places)
+    return pl.concat([texts, stripped])[places]
 
 
 def _gather(column: pl.Series, rows: Indices) -> pl.Series:

@@ -371,7 +371,7 @@ def compare_texts(
     frame, utterances = events.frames["steps"], events.frames["utterances"]
     utterance_row = frame["utterance_row"].to_numpy()
     prediction = frame["prediction"]
-    ground_truth = utterances["ground_truth"].gather(utterance_row)
+    ground_truth = utterances["ground_truth"][utterance_row]
     cosine: Float64Array | None = None
     semantic: Float64Array | None = None
     if options.needs_vectors:

@@ -191,7 +191,7 @@ def mark_theory(turns: pl.DataFrame, lexicon: "Lexicon") -> pl.DataFrame:
     """Add ``quotes_theory`` to turns; null in turns that M4b does not read."""
     read = turns["kind"].is_in([SYNTHESIZE, SYS_FEEDBACK, PRESENT_PLAN]).fill_null(False)
     codes, texts = factorize(turns["utterance"].filter(read))
-    quotes = quotes_theory(texts, lexicon).gather(codes)
+    quotes = quotes_theory(texts, lexicon)[codes]
     return turns.with_columns(quotes_theory=put_at(read.arg_true(), quotes, turns.height))
 
 
@@ -201,7 +201,7 @@ def mark_syntheses(synthesis: pl.DataFrame, lexicon: "Lexicon") -> pl.DataFrame:
         [synthesis["utterance"], synthesis["description"].fill_null("").rename("utterance")]
     )
     codes, found = factorize(texts)
-    names = names_conflict(found, lexicon).gather(codes)
+    names = names_conflict(found, lexicon)[codes]
     normal = normalise(found)
     n_tokens = pl.select(
         pl.when(normal != "").then(normal.str.count_matches(" ", literal=True) + 1).otherwise(0)
