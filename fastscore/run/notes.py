@@ -1,23 +1,18 @@
 """Notes and errors at the end of a run: what its rows lack, and why it counts as refused."""
 
-import shlex
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from itertools import islice, tee
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from fastscore.errors import FastscoreError, InputError, counted, listed
-from fastscore.files import Compression, DamageError
+from fastscore.errors import InputError, counted, listed
 from fastscore.logs.inputs.column_map import EACH, column_flag, typed
 from fastscore.logs.inputs.document_values import first_at
-from fastscore.logs.inputs.first_bytes import content_of, read_head
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.near_names import word_flags
 from fastscore.logs.integrity.rejects import cut, describe_reject
-from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.samples.profile import (
     KINDS,
     SHOWN,
@@ -31,6 +26,7 @@ from fastscore.logs.samples.profile import (
     nearest_key,
     profile_of,
 )
+from fastscore.logs.samples.refusals import suggest_conversion
 from fastscore.run.commit import REJECTS, find_part
 from fastscore.run.manifest import Manifest
 from fastscore.run.missing import (
@@ -180,6 +176,12 @@ def _note_on_dialogues(
     schema = dialogues.collect_schema()
     if "line" not in schema:
         return [], 0  # rows of one key are one dialogue
+    notes = []
+    id = source.row_id.columns[0] if source.row_id else ""
+    if id in schema:
+        n_null, n = dialogues.select(pl.col(id).is_null().sum(), n=pl.len()).collect().row(0)
+        if 0 < n_null < n:
+            notes.append(f"{id}: null in {n_null:,} of {n:,} dialogues, named by their places")
     # dialogues that share a name have their places in it
     bare = pl.col("dialogue").str.replace("/(?:in|row)=.*$", "")
     shares = (bare != "") & (bare != pl.col("dialogue"))
@@ -192,12 +194,13 @@ def _note_on_dialogues(
         original=pl.col("of").first().over(values), number=pl.int_range(pl.len()).over(values)
     ).filter(pl.col("number") > 0)
     if repeated.is_empty():
-        return [], found.height
+        return notes, found.height
     copy, original = repeated.select("of", "original").row(0)
     verb = "repeats" if repeated.height == 1 else "repeat"
     return [
+        *notes,
         f"{counted(repeated.height, 'dialogues')} {verb} another one, with the same name and the "
-        f"same values (first: {copy} repeats {original}): such dialogues count twice"
+        f"same values (first: {copy} repeats {original}): such dialogues count twice",
     ], found.height
 
 
@@ -389,72 +392,3 @@ def _first_reject(run: Path, manifest: Manifest) -> str:
         suggest_conversion(str(row["file"]), row["byte_offset"] or 0) for row in encoded.to_dicts()
     ]
     return f"{describe_reject(first)}; all are listed in {run / REJECTS}." + "".join(advice)
-
-
-_SAMPLE_BYTES = 1 << 15
-_FARTHEST = 64 << 20
-_ENCODINGS = {
-    "cp1252": "WINDOWS-1252",
-    "cp1250": "WINDOWS-1250",
-    "cp1251": "WINDOWS-1251",
-    "cp1253": "WINDOWS-1253",
-    "cp1254": "WINDOWS-1254",
-    "cp1255": "WINDOWS-1255",
-    "cp1256": "WINDOWS-1256",
-    "koi8_r": "KOI8-R",
-    "gb18030": "GB18030",
-    "big5": "BIG5",
-    "shift_jis": "SHIFT_JIS",
-    "euc_jp": "EUC-JP",
-    "euc_kr": "EUC-KR",
-}
-"""Encodings that logs have, by Python's names, and what ``iconv`` calls them."""
-
-
-def suggest_conversion(path: str, offset: int) -> str:
-    """Say how a file is converted to UTF-8, by its text around a byte that is not UTF-8."""
-    compression, text = _text_around(path, offset)
-    name = likely_encoding(text) if text else ""
-    if not name:
-        return ""
-    written = PurePath(path)
-    if compression != "none":
-        return f" Its encoding is probably {name}. Unpack it and convert it to UTF-8."
-    target = written.with_name(f"{written.stem}.utf8{written.suffix}")
-    command = shlex.join(["iconv", "-f", name, "-t", "UTF-8", path])
-    return f" Its encoding is probably {name}. Type {command} > {shlex.quote(str(target))}."
-
-
-def likely_encoding(text: bytes) -> str:
-    """Name the encoding that bytes probably have, empty if none fits."""
-    from charset_normalizer import from_bytes  # late: it loads tables of languages
-
-    found = from_bytes(text, cp_isolation=[*_ENCODINGS], preemptive_behaviour=False)
-    scores = {
-        name: (round(match.chaos, 2), -round(match.coherence, 2))
-        for match in found
-        for name in match.could_be_from_charset
-    }
-    # of equals the more common one
-    known = [name for name in _ENCODINGS if name in scores]
-    return _ENCODINGS[min(known, key=scores.__getitem__)] if known else ""
-
-
-def _text_around(path: str, offset: int) -> tuple[Compression, bytes]:
-    """Return some text around a byte of the unpacked file, none if it cannot be read again.
-
-    How it is packed comes first.
-    """
-    with suppress(OSError, DamageError, FastscoreError):
-        compression = content_of(read_head(path)).compression
-        if offset > _FARTHEST and compression != "none":
-            return compression, b""
-        begin = max(offset - _SAMPLE_BYTES, 0)
-        text, at = b"", begin if compression == "none" else 0
-        for block in read_blocks(path, compression, at, block_bytes=_SAMPLE_BYTES):
-            text += block[max(begin - at, 0) :]
-            at += len(block)
-            if len(text) >= 2 * _SAMPLE_BYTES:
-                break
-        return compression, text
-    return "none", b""

@@ -160,3 +160,9 @@ def test_a_key_that_tells_dialogues_of_one_name_apart_is_noted(tmp_path: Path) -
     assert said in notes("memory_finance", [path])
     path.write_text("".join(json.dumps({**row, "run_id": row["model"]}) + "\n" for row in rows))
     assert said not in notes("memory_finance", [path])
+    rows[0]["dialog_id"] = None  # type: ignore[assignment]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    # the three others have two names
+    null = "dialog_id: null in 1 of 4 dialogues, named by their places"
+    output = fastscore.score(path, "memory_finance", embedder=None)
+    assert null in output.manifest.notes

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fastscore.run.notes import likely_encoding, suggest_conversion
+from fastscore.logs.samples.refusals import likely_encoding, suggest_conversion
 
 
 @pytest.mark.parametrize(

@@ -582,6 +582,7 @@ def own_layout(source: Source, *, in_array: bool = False) -> ChatLayout | None:
         is_row_per_turn=not rows.array and not in_array,
         id=() if in_array else (source.column(rows.id).keys,),
         speaker=speaker.keys,
+        roles=speaker.mapped.words,
         text=(*text.keys, *(key for key in _TEXT_KEYS if key not in text.keys)),
     )
 

@@ -63,8 +63,10 @@ _SESSION = re.compile(
 )
 _CHAT = re.compile(r"(.*_)?(messages|history|conversations?|turns|dialog(ue)?s?|transcript)", re.I)
 _PREVIOUS = re.compile(r"(previous|prev|parent|last)_(response|message|trace|run|turn)_id", re.I)
+_TRIAL = re.compile(r"(trial|attempt|epoch|repeat|seed)([_ -]?(id|idx|index|no|num|number))?", re.I)
 _NAME = re.compile(r"(.*_)?(name|author|sender|participant|agent)", re.IGNORECASE)
 _THOUGHT = re.compile(r"(is_?)?thought", re.IGNORECASE)
+_SYSTEM_INTENT = re.compile(r"sys(tem)?_", re.IGNORECASE)
 _CALLS = ("tool_calls", "function_call")
 _TEMPLATE = re.compile(r"<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|\[/INST\]")
 """The marks of a chat that was written into one text for a model."""
@@ -306,6 +308,24 @@ def _one_speaker(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
     return None
 
 
+def _systems_by_intent(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find a speaker who is read as a member, and all of whose intents are a system's."""
+    intents: dict[str, list[str]] = {}
+    for turn in dialogue.turns:
+        if sample.role_of(turn) not in (ASSISTANT_ROLE, SYSTEM_ROLE):
+            intents.setdefault(str(turn.role), []).append(str(turn.found.get("intent") or ""))
+    own = dict(sample.rows.words)
+    for word, found in intents.items():
+        if ASSISTANT_ROLE in own and all(map(_SYSTEM_INTENT.match, found)):
+            flag = value_flag(sample.rows.speaker, word, own[ASSISTANT_ROLE])
+            return Finding(
+                f"{word!r} has only intents of a system, such as {found[0]!r}, and is read as a "
+                "member.",
+                [flag],
+            )
+    return None
+
+
 def _marks(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     """Find several turns in one text, and thoughts that are turns."""
     for turn in dialogue.turns:
@@ -528,6 +548,8 @@ def _repeated_beginnings(sample: ChatSample) -> Finding | None:
         for other, longer in said if len(shorter) >= _FEWEST_REPEATED else ():
             if longer[: len(shorter)] != shorter or len(longer) == len(shorter) or one is other:
                 continue
+            if _are_trials(one, other):
+                continue
             key = _shared_key(one, other)
             if key is not None or len(shorter) >= _MANY_REPEATED:
                 beginnings[key] += 1
@@ -543,6 +565,12 @@ def _repeated_beginnings(sample: ChatSample) -> Finding | None:
         unless="Keep the longest of each, or name the key of their session: "
         f"{typed([Flag('dialogue', ('KEY',))])}.",
     )
+
+
+def _are_trials(one: Any, other: Any) -> bool:
+    """Tell whether documents say that they are several trials of one task."""
+    keys = filter(_TRIAL.fullmatch, one if isinstance(one, dict) else ())
+    return any(one[key] != other.get(key, one[key]) for key in keys)
 
 
 def _parts(sample: ChatSample) -> Finding | None:
@@ -575,7 +603,9 @@ def _shared_key(one: Any, other: Any) -> str | None:
 
 
 OWN_RULES: tuple[Rule, ...] = (
-    *map(_of_each, (_branches, _one_speaker, _marks, _restarts, _falling_order)),
+    *map(
+        _of_each, (_branches, _one_speaker, _systems_by_intent, _marks, _restarts, _falling_order)
+    ),
 )
 """What a suite's own rows must not contradict."""
 RULES: tuple[Rule, ...] = (

@@ -85,10 +85,9 @@ class ChatSample:
 
     def role_of(self, turn: Turn) -> str:
         """Return the role of a turn by the layout, else by the word itself."""
-        word = str(turn.role)
-        own = {meant: role for role, meant in self.rows.words}
-        found = dict(self.layout.roles).get(word) or own.get(word)
-        return found or role_meanings([word]).get(word, word)
+        word, own = str(turn.role), {meant: role for role, meant in self.rows.words}
+        meant = dict(self.layout.roles).get(word) or own.get(word)
+        return own.get(meant, meant) if meant else role_meanings([word]).get(word, word)
 
     def meanings_in(self, dialogue: SampledDialogue) -> dict[str, str]:
         """Return the roles of the words of a dialogue, which decide together."""

@@ -269,8 +269,6 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
         # any format is read by a layout
         source = replace(source, formats=tuple(dict.fromkeys((*own_formats, file.format))))
     file = _as_read(file, source)
-    if not found.rows:
-        raise InputError(f"{file.path}: no row was found.")
     asked = ""
     for _ in range(_ROUNDS):
         try:
@@ -281,6 +279,8 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
             flags, asked = (*flags, *error.flags), error.more.replace(LISTED, "")
             columns = columns | _map_of(error.flags, suite)
         else:
+            if not found.rows:
+                raise InputError(f"{file.path}: no row was found.")
             if file.format not in own_formats and not columns:
                 raise InputError(f"{file.path!r} is a CSV file, which this suite does not read.")
             trial = try_reading(file, suite, columns)

@@ -6,13 +6,16 @@ import shlex
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from itertools import islice
+from pathlib import PurePath
 from typing import Any
 
-from fastscore.errors import InputError, counted, listed
+from fastscore.errors import FastscoreError, InputError, counted, listed
+from fastscore.files import Compression, DamageError
 from fastscore.logs.inputs.column_map import (
     EACH,
     TURNS,
@@ -25,10 +28,12 @@ from fastscore.logs.inputs.column_map import (
     value_flag,
 )
 from fastscore.logs.inputs.document_values import first_at, value_at
+from fastscore.logs.inputs.first_bytes import content_of, read_head
 from fastscore.logs.inputs.layout import load_layout
 from fastscore.logs.inputs.near_names import is_of_reply, nearest, role_meanings, word_flags
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.read.json_documents import first_text
+from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.samples.chat_samples import PAIRS, ROW_PER_TURN, fitting_layout
 from fastscore.logs.samples.file_samples import FileSample
 from fastscore.logs.samples.profile import (
@@ -100,9 +105,20 @@ _NO_JSON = (
     ),
 )
 _CONVERTED = {
-    "json": (*_NO_JSON, (re.compile(""), "A JSON document holds an object, or an array of them.")),
+    "json": (
+        *_NO_JSON,
+        (
+            re.compile(r"(?s).*\]\s*\["),
+            "Arrays follow each other: `jq -c '.[]'` writes all of their elements as JSON Lines.",
+        ),
+        (re.compile(""), "A JSON document holds an object, or an array of them."),
+    ),
     "jsonl": (
         *_NO_JSON,
+        (
+            re.compile(r"\{.*\},\s*\n"),
+            "Each line ends with a comma: `sed 's/,[[:space:]]*$//'` leaves it out.",
+        ),
         (re.compile(r"\s*\[\{"), f"{_ONE_EACH}: `jq -c '{{messages: .}}'` names its array."),
         (re.compile(r"\s*\["), f"{_ONE_EACH}: `jq -c '.[]'` writes those of an array so."),
         (re.compile(""), f"{_ONE_EACH}: `jq -c .` writes an indented file so."),
@@ -574,3 +590,86 @@ def _objects(need: RequiredColumn, asked: int) -> str:
     if need.holder is None:
         return counted(asked, "rows")
     return f"{counted(asked, 'objects')} of {need.holder.name}[]"
+
+
+_SAMPLE_BYTES = 1 << 15
+_FARTHEST = 64 << 20
+_ENCODINGS = {
+    "cp1252": "WINDOWS-1252",
+    "cp1250": "WINDOWS-1250",
+    "cp1251": "WINDOWS-1251",
+    "cp1253": "WINDOWS-1253",
+    "cp1254": "WINDOWS-1254",
+    "cp1255": "WINDOWS-1255",
+    "cp1256": "WINDOWS-1256",
+    "koi8_r": "KOI8-R",
+    "gb18030": "GB18030",
+    "big5": "BIG5",
+    "shift_jis": "SHIFT_JIS",
+    "euc_jp": "EUC-JP",
+    "euc_kr": "EUC-KR",
+}
+"""Encodings that logs have, by Python's names, and what ``iconv`` calls them."""
+
+
+def suggest_conversion(path: str, offset: int) -> str:
+    """Say how a file is converted to UTF-8, by its text around a byte that is not UTF-8."""
+    compression, text = _text_around(path, offset)
+    name = likely_encoding(text) if text else ""
+    if not name:
+        return ""
+    written = PurePath(path)
+    if compression != "none":
+        return f" Its encoding is probably {name}. Unpack it and convert it to UTF-8."
+    target = written.with_name(f"{written.stem}.utf8{written.suffix}")
+    command = shlex.join(["iconv", "-f", name, "-t", "UTF-8", path])
+    return f" Its encoding is probably {name}. Type {command} > {shlex.quote(str(target))}."
+
+
+def likely_encoding(text: bytes) -> str:
+    """Name the encoding that bytes probably have, empty if none fits."""
+    from charset_normalizer import from_bytes  # late: it loads tables of languages
+
+    found = from_bytes(text, cp_isolation=[*_ENCODINGS], preemptive_behaviour=False)
+    scores = {
+        name: (round(match.chaos, 2), -round(match.coherence, 2))
+        for match in found
+        for name in match.could_be_from_charset
+    }
+    # of equals the more common one
+    known = [name for name in _ENCODINGS if name in scores]
+    return _ENCODINGS[min(known, key=scores.__getitem__)] if known else ""
+
+
+def _text_around(path: str, offset: int) -> tuple[Compression, bytes]:
+    """Return some text around a byte of the unpacked file, none if it cannot be read again.
+
+    How it is packed comes first.
+    """
+    with suppress(OSError, DamageError, FastscoreError):
+        compression = content_of(read_head(path)).compression
+        if offset > _FARTHEST and compression != "none":
+            return compression, b""
+        begin = max(offset - _SAMPLE_BYTES, 0)
+        text, at = b"", begin if compression == "none" else 0
+        for block in read_blocks(path, compression, at, block_bytes=_SAMPLE_BYTES):
+            text += block[max(begin - at, 0) :]
+            at += len(block)
+            if len(text) >= 2 * _SAMPLE_BYTES:
+                break
+        return compression, text
+    return "none", b""
+
+
+def encoding_error(seen: FileSample) -> InputError | None:
+    """Make the error of a file whose text is in another encoding, None of any other."""
+    compression, text = _text_around(seen.file.path, 0) if seen.file.size else ("none", b"")
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        advice = suggest_conversion(seen.file.path, error.start)
+        # a last character may be cut
+        if advice and error.end < len(text) and compression == "none":
+            line = 1 + text.count(b"\n", 0, error.start)
+            return InputError(f"{seen.file.path}:{line}: the text is not UTF-8.{advice}")
+    return None

@@ -42,6 +42,7 @@ from fastscore.logs.samples.refusals import (
     absent_key_error,
     beginning,
     describe_no_row,
+    encoding_error,
     foreign_error,
     lacking_error,
     speakers_error,
@@ -75,6 +76,9 @@ def screen(
     try:
         return _screen(files, source, suite, read, kept, left, is_part=is_part)
     except UnmappedLogError as error:
+        encoded = next(filter(None, map(encoding_error, (*kept, *left))), None)
+        if encoded is not None:
+            raise encoded from error
         # the rows of a document may be others for another suite
         error.keys = [
             frozenset() if each.file.format == "json" else each.keys - {source.array_column or ""}

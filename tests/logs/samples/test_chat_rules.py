@@ -158,3 +158,37 @@ def test_an_empty_text_beside_a_call_is_no_empty_reply(tmp_path: Path) -> None:
     turns = [*messages(n=1), call, *messages()[1:]]
     run = scored(tmp_path / "log.jsonl", [{"messages": turns}], layout="openai")
     assert run.tables["turns"].height == 2
+
+
+def test_trials_of_a_task_are_no_states_of_one_dialogue(tmp_path: Path) -> None:
+    rows = [{"task": 1, "trial": k, "messages": messages(n=4) * (1 + k)} for k in range(2)]
+    run = scored(tmp_path / "log.jsonl", rows, layout="openai")
+    assert run.tables["dialogues"].height == 2
+    for row in rows:
+        del row["trial"]
+    with pytest.raises(InputError, match="1 of the first 2 dialogues are beginnings"):
+        scored(tmp_path / "log.jsonl", rows, layout="openai")
+
+
+def test_a_member_with_the_intents_of_a_system_is_asked_for(tmp_path: Path) -> None:
+    turns = [
+        {"speaker": "Ann", "intent": "user_provide_budget", "utterance": "Below 100."},
+        {"speaker": "TripBot", "intent": "sys_present_plan", "utterance": "Day 1: Rome."},
+    ]
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps({"metadata": {"dialogue_id": "d"}, "turns": turns}) + "\n")
+    with pytest.raises(InputError, match=r"Type --value speaker:TripBot=System\.$"):
+        fastscore.score(log, "group_travel", embedder=None)
+    values = {"speaker": {"TripBot": "System"}}
+    run = fastscore.score(log, "group_travel", embedder=None, values=values)
+    assert run.tables["dialogues"].height == 1
+
+
+def test_an_encoding_is_named_before_what_the_rows_lack(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    said = "Ich h\u00e4tte gern sch\u00f6ne Gr\u00fc\u00dfe f\u00fcr Frau M\u00fcller. " * 9
+    row = {"who": "kl\u00e4ger", "said": said}
+    text = json.dumps({"first": "row"}) + "\n" + json.dumps(row, ensure_ascii=False) + "\n"
+    log.write_bytes(text.encode("cp1252"))
+    with pytest.raises(InputError, match=r"log\.jsonl:2: the text is not UTF-8\. .* iconv -f WIN"):
+        fastscore.score(log, "guest_simulation", embedder=None)
