@@ -255,14 +255,12 @@ def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
     """Count required risk tags that replies disclose (M3)."""
     labels, n_turns = frames["labels"]["text"], frames["turns"].height
     names = sorted({tag.name for tag in lexicon.risk_tags})
-    found = [
-        pl.DataFrame({"reply": np.flatnonzero(replies.has("risk", name))}).with_columns(
-            tag=pl.lit(name)
-        )
-        for name in names
-    ]
-    no_tags = pl.DataFrame(schema={"reply": pl.Int64, "tag": pl.String})
-    disclosed = pl.concat([no_tags, *found]).sort("reply", "tag").with_columns(is_disclosed=True)
+    has = np.zeros((len(replies.texts), len(names)), np.bool_)
+    for number, name in enumerate(names):
+        has[:, number] = replies.has("risk", name)
+    reply, tag = np.nonzero(has)
+    disclosed = pl.DataFrame({"reply": reply, "tag": pl.Series(names, dtype=pl.String)[tag]})
+    disclosed = disclosed.with_columns(is_disclosed=True)
     given = frames["risk_labels"]["label"]
     named = [(number, lexicon.risk_tag(labels[number])) for number in given.unique()]
     required = (

@@ -237,7 +237,7 @@ def _targets(frames: Frames) -> pl.DataFrame:
             "dialogue_row",
             place=pl.lit(place, pl.Enum(PLACES)),
             index=first + pl.Series(place_in_group(rows["dialogue_row"].to_numpy())),
-            target_text=texts.gather(rows[column]),
+            target_text=texts[rows[column]],
             resolver=pl.lit(resolver, pl.Enum(RESOLVERS)),
         )
         for rows, column, texts, place, first, resolver in listed
@@ -303,7 +303,7 @@ def compare_levels(
         mentioned[rows] = ranks[field.mentions[position].level]
     named = pl.Series(list(ranks))
     found = {"labelled": labelled, "stated": stated, "mentioned": mentioned}
-    return pl.DataFrame({how: named.gather(rank) for how, rank in found.items()})
+    return pl.DataFrame({how: named[rank] for how, rank in found.items()})
 
 
 def _accuracy(levels: pl.DataFrame) -> Float64Array:

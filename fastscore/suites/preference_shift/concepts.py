@@ -66,7 +66,7 @@ class Concepts:
     def names(self, sets: Sets) -> pl.Series:
         """Return sets of concepts as lists of what they are written as."""
         values, offsets = sets
-        return list_column(self.terms["concept"].gather(pl.Series(values)), offsets)
+        return list_column(self.terms["concept"][values], offsets)
 
 
 def concepts_of(catalogue: Catalogue, options: PreferenceShift) -> Concepts:

@@ -277,7 +277,8 @@ def _read_gold(
             _gold_frame(owner, name, _value_texts(listed, problems)),
             _gold_frame(single, name, _value_texts(values.take(single), problems)),
         ]
-    return pl.concat(frames).sort("turn_row", maintain_order=True), constraints.tags == OBJECT
+    gold = pl.concat(frames).filter(C("text").str.strip_chars() != "")
+    return gold.sort("turn_row", maintain_order=True), constraints.tags == OBJECT
 
 
 def _value_texts(values: JsonValues, problems: Problems) -> pl.Series:
@@ -287,10 +288,8 @@ def _value_texts(values: JsonValues, problems: Problems) -> pl.Series:
 
 
 def _gold_frame(turn_row: Indices, name: str, text: pl.Series) -> pl.DataFrame:
-    frame = pl.DataFrame({"turn_row": turn_row, "text": text})
-    return frame.select("turn_row", pl.lit(name).alias("field"), "text").filter(
-        pl.col("text").str.strip_chars() != ""
-    )
+    field = pl.Series([name]).new_from_index(0, text.len())
+    return pl.DataFrame({"turn_row": turn_row, "field": field, "text": text})
 
 
 _WITHIN_FILE = r"((?:[:/](?:row=)?\d+)+)$"

@@ -250,7 +250,7 @@ def score_events(
 ) -> dict[str, pl.DataFrame]:
     """Score the conversations of `read_events`."""
     found = score_with_counts(events, vectors, options)
-    return {table.name: found[table.name].select(*table.schema) for table in TABLES}
+    return {table.name: found[table.name][list(table.schema)] for table in TABLES}
 
 
 def score_with_counts(
@@ -306,7 +306,7 @@ def _differences(user: Sets, system: Sets, concepts: Concepts) -> tuple[pl.Serie
 
 def _placed(dialogues: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
     """Put before each row the place of its conversation."""
-    places = dialogues.select(C(*_PLACE).gather(frame["dialogue_row"]))
+    places = dialogues[list(_PLACE)][frame["dialogue_row"]]
     return places.hstack(frame.drop("dialogue_row", *_PLACE, strict=False))
 
 

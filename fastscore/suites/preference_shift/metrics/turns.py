@@ -651,7 +651,8 @@ def score_shifts(
 
 def add_up(values: pl.Series, rows: pl.Series, n: int) -> pl.Series:
     """Return the sums of values by row number, added in order: polars has an order of its own."""
-    total = np.bincount(rows.to_numpy(), values.fill_null(0.0).to_numpy(), n)
+    present = values.fill_null(0.0) if values.null_count() else values
+    total = np.bincount(rows.to_numpy(), present.to_numpy(), n)
     return pl.Series(values.name, total, dtype=pl.Float64)
 
 
