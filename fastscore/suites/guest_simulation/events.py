@@ -15,6 +15,7 @@ from fastscore_readers.json.tokens import ARRAY, OBJECT
 from fastscore.suites.base import Events
 from fastscore.suites.columns import gather_or_null
 from fastscore.suites.grouping import factorize, first_of_group
+from fastscore.suites.guest_simulation.item_lists import ITEM, MODIFIER
 from fastscore.suites.guest_simulation.options import (
     ORA_SOURCES,
     ORDER_COLUMN,
@@ -48,17 +49,14 @@ from fastscore.suites.guest_simulation.states import (
     read_state_rows,
 )
 from fastscore.suites.guest_simulation.tool_cells import (
-    Names,
     ToolCells,
     compare_names,
     food_words,
     item_words,
-    join_names,
-    names_by_conversation,
+    normal_names,
     overlaps,
     read_lists,
     read_tool_cells,
-    target_names,
 )
 from fastscore.suites.json_values import (
     LONGEST_EXCERPT,
@@ -94,7 +92,7 @@ class Personas:
 class Targets:
     """The target orders of conversations."""
 
-    names: Names  # the names in their lists
+    names: pl.DataFrame  # the names in their lists (`read_lists`)
     # which of `TARGET_KEYS` holds each conversation's list, int64 (conversations,); 0 for a target
     # that is a list itself, -1 without a list
     key: Indices
@@ -302,19 +300,21 @@ def _read_persona(
 
 def _read_targets(
     texts: pl.DataFrame, n_conversations: int, problems: Problems
-) -> tuple[Names, Indices]:
+) -> tuple[pl.DataFrame, Indices]:
     """Find the list of items in each distinct target order, and read its names."""
     codes, orders = factorize(texts["text"].alias("target_order"))
     of_text = Problems()
     names, key = _read_target_lists(orders, of_text)
     _note_for_all(of_text, codes, texts["place"].to_numpy(), problems)
-    code = np.full(n_conversations, -1)
-    code[texts["conversation"].to_numpy()] = codes
-    return names.shared(code), np.append(key, -1)[code]
+    key_of = np.full(n_conversations, -1)
+    key_of[texts["conversation"].to_numpy()] = key[codes]
+    owners = texts.select("conversation", text=pl.Series(codes)).sort("conversation")
+    shared = owners.join(names, on="text", maintain_order="left_right")
+    return shared.drop("text"), key_of
 
 
-def _read_target_lists(target: pl.Series, problems: Problems) -> tuple[Names, Indices]:
-    """Return the names in target orders, and which of `TARGET_KEYS` holds each one's list."""
+def _read_target_lists(target: pl.Series, problems: Problems) -> tuple[pl.DataFrame, Indices]:
+    """Return the names in each target order (`text`), and which of `TARGET_KEYS` has its list."""
     values = column_values(target)
     other = (values.tags != OBJECT) & (values.tags != ARRAY) & ~values.is_missing
     for at in np.flatnonzero(other).tolist():
@@ -335,16 +335,16 @@ def _read_target_lists(target: pl.Series, problems: Problems) -> tuple[Names, In
         problems.note(found[name], wrong, "an array of items")
     key[key == -2] = -1
     listed = np.flatnonzero(key >= 0)
-    names = read_lists(data, start[listed], end[listed], listed, option_first=True)
+    names, _ = read_lists(data, start[listed], end[listed], listed, option_first=True)
     bare = np.flatnonzero(values.tags == ARRAY)
     key[bare] = 0
-    bare_names = read_lists(
+    bare_names, broken = read_lists(
         values.data, values.start[bare], values.end[bare], bare, option_first=True
     )
-    for at in bare_names.broken.tolist():
+    for at in broken.tolist():
         problem = Problem("target_order", "not_json", "a list that breaks off", _TARGET_EXPECTED)
         problems.by_dialogue.setdefault(at, problem)
-    return join_names([names, bare_names]), key
+    return pl.concat([names, bare_names]).rename({"conversation": "text"}), key
 
 
 _MESSAGE_COLUMNS = ("line", "message_id", "content", "tool_calls", *STATE_COLUMNS, ORDER_COLUMN)
@@ -480,14 +480,13 @@ def _compare(
     if options.published:
         readable &= targets.key != TARGET_KEYS.index("order_items")
 
-    def of(names: Names, owners: Mask) -> Names:
-        return names.where(owners[names.conversation])
+    def of(names: pl.DataFrame, owners: Mask) -> pl.DataFrame:
+        return names.filter(pl.Series(owners)[names["conversation"]])
 
+    items = targets.names.filter(pl.col("kind").is_in([ITEM, MODIFIER]))  # no bare texts
     both = compare_names(
-        pl.concat([names_by_conversation(of(orders.names, ~by_text)), food_words(spoken)]),
-        pl.concat(
-            [target_names(of(targets.names, ~by_text)), item_words(of(targets.names, readable))]
-        ),
+        pl.concat([normal_names(of(orders.names, ~by_text)), food_words(spoken)]),
+        pl.concat([normal_names(of(items, ~by_text)), item_words(of(items, readable))]),
     )
     compared = pl.DataFrame(
         {

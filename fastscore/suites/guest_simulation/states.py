@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
-from fastscore_kernels import count_phrases, keyword_groups, number_hashes, plain_words
+from fastscore_kernels import count_phrases, keyword_groups, plain_words
 
 from fastscore.errors import UsageError
 from fastscore.options import read_option_file
@@ -40,11 +40,10 @@ from fastscore.suites.guest_simulation.options import (
 )
 from fastscore.suites.guest_simulation.rows import Rows
 from fastscore.suites.guest_simulation.tool_cells import (
-    Names,
     OrderLists,
     ToolCells,
     column_lists,
-    join_names,
+    normal_names,
     normalise,
     read_lists,
 )
@@ -296,7 +295,7 @@ class Behaviours:
 class FinalOrders:
     """The order that each conversation ended with."""
 
-    names: Names  # the names in them
+    names: pl.DataFrame  # the names in them (`read_lists`)
     has_items: Mask  # which messages have a tracked order that is not empty, bool (messages,)
     # where each message's order comes from, index in `ORDER_SOURCES`, int64 (messages,); -1 without
     # one
@@ -323,7 +322,7 @@ def read_behaviours(
     rows: Rows,
     columns: StateRows,
     tools: ToolCells,
-    targets: Names,
+    targets: pl.DataFrame,
     n_conversations: int,
     options: GuestSimulation,
 ) -> Behaviours:
@@ -443,12 +442,12 @@ def _read_finals(
         owners, at = owners[~each.broken[at]], at[~each.broken[at]]
         texts = each.texts(at)
         begins, ends = texts.offsets[:-1], texts.offsets[1:]
-        names = read_lists(texts.data, begins, ends, owners, option_first=False)
-        broken[names.broken] = True
-        faults.append(final[names.broken])
+        names, cut = read_lists(texts.data, begins, ends, owners, option_first=False)
+        broken[cut] = True
+        faults.append(final[cut])
         parts.append(names)
     return FinalOrders(
-        join_names(parts),
+        pl.concat(parts),
         has_items,
         order_source,
         source,
@@ -494,7 +493,7 @@ def _spaced(words: pl.Series) -> pl.Series:
     return " " + words + " "
 
 
-def states_by_words(rows: Rows, targets: Names) -> pl.DataFrame:
+def states_by_words(rows: Rows, targets: pl.DataFrame) -> pl.DataFrame:
     """Read the states of guest messages from their words."""
     words = load_words()
     codes, found = factorize(rows["content"].fill_null(""))
@@ -546,24 +545,19 @@ def _carried(conversation: Indices, where: Mask, value: Mask, *, start: bool) ->
 
 
 def _ordering(
-    rows: Rows, codes: Indices, found: pl.Series, targets: Names, items_at_once: int
+    rows: Rows, codes: Indices, found: pl.Series, targets: pl.DataFrame, items_at_once: int
 ) -> tuple[Mask, Mask]:
     """Tell which messages name items of the target, and which of them order all at once."""
-    items = targets.where(targets.kind == ITEM)
-    item, names = factorize(normalise(items.values))
-    item = item[items.code]
-    given = np.flatnonzero((names != "").to_numpy()[item])
-    _, firsts = number_hashes(
-        (items.conversation[given] * len(names) + item[given]).astype(np.uint64)
-    )
-    given = given[firsts]
+    named_items = normal_names(targets.filter(pl.col("kind") == ITEM))
+    items = named_items.filter(pl.col("name") != "").unique(keep="first", maintain_order=True)
+    item, names = factorize(items["name"])
     conversation = rows.conversation
-    owners = items.conversation[given]
+    owners = items["conversation"].to_numpy()
     n_owners = 1 + int(max(conversation.max(initial=-1), owners.max(initial=-1)))
     order, offsets = group_rows(owners, n_owners)
     speaks = np.flatnonzero(rows.is_guest & ~rows.is_exit)
     counts, new, left = count_phrases(
-        normalise(found), codes[speaks], names, (item[given][order], offsets), conversation[speaks]
+        normalise(found), codes[speaks], names, (item[order], offsets), conversation[speaks]
     )
     named, at_once = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
     named[speaks] = counts > 0

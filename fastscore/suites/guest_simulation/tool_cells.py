@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -42,10 +42,8 @@ from fastscore_jit.validation import read_only
 from fastscore_kernels import keyword_groups, number_ranges, number_texts, plain_words
 
 from fastscore.suites.columns import first_rows, gather_or_null, last_rows, replace_lone_surrogates
-from fastscore.suites.grouping import group_rows, take
 from fastscore.suites.guest_simulation.item_lists import (
     ITEM,
-    MODIFIER,
     after_spaces,
     after_word,
     filled,
@@ -420,36 +418,13 @@ _ESCAPE = re.compile(r"\\+(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.|$)", re.DOTALL)
 _CONTROL = {"n": "\n", "t": "\t", "r": "\r"}
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    """Names in the orders of conversations."""
-
-    # the place of each name, and what it names (`item_lists`), int64 (n,)
-    conversation: Indices
-    kind: Indices
-    code: Indices  # the name, its place in `values`, int64 (n,)
-    values: pl.Series  # the names that there are, escapes undone
-    broken: Indices  # conversations whose list breaks off, int64
-
-    def where(self, rows: Mask) -> "Names":
-        """Return some of the names."""
-        return replace(
-            self, conversation=self.conversation[rows], kind=self.kind[rows], code=self.code[rows]
-        )
-
-    def shared(self, owner: Indices) -> "Names":
-        """Give each conversation the names of another, its owner; -1 for none."""
-        n_owners = int(max(owner.max(initial=-1), self.conversation.max(initial=-1))) + 1
-        rows, sizes = take(group_rows(self.conversation, n_owners), owner)
-        sharing = np.repeat(np.arange(len(owner)), np.diff(sizes))
-        broken = np.flatnonzero(np.isin(owner, self.broken))
-        return Names(sharing, self.kind[rows], self.code[rows], self.values, broken)
-
-
 def read_lists(
     data: UInt8Array, start: Indices, stop: Indices, conversation: Indices, *, option_first: bool
-) -> Names:
-    """Read the names in lists of items, one list a conversation."""
+) -> tuple[pl.DataFrame, Indices]:
+    """Read the names in lists of items, one list a conversation: `conversation`, `kind`, `name`.
+
+    Of `kind` see `item_lists`. Also returned are the conversations whose list breaks off.
+    """
     found = item_names(data, start, stop, option_first=option_first, threads=1)
     complete = np.flatnonzero(found.ends[found.row] >= 0)
     begins, ends = found.start[complete], found.end[complete]
@@ -459,8 +434,12 @@ def read_lists(
     if len(escaped):
         texts = [_unescape(name) for name in values[escaped]]
         values = values.scatter(escaped, texts)
-    broken = conversation[found.ends < 0]
-    return Names(conversation[found.row[complete]], found.kind[complete], code, values, broken)
+    names = {
+        "conversation": conversation[found.row[complete]],
+        "kind": found.kind[complete],
+        "name": values[code],
+    }
+    return pl.DataFrame(names), conversation[found.ends < 0]
 
 
 def _unescape(name: str) -> str:
@@ -475,18 +454,6 @@ def _unescape(name: str) -> str:
         return " " if "\ud800" <= character <= "\udfff" else character
 
     return _ESCAPE.sub(undo, name)
-
-
-def join_names(parts: list[Names]) -> Names:
-    """Put names of several sources together."""
-    shifts = np.cumsum([0, *(len(part.values) for part in parts)])
-    return Names(
-        np.concatenate([part.conversation for part in parts]),
-        np.concatenate([part.kind for part in parts]),
-        np.concatenate([part.code + shift for part, shift in zip(parts, shifts, strict=False)]),
-        pl.concat([part.values for part in parts]),
-        np.concatenate([part.broken for part in parts]),
-    )
 
 
 def column_lists(cells: pl.Series, *, published: bool) -> OrderLists:
@@ -534,15 +501,9 @@ def normalise(names: pl.Series) -> pl.Series:
     return pl.Series(plain_words(names, without=FILLER_WORDS))
 
 
-def names_by_conversation(names: Names) -> pl.DataFrame:
-    """Return ``conversation`` and ``name``: the names of items and modifiers, normalised."""
-    normal = normalise(names.values)[names.code]
-    return pl.DataFrame({"conversation": names.conversation, "name": normal})
-
-
-def target_names(target: Names) -> pl.DataFrame:
-    """Return the names of a target as `names_by_conversation`: bare texts are no items of it."""
-    return names_by_conversation(target.where(np.isin(target.kind, (ITEM, MODIFIER))))
+def normal_names(names: pl.DataFrame) -> pl.DataFrame:
+    """Return ``conversation`` and ``name``, the names of items and modifiers normalised."""
+    return names.select("conversation", normalise(names["name"]).alias("name"))
 
 
 def food_words(spoken: pl.DataFrame) -> pl.DataFrame:
@@ -556,12 +517,11 @@ def food_words(spoken: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def item_words(target: Names) -> pl.DataFrame:
+def item_words(target: pl.DataFrame) -> pl.DataFrame:
     """Return ``conversation`` and ``name``: the words in the names of a target's items."""
-    items = target.where(target.kind == ITEM)
-    words = items.values.str.to_lowercase().str.extract_all(r"[^\s\x1c-\x1f]+")
-    frame = pl.DataFrame({"conversation": items.conversation, "name": words[items.code]})
-    return frame.explode("name", empty_as_null=False)
+    words = pl.col("name").str.to_lowercase().str.extract_all(r"[^\s\x1c-\x1f]+")
+    items = target.filter(pl.col("kind") == ITEM).select("conversation", words)
+    return items.explode("name", empty_as_null=False)
 
 
 def compare_names(ordered: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
