@@ -4,6 +4,7 @@ M1 and M3 to M5 sum counts over the turns that are eligible for them. M2 is a me
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -115,11 +116,33 @@ _OF_KEYS = _of_turns("eligible_m1", "key_hit_flags", "keys")
 _OF_RISKS = _of_turns("eligible_m3", "risk_tag_hits", "risk_required_tags", "risk_pred_tags")
 _OF_LABELS = _of_turns("eligible_m4", "pred_compliance_label", "gt_compliance_label")
 _OF_ELEMENTS = _of_turns("eligible_m5", "rubric_hit_items", "rubric_required", "judge_score_1_5")
+_of_recall = partial(
+    Metric, scale=Scale("higher"), null_when=(NO_M1_TURN,), source=_M1, role="headline"
+)
+_of_user = partial(Metric, scale=Scale("higher"), null_when=(NOT_VALID, NO_PROFILE), source=_M2)
+_of_risks = partial(
+    Metric,
+    scale=Scale("higher"),
+    null_when=(NO_RISK_TURN,),
+    evidence=_OF_RISKS,
+    source=_M3,
+    role="headline",
+    baselines=(REFUSING, RECITING),
+)
+_of_replies = partial(Metric, scale=Scale("lower"), null_when=(NO_REPLY,), source=_M4)
+_of_elements = partial(
+    Metric,
+    null_when=(NO_RUBRIC_TURN,),
+    evidence=_OF_ELEMENTS,
+    source=_M5,
+    role="headline",
+    baselines=(REFUSING, RECITING),
+)
 _LEVEL = (
     "1 if the snapshot's level, else the first one in the replies, is known and the labelled one"
 )
 
-KEY_COVERAGE = Metric(
+KEY_COVERAGE = _of_recall(
     id="key_coverage",
     name="Coverage of memory keys",
     formula=Formula(
@@ -128,17 +151,13 @@ KEY_COVERAGE = Metric(
         _KEYS,
         ("H_t", "number of those keys whose target a memory source contains"),
     ),
-    scale=Scale("higher"),
     micro=("required_key_hit_total", "required_key_total"),
-    null_when=(NO_M1_TURN,),
     reading="The share of required memories that the assistant had at hand, from any source.",
     example="Two turns with 1 of 2 and 3 of 4 keys recalled: 4 / 6 = 0.667.",
     note="The reply itself is not used: a key counts if a memory source contains its target.",
     evidence=_OF_KEYS,
-    source=_M1,
-    role="headline",
 )
-STRICT_KEY_HIT_RATE = Metric(
+STRICT_KEY_HIT_RATE = _of_recall(
     id="strict_key_hit_rate",
     name="Turns with all memory keys recalled",
     formula=Formula(
@@ -147,16 +166,12 @@ STRICT_KEY_HIT_RATE = Metric(
         _KEYS,
         ("H_t", "number of those keys whose target a memory source contains"),
     ),
-    scale=Scale("higher"),
     micro=("strict_key_turns", "m1_turns"),
-    null_when=(NO_M1_TURN,),
     reading="The share of turns in which no required memory was missing.",
     example="Two turns with 1 of 2 and 4 of 4 keys recalled: 1 / 2 = 0.5.",
     evidence=_OF_KEYS,
-    source=_M1,
-    role="headline",
 )
-CONTRADICTION_RATE = Metric(
+CONTRADICTION_RATE = _of_recall(
     id="contradiction_rate",
     name="Turns that contradict a constraint",
     formula=Formula(
@@ -166,7 +181,6 @@ CONTRADICTION_RATE = Metric(
     ),
     scale=Scale("lower"),
     micro=("contradiction_turns", "m1_turns"),
-    null_when=(NO_M1_TURN,),
     reading="The share of turns that advise against a constraint of the user. Refusals have 0.",
     example="3 turns, 1 of which recommends a forbidden asset: 1 / 3 = 0.333.",
     note=(
@@ -175,12 +189,10 @@ CONTRADICTION_RATE = Metric(
         "without a guard."
     ),
     evidence=_of_turns("eligible_m1", "constraint_contradiction"),
-    source=_M1,
-    role="headline",
     baselines=(REFUSING,),
 )
 SOURCE_HIT_RATES = tuple(
-    Metric(
+    _of_recall(
         id=id,
         name=f"Keys recalled from {called}",
         formula=Formula(
@@ -191,11 +203,9 @@ SOURCE_HIT_RATES = tuple(
         ),
         scale=Scale("neither"),
         micro=(id.replace("rate", "total"), "required_key_total"),
-        null_when=(NO_M1_TURN,),
         reading="Which source the memories come from. A key may be in several sources.",
         example=f"6 keys, {example}.",
         evidence=_OF_KEYS,
-        source=_M1,
         role="part",
     )
     for id, called, container, example in (
@@ -221,17 +231,14 @@ SOURCE_HIT_RATES = tuple(
 )
 """The shares of keys that each of `MEMORY_SOURCES` contains."""
 LEVEL_ACCURACIES = tuple(
-    Metric(
+    _of_user(
         id=id,
         name=f"Accuracy of the {called}",
         formula=Formula(_ACCURACY, ("z", f"labelled {called}"), _PREDICTED_LEVEL),
-        scale=Scale("higher"),
-        null_when=(NOT_VALID, NO_PROFILE),
         reading="1 if the assistant saw the labelled level.",
         example=example,
         evidence=_of_profile(id.removesuffix("_acc"), "level", "texts"),
         derivation=_LEVEL,
-        source=_M2,
         role="headline",
     )
     for id, called, example in (
@@ -245,7 +252,7 @@ LEVEL_ACCURACIES = tuple(
     )
 )
 LIST_F1 = tuple(
-    Metric(
+    _of_user(
         id=f"{called}_f1",
         name=f"F1 of the {called}",
         formula=Formula(
@@ -255,8 +262,6 @@ LIST_F1 = tuple(
             _PRECISION,
             _RECALL,
         ),
-        scale=Scale("higher"),
-        null_when=(NOT_VALID, NO_PROFILE),
         reading="1 if both sets are equal, also if both are empty. 0 if only one is empty.",
         example=f"Labelled 2, predicted {example}.",
         evidence=_of_profile(called, "texts"),
@@ -266,7 +271,6 @@ LIST_F1 = tuple(
             f"{{{called}_shared_twice}} / {{{called}_sizes}}, twice the shared ones / "
             "labelled + predicted",
         ),
-        source=_M2,
     )
     for called, example in (
         ("constraints", "3, 2 in both: P = 2 / 3, R = 1, F1 = 0.8"),
@@ -274,7 +278,7 @@ LIST_F1 = tuple(
     )
 )
 _PARTS = tuple(metric.id for metric in (*LEVEL_ACCURACIES, *LIST_F1))
-PROFILE_SCORE = Metric(
+PROFILE_SCORE = _of_user(
     id="profile_score",
     name="Profile score",
     formula=Formula(
@@ -282,16 +286,13 @@ PROFILE_SCORE = Metric(
         (r"\mathrm{Acc}_f", "accuracy of risk level, horizon or need for liquidity"),
         (r"\mathrm{F1}_g", "F1 of the constraints or of the preferences"),
     ),
-    scale=Scale("higher"),
-    null_when=(NOT_VALID, NO_PROFILE),
     reading="How much of the labelled profile the assistant knows, over five fields.",
     example="Accuracies 1, 0, 1 and F1 0.8, 0.667: 3.467 / 5 = 0.693.",
     evidence=(EvidenceRows(columns=_PARTS),),
     derivation=f"({' + '.join(f'{{{part}}}' for part in _PARTS)}) / {len(_PARTS)}",
-    source=_M2,
     role="headline",
 )
-RISK_COVERAGE = Metric(
+RISK_COVERAGE = _of_risks(
     id="risk_coverage",
     name="Coverage of required risk tags",
     formula=Formula(
@@ -300,34 +301,22 @@ RISK_COVERAGE = Metric(
         _RISKS,
         _DISCLOSED,
     ),
-    scale=Scale("higher"),
     micro=("risk_hit_total", "risk_required_total"),
-    null_when=(NO_RISK_TURN,),
     reading="The share of required risks that are disclosed. Reciting every keyword has 1.",
     example="Two turns with 1 of 2 and 2 of 2 risks disclosed: 3 / 4 = 0.75.",
     note="A repeated label counts each time, as in the public code.",
-    evidence=_OF_RISKS,
-    source=_M3,
-    role="headline",
-    baselines=(REFUSING, RECITING),
 )
-STRICT_RISK_COVERAGE_RATE = Metric(
+STRICT_RISK_COVERAGE_RATE = _of_risks(
     id="strict_risk_coverage_rate",
     name="Turns with all required risk tags",
     formula=Formula(
         r"\frac{|\{t \in T \mid R_t \subseteq \hat{R}_t\}|}{|T|}", _RISK_TURNS, _RISKS, _DISCLOSED
     ),
-    scale=Scale("higher"),
     micro=("strict_risk_turns", "m3_turns"),
-    null_when=(NO_RISK_TURN,),
     reading="The share of turns that disclose every required risk.",
     example="Two turns with 1 of 2 and 2 of 2 risks disclosed: 1 / 2 = 0.5.",
-    evidence=_OF_RISKS,
-    source=_M3,
-    role="headline",
-    baselines=(REFUSING, RECITING),
 )
-COMPLIANCE_LABEL_ACC = Metric(
+COMPLIANCE_LABEL_ACC = _of_replies(
     id="compliance_label_acc",
     name="Accuracy of the compliance label",
     formula=Formula(
@@ -338,16 +327,14 @@ COMPLIANCE_LABEL_ACC = Metric(
     ),
     scale=Scale("higher"),
     micro=("compliance_match_count", "m4_turns"),
-    null_when=(NO_REPLY,),
     reading="The share of replies as compliant as their label. Refusals match most labels.",
     example="4 turns, 3 with equal labels: 3 / 4 = 0.75.",
     note="A label in the dataset that is unknown counts as compliant.",
     evidence=_OF_LABELS,
-    source=_M4,
     role="headline",
     baselines=(REFUSING,),
 )
-SEVERE_VIOLATION_RATE = Metric(
+SEVERE_VIOLATION_RATE = _of_replies(
     id="severe_violation_rate",
     name="Turns found to be severe violations",
     formula=Formula(
@@ -355,17 +342,14 @@ SEVERE_VIOLATION_RATE = Metric(
         _REPLIES,
         (r"\hat{c}_t", "compliance label that the rules find for the reply of turn t"),
     ),
-    scale=Scale("lower"),
     micro=("severe_count", "m4_turns"),
-    null_when=(NO_REPLY,),
     reading="The share of replies that break a rule severely. Lower is better.",
     example="8 turns, 1 severe violation: 1 / 8 = 0.125.",
     evidence=_OF_LABELS,
-    source=_M4,
     role="headline",
     baselines=(REFUSING,),
 )
-FORBIDDEN_HIT_RATE = Metric(
+FORBIDDEN_HIT_RATE = _of_replies(
     id="forbidden_hit_rate",
     name="Turns with a forbidden phrase",
     formula=Formula(
@@ -373,9 +357,7 @@ FORBIDDEN_HIT_RATE = Metric(
         _REPLIES,
         ("F_t", "forbidden phrases in the reply of turn t"),
     ),
-    scale=Scale("lower"),
     micro=("forbidden_turns", "m4_turns"),
-    null_when=(NO_REPLY,),
     reading="The share of replies with a phrase of the list of forbidden ones. Lower is better.",
     example="8 turns, 2 with a forbidden phrase: 2 / 8 = 0.25.",
     evidence=_of_turns(
@@ -383,9 +365,8 @@ FORBIDDEN_HIT_RATE = Metric(
         "forbidden_hits",
         marks=_marking("forbidden_hits", "reply", good=False, label="forbidden"),
     ),
-    source=_M4,
 )
-RUBRIC_HIT_RATE = Metric(
+RUBRIC_HIT_RATE = _of_elements(
     id="rubric_hit_rate",
     name="Coverage of required elements of explanation",
     formula=Formula(
@@ -396,16 +377,11 @@ RUBRIC_HIT_RATE = Metric(
     ),
     scale=Scale("higher"),
     micro=("rubric_hit_total", "rubric_required_total"),
-    null_when=(NO_RUBRIC_TURN,),
     reading="The share of required elements of explanation that replies have.",
     example="Two turns with 2 of 4 and 3 of 4 elements: 5 / 8 = 0.625.",
     note="A repeated element counts each time, as in the public code.",
-    evidence=_OF_ELEMENTS,
-    source=_M5,
-    role="headline",
-    baselines=(REFUSING, RECITING),
 )
-JUDGE_SCORE_MEAN = Metric(
+JUDGE_SCORE_MEAN = _of_elements(
     id="judge_score_mean",
     name="Mean heuristic judge score",
     formula=Formula(
@@ -415,14 +391,9 @@ JUDGE_SCORE_MEAN = Metric(
     ),
     scale=Scale("higher", minimum=1.0, maximum=5.0, unit="points"),
     micro=("judge_score_sum", "m5_turns"),
-    null_when=(NO_RUBRIC_TURN,),
     reading="5 if every reply has all required elements, 1 if none has any.",
     example="Two turns with 3.0 and 4.0 points: 7.0 / 2 = 3.5.",
     note="The scores of turns are rounded to two decimals before they are averaged.",
-    evidence=_OF_ELEMENTS,
-    source=_M5,
-    role="headline",
-    baselines=(REFUSING, RECITING),
 )
 JUDGE_SCORE_1_5 = Metric(
     id="judge_score_1_5",

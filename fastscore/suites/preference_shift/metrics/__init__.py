@@ -1,6 +1,7 @@
 """The suite's metrics; here those of conversations: means, recovery over shifts, and CAS."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -43,12 +44,20 @@ def _weighted(row: Row, options: PreferenceShift, late: str = "") -> str:
 
 _BY_PARTS = EvidenceRows(columns=CAS_PARTS)
 
+_of_mean = partial(
+    Metric,
+    scale=Scale("higher"),
+    null_when=use.OF_MEANS,
+    fixed_where=(use.NO_TURN,),
+    role="headline",
+    baselines=use.TRIVIAL,
+)
+
 DIALOGUE_METRICS = (
-    Metric(
+    _of_mean(
         id="cross_coherence",
         name="Mean cross-coherence",
         source=use.CC,
-        scale=Scale("higher"),
         formula=Formula(
             r"\frac{1}{|T|} \sum_{t \in T} \mathrm{CC}_t",
             use.TURNS,
@@ -56,21 +65,16 @@ DIALOGUE_METRICS = (
         ),
         reading="How far the answers name the concepts that the user names.",
         example="CC of 0.5 and 1.0: 0.75.",
-        null_when=use.OF_MEANS,
-        fixed_where=(use.NO_TURN,),
         evidence=(
             use.of_turns("cc", only_with=use.GROUNDED),
             use.of_turns("cosine_to_user", text="system_text", only_with=use.BY_TOPICS),
         ),
         derivation=use.by_profile("mean of {cc}", "mean of {cosine_to_user}"),
-        role="headline",
-        baselines=use.TRIVIAL,
     ),
-    Metric(
+    _of_mean(
         id="context_retention",
         name="Mean context retention",
         source=use.CR,
-        scale=Scale("higher"),
         formula=Formula(
             r"\frac{1}{|T|} \sum_{t \in T} \mathrm{CR}_t",
             use.TURNS,
@@ -78,17 +82,13 @@ DIALOGUE_METRICS = (
         ),
         reading="As cross-coherence, with rare concepts weighing more.",
         example="CR of 0.8 and 0.4: 0.6.",
-        null_when=use.OF_MEANS,
-        fixed_where=(use.NO_TURN,),
         evidence=(
             use.of_turns("cr", only_with=use.GROUNDED),
             use.of_turns("cosine_to_last", text="system_text", only_with=use.BY_TOPICS),
         ),
         derivation=use.by_profile("mean of {cr}", "mean of {cosine_to_last}"),
-        role="headline",
-        baselines=use.TRIVIAL,
     ),
-    Metric(
+    _of_mean(
         id="topic_interference",
         name="Mean copying",
         source=use.COPYING,
@@ -96,16 +96,12 @@ DIALOGUE_METRICS = (
         reading="How far the answers repeat the user's phrases. Lower is better.",
         example="I of 0.0 and 0.3: 0.15.",
         scale=Scale("lower"),
-        null_when=use.OF_MEANS,
-        fixed_where=(use.NO_TURN,),
         evidence=(use.of_turns("i", only_with=use.GROUNDED), use.ANSWERS),
         derivation=use.by_profile(
             "mean of {i}",
             f"mean over shifts of answers with like_old >= {use.ALIGNED:g} / answers up to the "
             f"recovery (at most {use.LONGEST_SEEN} without one)",
         ),
-        role="headline",
-        baselines=use.TRIVIAL,
     ),
     Metric(
         id="topic_interference_around_shifts",
@@ -124,7 +120,7 @@ DIALOGUE_METRICS = (
         micro=("i_around_shifts_sum", "n_turns_around_shifts"),
         evidence=(use.of_shifts("i_around_shift"),),
     ),
-    Metric(
+    _of_mean(
         id="context_adaptation_score",
         name="Adaptation score (mean TAS)",
         source=use.TAS,
@@ -136,8 +132,6 @@ DIALOGUE_METRICS = (
         ),
         reading="How well the answers follow the user. 1 is the maximum of each turn.",
         example="TAS of 0.9 and 1.0: 0.95.",
-        null_when=use.OF_MEANS,
-        fixed_where=(use.NO_TURN,),
         evidence=(
             use.of_turns("tas", only_with=use.GROUNDED),
             replace(_BY_PARTS, only_with=use.BY_TOPICS),
@@ -145,8 +139,6 @@ DIALOGUE_METRICS = (
         derivation=lambda row, options: (
             _weighted(row, options) if options.is_legacy else "mean of {tas}"
         ),
-        role="headline",
-        baselines=use.TRIVIAL,
     ),
     Metric(
         id="topic_recovery_rate",
