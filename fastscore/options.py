@@ -2,22 +2,24 @@
 
 import dataclasses
 import errno
+import inspect
 import math
 import os
 import select
 import stat
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from types import NoneType
+from types import NoneType, UnionType
 from typing import (
     Any,
     ClassVar,
     Literal,
     Protocol,
+    Union,
     get_args,
     get_origin,
     get_type_hints,
@@ -205,6 +207,96 @@ def checked_value(name: str, value: Any, hint: Any, rules: Mapping[str, Any]) ->
     return value
 
 
+_NO_BOUNDS = {"minimum": None, "maximum": None}
+_OF_METRIC = {"example": {"METRIC": 0.4}}
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "alpha": {"above": 0, "below": 1},
+    "answer_tokens": {"minimum": 1},
+    "columns": {"example": {"text": "content"}},
+    "concurrency": {"minimum": 1},
+    "equal_within": _OF_METRIC,
+    "level": {"minimum": 0},
+    "margin": {"above": 0},
+    "max_cost": {"minimum": 0},
+    "max_drop": _OF_METRIC,
+    "max_null": _OF_METRIC,
+    "max_requests": {"minimum": 0},
+    "max_tokens": {"minimum": 0},
+    "maximum": _OF_METRIC,
+    "minimum": _OF_METRIC,
+    "no_worse": _OF_METRIC,
+    "plan": {"above": 0},
+    "repeats": {"minimum": 1},
+    "retries": {"minimum": 0},
+    "seed": {"minimum": 0},
+    "temperature": {"minimum": 0},
+    "timeout": {"minimum": 0.001},
+    "values": {"example": {"speaker": {"user": "USER"}}},
+}
+"""What the values of arguments keep to, beside their types, in every function that has them."""
+
+
+def check_arguments(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Check a function's arguments by its annotations and `ARGUMENTS`; others are not looked at.
+
+    Raises
+    ------
+    UsageError
+        A value of the wrong type, or outside its bounds.
+    """
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name not in given:
+            continue
+        value, hint = given[name], parameter.annotation
+        parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        rest = {part for part in parts if not (takes_path(part) or part in (str, NoneType))}
+        several = next((part for part in rest if get_origin(part) is Sequence), None)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            _check_items(name, value, hint)
+        elif get_origin(hint) is tuple:
+            _check_tuple(name, value, len(get_args(hint)))
+        elif several is not None:
+            _check_several(name, value, several, or_one=str in parts)
+        elif len(rest) + (str in parts) <= 1 and all(map(_is_plain, rest)):
+            checked_value(name, value, hint, _NO_BOUNDS | ARGUMENTS.get(name, {}))
+
+
+def _is_plain(hint: Any) -> bool:
+    return hint in (int, float, bool) or get_origin(hint) in (Literal, Mapping)
+
+
+def _check_several(name: str, value: Any, hint: Any, *, or_one: bool) -> None:
+    (inner,) = get_args(hint)
+    if or_one and isinstance(value, str | os.PathLike):
+        return
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
+        wanted = f"{_noun(inner)} or a list" if or_one else "a list"
+        raise UsageError(f"{name} is of type {type(value).__name__}, expected {wanted}.")
+    _check_items(name, value, inner)
+
+
+def _check_items(name: str, values: Sequence[Any], hint: Any) -> None:
+    """Check that items are texts, or paths; items of other types are not looked at."""
+    parts = get_args(hint) or (hint,)
+    if not all(part is str or takes_path(part) for part in parts):
+        return
+    kinds = (str, os.PathLike) if takes_paths(hint) else str
+    for place, value in enumerate(values):
+        if not isinstance(value, kinds):
+            kind = type(value).__name__
+            raise UsageError(f"{name}[{place}] is of type {kind}, expected {_noun(hint)}.")
+
+
+def _check_tuple(name: str, value: Any, n: int) -> None:
+    is_listed = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == n
+    if not is_listed or not all(type(each) in (int, float) and each == each for each in value):
+        raise UsageError(f"{name} is {value!r:.80}, expected {n} numbers.")
+
+
+def _noun(hint: Any) -> str:
+    return "a path" if takes_paths(hint) else "a text"
+
+
 def value_type(hint: Any) -> type[Any]:
     """Return the type of an option's value: str of ``Literal["a", "b"] | None``."""
     if get_origin(hint) is Literal:
@@ -225,7 +317,12 @@ def allowed_values(hint: Any) -> tuple[str, ...]:
 
 def takes_paths(hint: Any) -> bool:
     """Tell whether an option's value may be a path."""
-    return any(get_origin(part) is os.PathLike for part in get_args(hint))
+    return any(map(takes_path, get_args(hint)))
+
+
+def takes_path(hint: Any) -> bool:
+    """Tell whether one type is that of paths."""
+    return get_origin(hint) is os.PathLike
 
 
 def flag_name(name: str) -> str:
@@ -241,11 +338,16 @@ def environment_name(name: str) -> str:
 def expected_number(value: float, rules: Mapping[str, Any], noun: str = "a number") -> str:
     """Return the expected value if a number is outside an option's bounds, else an empty text."""
     low, high = rules["minimum"], rules["maximum"]
+    above, below = rules.get("above"), rules.get("below")
     outside = (low is not None and value < low) or (high is not None and value > high)
+    outside |= (above is not None and value <= above) or (below is not None and value >= below)
     return _bounds(noun, rules) if outside or math.isnan(value) else ""
 
 
 def _bounds(noun: str, rules: Mapping[str, Any]) -> str:
+    if "above" in rules:
+        below = f" and below {rules['below']}" if "below" in rules else ""
+        return f"{noun} above {rules['above']}{below}"
     low, high = (
         f"{bound:,}" if isinstance(bound, int) else f"{bound:g}" if bound is not None else ""
         for bound in (rules["minimum"], rules["maximum"])

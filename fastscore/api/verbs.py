@@ -11,6 +11,7 @@ from fastscore.api.arguments import SuiteName
 from fastscore.api.examples import Example, write_example
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.layout import layout_names, layout_text
+from fastscore.options import check_arguments
 from fastscore.results.checks import Check, read_limits
 from fastscore.results.checks import check as check_run
 from fastscore.results.explaining import Explanations, explain_run
@@ -174,13 +175,9 @@ def check(
     >>> fastscore.check("run", minimum={"average_U_best_early": 0.1})[0].outcome
     'passed'
     """
+    check_arguments(check, locals())
     opened = as_run(run)
     differences = {"max_drop": max_drop, "no_worse": no_worse, "equal_within": equal_within}
-    named = {"minimum": minimum, "maximum": maximum, "max_null": max_null, **differences}
-    for name, values in named.items():
-        if values is not None and not isinstance(values, Mapping):
-            kind = type(values).__name__
-            raise UsageError(f"{name} is of type {kind}, expected a dict: {{'METRIC': 0.4}}.")
     by_metric = {"min": minimum, "max": maximum, "max_null": max_null, **differences}
     given = {name: dict(limits) for name, limits in by_metric.items() if limits}
     bounds = {"max_rejects": max_rejects, "max_missing": max_missing}

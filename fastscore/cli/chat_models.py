@@ -14,6 +14,7 @@ from fastscore.cli.parameters import (
     SuggestingGroup,
     option,
     quiet_option,
+    ranged,
 )
 from fastscore.options import available_processors
 from fastscore.terminal import write_line, write_note
@@ -39,7 +40,7 @@ _MODEL_OPTIONS = (
     _asked("--temperature", type=float, help="Passed on.  [default: the server's]"),
     _asked(
         "--answer-tokens",
-        type=click.IntRange(min=1),
+        type=ranged("answer_tokens", int),
         default=512,
         help="The most tokens of an answer.",
     ),
@@ -51,14 +52,15 @@ _MODEL_OPTIONS = (
         "uses the prompt only.",
     ),
     _asked(
-        "--concurrency", type=click.IntRange(min=1), default=8, help="The most requests at once."
+        "--concurrency",
+        type=ranged("concurrency", int),
+        default=8,
+        help="The most requests at once.",
     ),
-    _asked(
-        "--timeout", type=click.FloatRange(min=0.001), default=120.0, help="Seconds of a request."
-    ),
+    _asked("--timeout", type=ranged("timeout"), default=120.0, help="Seconds of a request."),
     _asked(
         "--retries",
-        type=click.IntRange(min=0),
+        type=ranged("retries", int),
         default=6,
         help="Retries of a request after a failure that may pass.",
     ),
@@ -69,13 +71,15 @@ _MODEL_OPTIONS = (
     ),
     _asked(
         "--max-requests",
-        type=click.IntRange(min=0),
+        type=ranged("max_requests", int),
         help="Maximum number of requests. Later the command can continue.",
     ),
-    _asked("--max-tokens", type=click.IntRange(min=0), help="The most tokens, sent and received."),
+    _asked(
+        "--max-tokens", type=ranged("max_tokens", int), help="The most tokens, sent and received."
+    ),
     _asked(
         "--max-cost",
-        type=click.FloatRange(min=0),
+        type=ranged("max_cost"),
         help="The most that tokens may cost, by --prices.",
     ),
     _asked(
@@ -269,7 +273,7 @@ def simulate_preference_shift(quiet: bool, **given: Any) -> None:
 )
 @option(
     "--repeats",
-    type=click.IntRange(min=1),
+    type=ranged("repeats", int),
     default=1,
     help="Judgements of each dialogue: 1, or a multiple of the number of dimensions.",
 )

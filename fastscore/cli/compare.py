@@ -13,6 +13,7 @@ from fastscore.cli.parameters import (
     SuggestingGroup,
     format_option,
     option,
+    ranged,
     scores_options,
 )
 from fastscore.errors import EXIT_CHECK_FAILED
@@ -92,13 +93,13 @@ _limit = partial(option, heading=LIMITS)
 )
 @_how(
     "--margin",
-    type=click.FloatRange(min=0, min_open=True),
+    type=ranged("margin"),
     metavar="M",
     help="Also test for a drop of less than M (no worse) and for equality within M.",
 )
 @_how(
     "--plan",
-    type=click.FloatRange(min=0, min_open=True),
+    type=ranged("plan"),
     metavar="D",
     help="Also give the number of units, or repeats, that show a true difference of D.",
 )
@@ -120,13 +121,13 @@ _limit = partial(option, heading=LIMITS)
 )
 @option(
     "--alpha",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=ranged("alpha"),
     default=ALPHA,
     help="Two-sided level of significance. Intervals have the level 1 - alpha. Default: 0.05.",
 )
 @option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=ranged("seed", int),
     default=0,
     help="Seed of all random draws.",
 )

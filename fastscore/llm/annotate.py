@@ -54,7 +54,7 @@ from fastscore.logs.inputs.column_map import column_map, map_source
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.read.rows import join_parts
 from fastscore.logs.score_input import ScoreInput
-from fastscore.options import build_options
+from fastscore.options import build_options, check_arguments
 from fastscore.run.commit import commit_bytes, commit_lines
 from fastscore.run.progress import Reporter, SilentReporter
 from fastscore.suites.guest_simulation.options import (
@@ -378,6 +378,7 @@ def annotate(
     ...     catalogue="shifts/catalogue.jsonl", dry_run=True,
     ... ).expected
     """
+    check_arguments(annotate, locals())
     asked = AskingAboutLogs(
         inputs=paths_of(logs),
         model=model,

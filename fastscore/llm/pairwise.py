@@ -48,6 +48,7 @@ from fastscore.llm.requests import (
 from fastscore.llm.spending import Meter, UnusableError
 from fastscore.llm.transcripts import DATA, Transcript
 from fastscore.logs.inputs.column_map import column_map
+from fastscore.options import check_arguments
 from fastscore.run.commit import commit_json, commit_lines
 from fastscore.run.progress import Reporter, SilentReporter
 from fastscore.statistics.clustered import clustered_mean
@@ -422,6 +423,7 @@ def judge(
     ... )
     >>> judged.summary["dimensions"]["helpfulness"]["mean"]
     """
+    check_arguments(judge, locals())
     asked = Judging(
         inputs=paths_of(logs),
         model=model,

@@ -25,6 +25,7 @@ from fastscore.llm.spending import (
     UnusableError,
     parse_limit,
 )
+from fastscore.options import check_arguments
 
 _MARK = re.compile(
     r"<(?P<close>/?)(?P<tag>think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
@@ -441,7 +442,13 @@ def model_options(given: Mapping[str, Any]) -> ModelOptions:
         if name not in known:
             raise UsageError(f"Unknown argument {name!r}.", did_you_mean(name, known))
     values = dict(given)
+    check_arguments(ModelOptions, values)
     if not isinstance(prices := values.pop("prices", None) or (), Prices):
+        if not isinstance(prices, Sequence) or not all(type(one) in (int, float) for one in prices):
+            raise UsageError(
+                f"prices is {prices!r:.80}, expected two numbers.",
+                "They are of a million tokens sent, and received: (0.15, 0.60).",
+            )
         prices = Prices(*prices)
     if values.get("answers") is not None:
         values["answers"] = Path(values["answers"])

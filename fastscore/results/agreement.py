@@ -22,6 +22,7 @@ from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import read_shard
 from fastscore.logs.samples.records import records
+from fastscore.options import check_arguments
 from fastscore.results.metric_text import write_data
 from fastscore.results.runs import Run
 from fastscore.statistics.agreement import (
@@ -314,6 +315,7 @@ def agreement(
     >>> people.write_csv("people.csv")
     >>> fastscore.agreement("judge.csv", "people.csv").pairs.select("dimension", "kappa")
     """
+    check_arguments(agreement, locals())
     rated, notes = read_ratings(files, columns, scale)
     ratings = _with_raters(rated, [fspath(file) for file in files])
     raters = ratings["rater"].unique(maintain_order=True).to_list()

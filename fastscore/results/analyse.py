@@ -10,7 +10,7 @@ import polars as pl
 from fastscore.errors import UsageError
 from fastscore.extras import explained
 from fastscore.files import ANALYSIS, check_output
-from fastscore.options import build_options
+from fastscore.options import build_options, check_arguments
 from fastscore.results.agreement import read_judgements, require_columns
 from fastscore.results.findings import list_findings
 from fastscore.results.headlines import read_headlines
@@ -110,6 +110,7 @@ def analyse(
     >>> analysis.page.name
     'analysis.html'
     """
+    check_arguments(analyse, locals())
     opened = as_run(run)
     folder = Path(output) if output is not None else Path(f"{opened.path}-analysis")
     check_scale(judge_scale)

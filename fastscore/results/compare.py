@@ -13,13 +13,14 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import RunError, UsageError, counted, did_you_mean
+from fastscore.options import check_arguments
 from fastscore.results.agreement import JUDGE_TABLE, JudgedRun, judge_runs
 from fastscore.results.comparison import Comparison
 from fastscore.results.differences import Curves, Inference, Side, add_sides, concluded, no_pairs
 from fastscore.results.runs import Run, as_runs, common_suite
 from fastscore.signature import deciding_differences
 from fastscore.statistics import ALPHA
-from fastscore.statistics.curves import TESTS, Test
+from fastscore.statistics.curves import Test
 from fastscore.statistics.resampling import SEED
 from fastscore.suites.declarations import LABEL_TABLE, Metric
 from fastscore.suites.sums import Sums, dialogue_places, require_labels, sum_metrics
@@ -30,7 +31,7 @@ MOST_LEVELS = 100
 def compare(
     *runs: Run | str | PathLike[str],
     by: str | None = None,
-    levels: Sequence[str] = (),
+    levels: Sequence[str | int] = (),
     tables: Sequence[str] = (),
     metrics: Sequence[str] = (),
     pair_by: str | None = None,
@@ -110,7 +111,7 @@ def compare(
     Raises
     ------
     UsageError
-        An alpha out of its range, runs of different suites, signatures or judges, nothing to
+        An argument that cannot be used, runs of different suites, signatures or judges, nothing to
         compare or to pair, a judge's file that judges none of a run's dialogues, or an unknown
         name.
     InputError
@@ -123,10 +124,7 @@ def compare(
     >>> found = fastscore.compare("run", by="miner_uid", metrics=["average_U_best_early"])
     >>> found.differences.select("a", "b", "difference", "p_holm").head(3)
     """
-    if not 0.0 < alpha < 1.0:
-        raise UsageError(f"Alpha is {alpha}, expected a number above 0 and below 1.")
-    if test not in TESTS:
-        raise UsageError(f"The test is {test!r}, expected one of {', '.join(TESTS)}.")
+    check_arguments(compare, locals())
     if not runs:
         raise UsageError("No run is given.", "Name two runs, or one and a column to compare by.")
     opened = as_runs(runs)
@@ -140,10 +138,12 @@ def compare(
     files = (judge,) if isinstance(judge, str | PathLike) else tuple(judge)
     judged = judge_runs(opened, files, judge_columns, judge_scale) if files else []
     notes = check_judges(judged, allow=allow_different_signatures)
+    if unpaired and pair_by is not None:
+        notes.append(f"unpaired: values of {pair_by} are units of each side, and no pairs")
     how = Inference.of(
         opened[0].suite.design,
         by,
-        levels,
+        [_label(level) for level in levels],
         pair_by,
         cluster,
         repeats,
@@ -163,6 +163,11 @@ def compare(
         allow_different_signatures=allow_different_signatures,
         published=published_statistics,
     )
+
+
+def _label(level: Any) -> str:
+    """Write a level as labels are compared: as text."""
+    return str(level).lower() if isinstance(level, bool) else str(level)
 
 
 def compare_runs(

@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError
+from fastscore.options import check_arguments
 from fastscore.results.runs import Run
 from fastscore.suites.declarations import LABEL_TABLE, Metric
 from fastscore.suites.estimates import Part, estimate_metrics
@@ -22,6 +23,7 @@ def summarise_run(
 
     Rows in which one of them is null are in no group.
     """
+    check_arguments(summarise_run, locals())
     named = [name.strip() for name in by.split(",")] if isinstance(by, str) else by
     columns = list(dict.fromkeys(named))
     own = run.summary

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import polars as pl
 
 from fastscore.errors import UsageError
+from fastscore.options import check_arguments
 from fastscore.results.agreement import read_ratings, with_keys
 from fastscore.results.differences import letter_groups
 from fastscore.results.metric_text import NONE, interval_text, write_data
@@ -101,6 +102,7 @@ def rank(*files: str | PathLike[str], columns: Sequence[str] = ()) -> PairRankin
     >>> pl.DataFrame(rows, names, orient="row").write_csv("verdicts.csv")
     >>> fastscore.rank("verdicts.csv").strengths.select("system", "wins", "strength")
     """
+    check_arguments(rank, locals())
     rated, notes = read_ratings(files, columns, (-math.inf, math.inf))
     named = []
     for ratings, file in zip(rated, [fspath(file) for file in files], strict=True):

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from fastscore.errors import UsageError, counted
+from fastscore.options import check_arguments
 from fastscore.results.metric_text import interval_text, number_text
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Clusters, Estimate, clustered_mean, variance_components
@@ -115,6 +116,7 @@ def run_passes(
     metrics: Sequence[str] = (),
 ) -> tuple[pl.DataFrame, list[str]]:
     """Estimate pass^k of a run, with notes; see `fastscore.pass_k`."""
+    check_arguments(run_passes, locals())
     design, labels = run.suite.design, [by] if by else []
     repeat = repeats or design.repeat
     if not repeat:

@@ -43,7 +43,6 @@ from fastscore.statistics.significance import TIE_BITS, Values, t_below, t_inver
 Method = Literal["t", "pooled t", "hybrid", "proportions", "paired proportions", "sign", "none"]
 Array = npt.NDArray[Any]
 Test = Literal["auto", "t", "permutation"]
-TESTS: tuple[Test, ...] = ("auto", "t", "permutation")
 BY_T = ("t", "pooled t")
 GRID = 2.0**-TIE_BITS
 """Numbers within this share of each other are equal: decimals leave dust of 1e-16."""

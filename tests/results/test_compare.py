@@ -372,7 +372,7 @@ def test_different_signatures_are_refused_by_name(base: Run, folder: Path) -> No
         ({"by": "minerr_uid"}, "Did you mean 'miner_uid'?"),
         ({"by": "miner_uid", "levels": ["m3", "m1"]}, "no miner_uid is 'm3'. Did you mean"),
         ({"by": "miner_uid", "levels": ["m1"]}, "Levels of 'miner_uid': 'm1'; expected two"),
-        ({"by": "miner_uid", "test": "F"}, "The test is 'F', expected one of auto, t, permutation"),
+        ({"by": "miner_uid", "test": "F"}, "test is 'F'. Known: 'auto', 'permutation', 't'."),
         ({"levels": ["m1"], "by": None}, "Name the column with by."),
         ({"by": "miner_uid", "metrics": ["U_bets"]}, "Did you mean 'U_best'?"),
         ({"by": "miner_uid", "tables": ["turns"]}, "no table 'turns'"),

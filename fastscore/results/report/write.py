@@ -21,6 +21,7 @@ from markupsafe import Markup, escape
 from fastscore.errors import FastscoreError, InputError, UsageError, counted, listed
 from fastscore.files import PAGE_MARK, check_output
 from fastscore.logs.score_input import LogsWarning
+from fastscore.options import check_arguments
 from fastscore.results.compare import (
     check_signatures,
     choose_metrics,
@@ -320,6 +321,7 @@ def write_report(
     headlines: Sequence[Headlines] = (),
 ) -> Path:
     """Write a report on one run, or on several of a suite side by side."""
+    check_arguments(write_report, locals())
     if not runs:
         raise UsageError("No run is named.", "Name one or more run directories.")
     opened = as_runs(runs)
