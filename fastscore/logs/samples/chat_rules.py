@@ -299,11 +299,14 @@ def _one_speaker(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
     for key in filter(_NAME.fullmatch, turns[0].found.keys() - names):
         found = [turn.found.get(key) for turn in turns]
         if all(one != other for one, other in pairwise(found)):
+            said, own = sample.rows.speaker, dict(sample.rows.words)
+            sides = zip(found, (own[USER_ROLE], own[ASSISTANT_ROLE]), strict=False)
+            example = [column_flag(said, key), *(value_flag(said, str(w), r) for w, r in sides)]
             return Finding(
                 f"only {turns[0].role!r} speaks in a dialogue, and {key} is "
                 f"{quoted(map(str, found))}.",
-                unless=f"Map {sample.rows.speaker} to {key} where it now has the role, and its "
-                f"words: {typed([value_flag(sample.rows.speaker, str(found[0]), 'ROLE')])}.",
+                unless="Say who is who, in this way or the other way round, for example "
+                f"{typed(example)}.",
             )
     return None
 
@@ -339,7 +342,8 @@ def _marks(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
             if turn.found[key] is True:
                 return Finding(
                     f"{key} marks thoughts among the turns of a dialogue.",
-                    unless="Leave them out of the log.",
+                    unless='This writes the log without them: jq -c \'walk(if type == "array" then '
+                    f'map(select((type == "object" and .{key} == true) | not)) else . end)\'.',
                 )
     return None
 

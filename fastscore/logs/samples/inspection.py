@@ -44,7 +44,7 @@ from fastscore.logs.samples.profile import (
     required_columns,
 )
 from fastscore.logs.samples.records import beginning_of, records
-from fastscore.logs.samples.refusals import LISTED, MissingColumnsError, UnknownWordsError
+from fastscore.logs.samples.refusals import LISTED, MissingColumnsError
 from fastscore.logs.samples.screening import screen
 from fastscore.suites.chats import ROLES, ChatRows
 from fastscore.suites.declarations import ALL_METRICS, Column, Needed, RowId, Source
@@ -305,8 +305,7 @@ def _with_question(error: UnmappedLogError, flags: Sequence[Flag]) -> InputError
     asked = error.asked if isinstance(error, MissingColumnsError) else error.hint
     if error.flags or not asked:
         return error
-    is_next = isinstance(error, MissingColumnsError | UnknownWordsError)
-    begin = f"Type {typed(flags)}. " if flags and is_next else ""
+    begin = f"Type {typed(flags)}. " if flags and "--" in asked else ""
     return InputError(f"{error.reason.removesuffix('.')}. {begin}{asked}", error.hint)
 
 

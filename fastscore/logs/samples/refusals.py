@@ -158,7 +158,8 @@ class Export:
         if self.jq:
             program = ["jq", "-c" if self.slurp is None else "-cs", self.jq]
             command = shlex.join([*program, *filter(None, [self.slurp]), file])
-            unless = f"Type {command} > chats.jsonl, and read it with {typed(self.flags)}."
+            how = f" with {typed(self.flags)}" if self.flags else ""
+            unless = f"Type {command} > chats.jsonl, and read it{how}."
         return UnmappedLogError(
             f"{file}: {self.title}.", [] if unless else self.flags, unless=unless
         )
@@ -227,9 +228,10 @@ def foreign_rows(file: str, source: Source, records: Iterable[Record]) -> Unmapp
         # an array by itself is a row of one value
         first = [each[0] for each in record.values() if isinstance(each, list) and each]
         places = [record, *(first if len(record) == 1 else ())]
-        if source.chat_rows is not None and shape not in shapes:
+        if shape not in shapes:
             export = next(filter(None, map(export_of, places)), None)
-            if export is not None:
+            # what no option reads is no chat
+            if export is not None and (source.chat_rows is not None or not export.flags):
                 return export.refused(file)
         shapes.add(shape)
     return None

@@ -773,6 +773,28 @@ def test_an_export_without_what_is_needed_says_so(
     assert said in str(refused.value)
 
 
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq writes the events")
+def test_predictions_beside_their_truth_become_events(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = fastscore.ScoreDialogue(lex_weight=1.0)
+    truth = {"dialogue_uid": "d", "utterance_index": 0, "ground_truth": "A drama with Al Pacino."}
+    rows = [{**truth, "step": k, "prediction": said} for k, said in enumerate(["A", "A drama"])]
+    path = write(Path("log.jsonl"), rows)
+    with pytest.raises(InputError, match="the truth beside each, without events") as refused:
+        fastscore.score(path, options, embedder=None)
+    program = str(refused.value).partition("Type ")[2].partition(" > ")[0]
+    done = subprocess.run(shlex.split(program), capture_output=True, text=True, check=True)
+    by_hand = [{**row, "event": "predicted"} for row in rows]
+    by_hand.append({**truth, "event": "utterance_complete"})
+    read, expected = (
+        fastscore.score(write(Path(name), events), options, embedder=None).tables["steps"]
+        for name, events in (("read.jsonl", lines_of(done.stdout)), ("hand.jsonl", by_hand))
+    )
+    score = [name for name, kind in read.schema.items() if kind.is_float()]
+    assert read.select("step", *score).equals(expected.select("step", *score))
+    assert read.height == 2
+
+
 def test_two_layouts_that_read_a_log_in_different_ways_are_named(tmp_path: Path) -> None:
     other = chat(2, "from", "value", user="human", assistant="gpt")
     path = write(tmp_path / "log.jsonl", [{"messages": chat(), "conversations": other}])
