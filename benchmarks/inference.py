@@ -8,6 +8,7 @@ at least. ``--write`` keeps it as a record, and writes the record into docs/comp
 import argparse
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import polars as pl
 from scipy import stats
 
 from fastscore.results.comparison import Comparison
-from fastscore.results.differences import Inference, Side, compare_sides
+from fastscore.results.differences import Inference, Side, add_sides, concluded
 from fastscore.statistics.clustered import clustered_mean
 from fastscore.suites.declarations import Design, Formula, Metric, Scale
 from fastscore.suites.estimates import estimate
@@ -89,8 +90,10 @@ def compared(sides: Mapping[str, Sums], repeats: str = "", **how: Any) -> Compar
     """Compare sides by their pairs."""
     metrics = next(iter(sides.values())).metrics
     group = [Side(None, name, sums) for name, sums in sides.items()]
-    design = Design(repeat=repeats)
-    return compare_sides("", [group], metrics, Inference(design=design, **how))
+    inference = Inference(design=Design(repeat=repeats), **how)
+    curves, found, notes = list[Any](), defaultdict[str, list[dict[str, Any]]](list), list[str]()
+    add_sides(curves, found, group, metrics, inference, notes, published=False)
+    return concluded(curves, found, metrics, inference, "", notes, ())
 
 
 OPEN = {"minimum": None, "maximum": None}

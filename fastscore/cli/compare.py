@@ -11,6 +11,7 @@ from fastscore.cli.parameters import (
     PATH,
     HeadedCommand,
     SuggestingGroup,
+    design_options,
     format_option,
     option,
     ranged,
@@ -64,26 +65,11 @@ _limit = partial(option, heading=LIMITS)
     multiple=True,
     help="Only this metric. Repeatable.",
 )
-@_compared(
-    "--pair-by",
-    metavar="COLUMN",
-    help="Columns whose equal values are a pair, separated by commas, or a regular expression with "
-    "one group that finds the pair's name in the dialogue id. Default: the suite's.",
-)
-@_compared(
-    "--unpaired",
-    is_flag=True,
-    help="Compare all dialogues as independent samples.",
-)
-@_compared(
+@design_options(heading=HOW)
+@_how(
     "--complete",
     is_flag=True,
     help="Count only pairs that all runs or levels have.",
-)
-@_how(
-    "--cluster",
-    metavar="COLUMN",
-    help="Unit of inference, such as the user. Default: the suite's.",
 )
 @_how(
     "--repeats",
@@ -197,17 +183,7 @@ def compare_command(runs: tuple[Path, ...], format: Format, **how: Any) -> None:
     metavar="SHARE|COUNT",
     help="How many dialogues of RUN2 may be missing or null in RUN, as 5%, 0.05 or 2.",
 )
-@_how(
-    "--pair-by",
-    metavar="COLUMN",
-    help="Columns whose equal values are a pair, or a pattern. Default: the suite's.",
-)
-@_how("--unpaired", is_flag=True, help="Compare all dialogues as independent samples.")
-@_how(
-    "--cluster",
-    metavar="COLUMN",
-    help="Unit of inference, such as the user. Default: the suite's.",
-)
+@design_options(heading=HOW)
 @_limit("--fail-undecided", is_flag=True, help="Fail if a check is undecided.")
 @_how(
     "--allow-different-signatures",

@@ -75,6 +75,36 @@ def ranged(name: str, kind: type[float] = float) -> click.IntRange | click.Float
 _ENDS = (("minimum", "above"), ("maximum", "below"))
 
 
+def design_options(**declared: Any) -> Callable[[Verb], Verb]:
+    """Give a command the options that change a suite's design: pairs, and the unit."""
+
+    def decorate(verb: Verb) -> Verb:
+        cluster = option(
+            "--cluster",
+            metavar="COLUMN",
+            help="Unit of intervals and tests: a column of table dialogues, such as the user. "
+            "Default: the suite's.",
+            **declared,
+        )
+        unpaired = option(
+            "--unpaired",
+            is_flag=True,
+            help="Compare all dialogues as independent samples.",
+            **declared,
+        )
+        pair_by = option(
+            "--pair-by",
+            metavar="COLUMN",
+            help="Columns whose equal values are a pair, separated by commas, or a regular "
+            "expression with one group that finds the pair's name in the dialogue id. Default: "
+            "the suite's.",
+            **declared,
+        )
+        return pair_by(unpaired(cluster(verb)))
+
+    return decorate
+
+
 def scores_options(
     columns: str = "judge_columns", scale: str = "judge_scale", **declared: Any
 ) -> Callable[[Verb], Verb]:

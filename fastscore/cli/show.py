@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from fastscore.cli.parameters import PATH, format_option, option
+from fastscore.cli.parameters import PATH, design_options, format_option, option
 from fastscore.errors import EXIT_CHECK_FAILED
 from fastscore.terminal import result_console, write, write_line, write_note
 
@@ -161,18 +161,7 @@ def explain_command(
     default=Path("report.html"),
     help="The HTML file.",
 )
-@option(
-    "--pair-by",
-    metavar="COLUMN",
-    help="Columns whose equal values are a pair, or a pattern. Default: the suite's.",
-)
-@option("--unpaired", is_flag=True, help="Compare all dialogues as independent samples.")
-@option(
-    "--cluster",
-    metavar="COLUMN",
-    help="Unit of confidence intervals and tests: a column of table dialogues, such as the user. "
-    "Default: the suite's.",
-)
+@design_options()
 @option("--no-texts", is_flag=True, help="Leave texts of the logs out of the page.")
 @option("-q", "--quiet", is_flag=True, help="Print no findings, the file's name alone.")
 def report_command(

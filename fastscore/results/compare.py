@@ -17,6 +17,7 @@ from fastscore.options import check_arguments
 from fastscore.results.agreement import JUDGE_TABLE, JudgedRun, judge_runs
 from fastscore.results.comparison import Comparison
 from fastscore.results.differences import Curves, Inference, Side, add_sides, concluded, no_pairs
+from fastscore.results.metric_text import fixed_rows
 from fastscore.results.runs import Run, as_runs, common_suite
 from fastscore.signature import deciding_differences
 from fastscore.statistics import ALPHA
@@ -254,10 +255,9 @@ def _placed(run: Run, sums: Sums, table: str, how: Inference, notes: list[str]) 
     for metric in sums.metrics:
         left_out = int(sums.frame[f"{metric.id}:left_out"].sum())
         if left_out:
-            rules = [f"{one.column} = {str(one.value).lower()}" for one in metric.fixed_where]
             notes.append(
                 f"{run.path}: {metric.id}: {counted(left_out, 'rows')} left out, in which "
-                f"its definition gives the value ({' or '.join(rules)})"
+                f"its definition gives the value ({fixed_rows(metric)})"
             )
     for columns, n in sums.lacking.items():
         note = (

@@ -5,7 +5,6 @@ and effect size are all of that mean, in one design: what a pair is, and what th
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
@@ -130,16 +129,6 @@ Curves = list[tuple[dict[str, Any], Curve]]
 """Differences as they are found, each with its curve."""
 Found = Mapping[str, list[dict[str, Any]]]
 """The rows of a comparison's other tables, by name."""
-
-
-def compare_sides(
-    suite: str, groups: Sequence[Sequence[Side]], metrics: Sequence[Metric], how: Inference
-) -> Comparison:
-    """Compare sides that are summed already, of one table."""
-    curves, found, notes = list[Any](), defaultdict[str, list[dict[str, Any]]](list), list[str]()
-    for sides in groups:
-        add_sides(curves, found, sides, metrics, how, notes, published=False)
-    return concluded(curves, found, metrics, how, suite, notes, ())
 
 
 def concluded(

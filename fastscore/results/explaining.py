@@ -15,7 +15,7 @@ from rich.text import Text
 
 from fastscore.errors import RunError, UsageError
 from fastscore.results.dialogues import Dialogues
-from fastscore.results.metric_text import decimals_for, json_text, number_text
+from fastscore.results.metric_text import json_text, value_text
 from fastscore.results.runs import Run
 from fastscore.suites.base import Dialogue
 from fastscore.suites.declarations import LABEL_TABLE, Metric, Ratio
@@ -255,16 +255,13 @@ def _facts(facts: Mapping[str, str]) -> Table:
 
 def _written(value: Number) -> str:
     """Write a number; a count without decimals."""
-    if isinstance(value, int):
-        return f"{value:,}"
-    return number_text(value, decimals_for([value]))
+    return f"{value:,}" if isinstance(value, int) else value_text(value)
 
 
 def print_evidence(console: Console, evidence: Evidence) -> None:
     """Print what a number was computed from; of a long text, the part with the evidence."""
     found = evidence.found
-    if isinstance(found, float):
-        found = number_text(found, decimals_for([found]))
+    found = value_text(found) if isinstance(found, float) else found
     layout = Table.grid(padding=(0, 1, 0, 0))
     layout.add_column(width=3, justify="right")
     layout.add_column(overflow="fold")

@@ -31,6 +31,11 @@ def number_text(value: float | None, decimals: int = 4) -> str:
     return NONE if value is None else f"{value:z,.{decimals}f}"
 
 
+def value_text(value: float | None) -> str:
+    """Write a number with as many decimals as it needs."""
+    return number_text(value, decimals_for([value]))
+
+
 def interval_text(
     value: float | None, low: float | None, high: float | None, decimals: int = 4
 ) -> str:

@@ -40,7 +40,7 @@ def plot_metric(run: "Run", metric: str, *, by: str | None = None) -> Picture:
         axis.set_xlabel(f"{metric} (n={len(values):,})")
         axis.set_ylabel(about.table)
     else:
-        groups = summarise_run(run, [name.strip() for name in by.split(",")])
+        groups = summarise_run(run, by)
         rows = groups.filter(pl.col("metric") == metric, pl.col("group") != ALL).drop_nulls("mean")
         names = [
             wrapped(f"{name} (n={n:,})", 28).replace("$", r"\$")

@@ -139,14 +139,10 @@ class Curve:
         p = self.p_above(limit)
         if p is None or self.method not in BY_T:
             return p
-        t, skew = (
-            (_known(self.value) - limit) / _known(self.error),
-            self.third / _known(self.error) ** 3,
-        )
-        return max(
-            p,
-            t_below(_known(self.degrees), -(t + skew * t**2 / 3 + skew**2 * t**3 / 27 + skew / 6)),
-        )
+        error = _known(self.error)
+        t, skew = (_known(self.value) - limit) / error, self.third / error**3
+        transformed = t + skew * t**2 / 3 + skew**2 * t**3 / 27 + skew / 6
+        return max(p, t_below(_known(self.degrees), -transformed))
 
     def p_skewed(self) -> float | None:
         """Return the two-sided p of no difference, at least that of the adjusted t."""
@@ -214,11 +210,8 @@ class Curve:
 
     def _above(self, limit: float) -> float:
         if self.method == "sign":
-            return (
-                2.0**-self.n_units
-                if _known(self.value) > limit + GRID * max(1.0, abs(limit))
-                else 1.0
-            )
+            is_above = _known(self.value) > limit + GRID * max(1.0, abs(limit))
+            return 2.0**-self.n_units if is_above else 1.0
         if self.method in BY_T:
             return t_below(_known(self.degrees), (limit - _known(self.value)) / _known(self.error))
         if limit == 0.0 and self.method == "paired proportions":

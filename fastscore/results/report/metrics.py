@@ -26,9 +26,9 @@ from fastscore.results.metric_text import (
     estimate_text,
     interval_text,
     metric_range,
-    number_text,
     p_text,
     reading_of,
+    value_text,
 )
 from fastscore.results.runs import Run
 from fastscore.results.summary_table import ARROWS, main_reason
@@ -72,17 +72,12 @@ def cell_of(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return number_text(value, decimals_for([value]))
+        return value_text(value)
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return str(value)
-
-
-def value_text(value: float | None) -> str:
-    """Write a number with as many decimals as it needs."""
-    return number_text(value, decimals_for([value]))
 
 
 WIDTH = 5.4

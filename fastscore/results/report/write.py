@@ -34,7 +34,7 @@ from fastscore.results.differences import Inference
 from fastscore.results.findings import list_findings
 from fastscore.results.groups import label_columns
 from fastscore.results.headlines import Headlines, read_headlines
-from fastscore.results.metric_text import interval_text
+from fastscore.results.metric_text import interval_text, value_text
 from fastscore.results.report.metrics import (
     Charts,
     Shown,
@@ -43,7 +43,6 @@ from fastscore.results.report.metrics import (
     listing_of,
     metrics_of,
     shortened,
-    value_text,
 )
 from fastscore.results.runs import Run, as_runs, common_suite, open_run
 from fastscore.results.summary_table import ARROWS
