@@ -21,9 +21,9 @@ from fastscore.api.arguments import (
     request_of,
 )
 from fastscore.errors import FastscoreError, UsageError, counted, listed
-from fastscore.logs.inputs.column_map import ColumnMap, UnmappedLogError, map_source, parse_map
-from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, InputFile, resolve_inputs
-from fastscore.logs.inputs.layout import as_toml, layout_map
+from fastscore.logs.inputs.column_map import ColumnMap, UnmappedLogError, map_source
+from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, InputFile
+from fastscore.logs.inputs.layout import as_toml
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.read.rows import Part, Rows, join_parts, read_files
 from fastscore.logs.read.stored_columns import spool_stdin
@@ -38,9 +38,9 @@ from fastscore.logs.samples.inspection import (
     key_rows,
     may_fit,
     shapes,
+    turns_of_chats,
 )
 from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, SHOWN, RequiredColumn, fold_maps
-from fastscore.logs.samples.screening import screen
 from fastscore.logs.score_input import LogsWarning, ScoreInput, scan_rejects, scan_rows
 from fastscore.options import (
     SuiteOptions,
@@ -72,6 +72,8 @@ def commands(inspection: Inspection, suites: Mapping[str, Suite]) -> dict[str, s
     """Return the command for each fitting suite, those that fit most files first."""
     found: dict[str, str] = {}
     for suite, (inputs, flags) in _best_inputs(inspection).items():
+        if suite == CHATS:
+            continue
         required = [
             part
             for field in dataclasses.fields(suites[suite].options)
@@ -89,41 +91,19 @@ def commands(inspection: Inspection, suites: Mapping[str, Suite]) -> dict[str, s
     return found
 
 
-_OF_JUDGE = {"--layout", "--column", "--value"}
+def judge_command(inspection: Inspection) -> str:
+    """Return what judges chats; nothing if no judge reads them, or a suite does as they are."""
+    best = _best_inputs(inspection)
+    if CHATS not in best or any(not fit.flags for each in inspection.files for fit in each.fits):
+        return ""
+    inputs, flags = best[CHATS]
+    logs = shlex.join(inputs)
+    logs = logs if len(logs) <= _MOST_CHARACTERS else _pattern_of(inputs)
+    words = ("fastscore judge", logs, "-o judgements", shlex.join(flags), _SERVER)
+    return " ".join(word for word in words if word)
 
 
-def judge_command(inspection: Inspection, suites: Mapping[str, Suite]) -> list[str]:
-    """Return what judges chats of other kinds, if flags of a suite read them so too.
-
-    By flags that `judge` does not have a run is scored first.
-    """
-    for suite, (inputs, flags) in _best_inputs(inspection).items():
-        if suites[suite].source.chat_rows is None or not flags:
-            continue
-        if not _OF_JUDGE.issuperset(flags[::2]):
-            scored = commands(inspection, suites)[suite]
-            return [scored, "fastscore judge run -o judgements --model MODEL"]
-        logs = shlex.join(inputs)
-        logs = logs if len(logs) <= _MOST_CHARACTERS else _pattern_of(inputs)
-        if _is_judged(inputs, flags):
-            return [f"fastscore judge {logs} -o judgements {shlex.join(flags)} --model MODEL"]
-    return []
-
-
-def _is_judged(inputs: Sequence[str], flags: Sequence[str]) -> bool:
-    """Tell whether a judge reads logs by flags of a suite."""
-    by_option: dict[str, list[str]] = {}
-    for option, word in zip(flags[::2], flags[1::2], strict=True):
-        by_option.setdefault(option, []).append(word)
-    (layout,) = by_option.get("--layout", [None])
-    columns = parse_map(by_option.get("--column", ()), by_option.get("--value", ()))
-    try:
-        source = map_source(CHATS_SOURCE, layout_map(layout, CHATS) | columns)
-        files = resolve_inputs([each for each in inputs if each != STDIN], source.formats)
-        screen(files, source, "judge")
-    except FastscoreError:
-        return STDIN in inputs
-    return True
+_SERVER = "--model MODEL --base-url URL"
 
 
 def _pattern_of(paths: Sequence[str]) -> str:
@@ -138,7 +118,7 @@ def _best_inputs(inspection: Inspection) -> dict[str, tuple[Sequence[str], Seque
     """Return the inputs that each suite reads by flags of one kind, and these flags."""
     fitting: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for each in inspection.files:
-        for fit in each.fits:
+        for fit in each.every_fit:
             fitting.setdefault((fit.suite, fit.flags), []).append(each.file.path)
     best: dict[str, tuple[Sequence[str], Sequence[str]]] = {}
     for (suite, flags), paths in sorted(fitting.items(), key=lambda item: -len(item[1])):
@@ -148,7 +128,7 @@ def _best_inputs(inspection: Inspection) -> dict[str, tuple[Sequence[str], Seque
         others = [
             each
             for each in inspection.files
-            if each.file.path not in paths and any(fit.suite == suite for fit in each.fits)
+            if each.file.path not in paths and any(fit.suite == suite for fit in each.every_fit)
         ]
         best[suite] = (_inputs(inspection, paths) if not others else paths, flags)
     return best
@@ -193,11 +173,12 @@ def show_inspection(
         for path, reason in inspection.others.items():
             console.print(f"  {plain(path)}: {cut(reason, _REASON_CHARACTERS)}", soft_wrap=True)
         console.print()
-    judging = judge_command(inspection, suites)
+    judging = judge_command(inspection)
     if any(fit.flags for each in inspection.files for fit in each.fits):
         console.print(_MEANING, soft_wrap=True)
-    console.print("Type:" if typed else "No suite can read any of it.")
-    for command in dict.fromkeys((*typed.values(), *judging)):
+    every = [*typed.values(), *filter(None, [judging])]
+    console.print("Type:" if every else "No suite can read any of it.")
+    for command in every:
         console.print(f"  {plain(command)}", soft_wrap=True)
 
 
@@ -376,7 +357,7 @@ def inspect(*logs: str | os.PathLike[str]) -> Inspection:
     --------
     >>> print(fastscore.inspect("logs"))
     """
-    sources = {name: load_suite(name).source for name in suite_names()}
+    sources = {name: load_suite(name).source for name in suite_names()} | {CHATS: CHATS_SOURCE}
     for path in logs:
         if not isinstance(path, str | os.PathLike):
             raise UsageError(
@@ -402,14 +383,18 @@ def inspect(*logs: str | os.PathLike[str]) -> Inspection:
 
 def _try_reading(file: InputFile, suite_name: str, columns: ColumnMap) -> Trial:
     """Read the first rows of a file with a suite's own reader."""
-    suite = load_suite(suite_name)
-    declared = map_source(suite.source, columns)
+    suite = None if suite_name == CHATS else load_suite(suite_name)
+    declared = map_source(CHATS_SOURCE if suite is None else suite.source, columns)
     parts: list[Part] = []
     for part in read_files([file], declared):
         parts.append(part)
         if sum(each.frame.height for each in parts) >= MOST_ROWS_SAMPLED:
             break
     rows = join_parts(parts, declared, RunNames())
+    if suite is None:
+        said = [turn for _, turn in turns_of_chats(rows.frame) if isinstance(turn, dict)]
+        n_said = sum(bool(turn.get("role") and turn.get("content")) for turn in said)
+        return Trial(n_said, rows.rejects.height, _fault(rows.rejects))
     required = {
         field.name: "FILE"
         for field in dataclasses.fields(suite.options)

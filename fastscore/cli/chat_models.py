@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fastscore.cli.parameters import (
+    HEADING,
     PATH,
     HeadedCommand,
     SuggestingGroup,
@@ -16,7 +17,10 @@ from fastscore.cli.parameters import (
     quiet_option,
     ranged,
 )
+from fastscore.cli.score import declared_setting
+from fastscore.logs.inputs.column_map import CHAT_OPTIONS, parse_map
 from fastscore.options import available_processors
+from fastscore.run.request import chat_options
 from fastscore.terminal import write_line, write_note
 
 if TYPE_CHECKING:
@@ -110,37 +114,25 @@ def with_model_options(given: dict[str, Any]) -> dict[str, Any]:
 
     taken = {field.name: given.pop(field.name) for field in fields(ModelOptions)}
     if "values" in given:
-        from fastscore.logs.inputs.column_map import parse_map
-
-        given["columns"] = parse_map(given["columns"], given.pop("values"))
+        columns = parse_map(given["columns"], given.pop("values"))
+        of_chats = chat_options(**{name: given.pop(name) for name in CHAT_OPTIONS})
+        given["columns"] = columns | of_chats
     return {**given, "models": model_options(taken)}
 
 
-_MAP_OPTIONS = (
-    option("--layout", metavar="NAME|FILE", help="Layout of the chats, as for `score`."),
-    option(
-        "--column",
-        "columns",
-        multiple=True,
-        metavar="NAME=PATH",
-        help="Read column NAME from PATH, such as messages=turns or content=turns[].text. "
-        "Repeatable.",
-    ),
-    option(
-        "--value",
-        "values",
-        multiple=True,
-        metavar="COLUMN:FROM=TO",
-        help="Replace a value of the log, such as role:bot=ASSISTANT. Repeatable.",
-    ),
-    option("--dry-run", is_flag=True, help="Estimate requests and tokens. Ask and write nothing."),
+_MAP_SETTINGS = ("layout", "columns", "values", *CHAT_OPTIONS)
+"""Options of where chats are, as `score` declares them."""
+_DRY_RUN = option(
+    "--dry-run", is_flag=True, help="Estimate requests and tokens. Ask and write nothing."
 )
 
 
 def map_options(command: Command) -> Command:
     """Give a command the options of where chats are."""
-    for add in reversed(_MAP_OPTIONS):
-        command = add(command)
+    command = _DRY_RUN(command)
+    for name in reversed(_MAP_SETTINGS):
+        flags, declared = declared_setting(name)
+        command = option(*flags, **(declared | {"heading": HEADING}))(command)
     return command
 
 

@@ -9,6 +9,7 @@ import csv
 import io
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ import orjson
 import polars as pl
 
 from fastscore.api.arguments import SuiteName
+from fastscore.api.reading import fitting_suite_named
 from fastscore.errors import InputError, UsageError, did_you_mean
 from fastscore.files import ANNOTATIONS, check_output
 from fastscore.llm.client import (
@@ -49,7 +51,7 @@ from fastscore.llm.spending import (
     spending_recorded,
     too_many,
 )
-from fastscore.llm.transcripts import DATA, AskingAboutLogs, quoted
+from fastscore.llm.transcripts import DATA, AskingAboutLogs, quoted, screened
 from fastscore.logs.inputs.column_map import column_map, map_source
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.read.rows import join_parts
@@ -57,6 +59,7 @@ from fastscore.logs.score_input import ScoreInput
 from fastscore.options import build_options, check_arguments
 from fastscore.run.commit import commit_bytes, commit_lines
 from fastscore.run.progress import Reporter, SilentReporter
+from fastscore.run.request import Request, chat_options
 from fastscore.suites.guest_simulation.options import (
     ORDER_COLUMN,
     STATE_COLUMNS,
@@ -243,7 +246,10 @@ def _write_states(
 
 def _rows(asked: AskingAboutLogs, suite: SuiteName, reporter: Reporter) -> pl.DataFrame:
     source = map_source(load_suite(suite).source, layout_map(asked.layout, suite) | asked.columns)
-    given, _ = ScoreInput.of(list(asked.inputs)).logs(source, suite)
+    request = Request(suite=suite, inputs=asked.inputs, options=None)
+    is_mapped = bool(asked.layout or asked.columns)
+    with nullcontext() if is_mapped else fitting_suite_named(request):
+        given = screened(ScoreInput.of(list(asked.inputs)), source, suite)
     read = join_parts(given.read(source), source)
     if rejected := read.rejects.height:
         reporter.note(f"{rejected:,} rows of the logs were rejected and are not annotated.")
@@ -322,6 +328,10 @@ def annotate(
     layout: str | None = None,
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, Mapping[str, str]] | None = None,
+    alternate: Literal["user", "assistant"] | None = None,
+    sort_by: str | None = None,
+    dialogue: str | None = None,
+    without: str | None = None,
     seed: int = 0,
     overwrite: bool = False,
     dry_run: bool = False,
@@ -344,7 +354,7 @@ def annotate(
         With ``concepts``: options of preference_shift.
     level
         With ``states``: the option of guest_simulation.
-    layout, columns, values
+    layout, columns, values, alternate, sort_by, dialogue, without
         Where chats are in the logs, as `score` takes them.
     seed
         Seed of the requests.
@@ -384,7 +394,8 @@ def annotate(
         model=model,
         output=Path(output),
         layout=layout,
-        columns=column_map(columns, values),
+        columns=column_map(columns, values)
+        | chat_options(alternate=alternate, sort_by=sort_by, dialogue=dialogue, without=without),
         seed=seed,
         overwrite=overwrite,
         dry_run=dry_run,

@@ -14,6 +14,7 @@ of position and length.
 import os
 import re
 import string
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -27,7 +28,7 @@ import numpy as np
 import orjson
 import polars as pl
 
-from fastscore.errors import UsageError, counted, did_you_mean
+from fastscore.errors import UsageError, counted, did_you_mean, listed
 from fastscore.files import JUDGEMENTS as OUTPUT
 from fastscore.files import check_output, hash_bytes
 from fastscore.llm.client import (
@@ -65,6 +66,7 @@ from fastscore.llm.transcripts import (
     quoted,
     read_transcripts,
 )
+from fastscore.logs.samples.inspection import CHATS
 from fastscore.options import TEXT_BYTES, TomlTable, parse_toml, read_option_file
 from fastscore.run.commit import commit_json, commit_lines, commit_table
 from fastscore.run.lock import LOCK_NAME, run_lock
@@ -72,6 +74,7 @@ from fastscore.run.progress import Reporter
 from fastscore.statistics.agreement import Coefficient, clustered_correlation, krippendorff_alpha
 from fastscore.statistics.clustered import Estimate, clustered_mean
 from fastscore.statistics.significance import holm, paired_t
+from fastscore.suites.chats import ROLES
 from fastscore.terminal import result_console, write_line
 from fastscore.terminal.grids import Column, Grid, print_grid
 from fastscore.version import __version__
@@ -728,6 +731,9 @@ def describe_judge(asked: Judging, rubric: Rubric, client: ChatClient) -> dict[s
     }
 
 
+_WORDS_SHOWN = 5
+
+
 def read_dialogues(
     inputs: Sequence[str], asked: Judging, reporter: Reporter
 ) -> tuple[str, list[Transcript], int]:
@@ -739,6 +745,13 @@ def read_dialogues(
         reporter.note(
             f"{rejects.height:,} rows of the logs were rejected and are not judged, "
             f"the first {first['file']}:{first['line']} ({first['reason']})."
+        )
+    others = Counter(who for one in dialogues for who, _ in one.turns if who.lower() not in ROLES)
+    if logs.suite == CHATS and others:
+        words = listed([f"{word!r} ({n:,})" for word, n in others.most_common()], _WORDS_SHOWN)
+        reporter.note(
+            f"{counted(others.total(), 'turns')} have speakers of no known role: {words}. They are "
+            "judged under these names. --value speaker:NAME=user or =assistant says more."
         )
     if (start := asked.files_from) is not None:
         dialogues = [replace(one, file=os.path.relpath(one.file, start)) for one in dialogues]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise as neighbours
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fastscore.errors import UsageError
 from fastscore.extras import scipy_stats
@@ -51,6 +51,7 @@ from fastscore.logs.inputs.column_map import column_map
 from fastscore.options import check_arguments
 from fastscore.run.commit import commit_json, commit_lines
 from fastscore.run.progress import Reporter, SilentReporter
+from fastscore.run.request import chat_options
 from fastscore.statistics.clustered import clustered_mean
 from fastscore.statistics.significance import holm
 from fastscore.version import __version__
@@ -358,6 +359,10 @@ def judge(
     layout: str | None = None,
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, Mapping[str, str]] | None = None,
+    alternate: Literal["user", "assistant"] | None = None,
+    sort_by: str | None = None,
+    dialogue: str | None = None,
+    without: str | None = None,
     rubric: StrPath = "",
     repeats: int = 1,
     seed: int = 0,
@@ -382,7 +387,7 @@ def judge(
         Logs of another system. Each pair of dialogues of one id is judged in both orders.
     suite
         The suite of the logs. Default: the run's, or the only one that reads them.
-    layout, columns, values
+    layout, columns, values, alternate, sort_by, dialogue, without
         Where chats are in the logs, as `score` takes them. The columns of chats are ``id``,
         ``model``, ``messages``, ``role`` and ``content``.
     rubric
@@ -430,7 +435,8 @@ def judge(
         output=Path(output),
         suite=suite,
         layout=layout,
-        columns=column_map(columns, values),
+        columns=column_map(columns, values)
+        | chat_options(alternate=alternate, sort_by=sort_by, dialogue=dialogue, without=without),
         rubric=str(rubric),
         repeats=repeats,
         seed=seed,

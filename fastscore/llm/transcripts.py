@@ -4,9 +4,9 @@ A dialogue is what the suite takes for one, under the id that its tables have. A
 read is no part of a transcript; the reader counts it.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -22,12 +22,14 @@ from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from, map_so
 from fastscore.logs.inputs.files import STDIN
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.read.rows import join_parts
-from fastscore.logs.samples.inspection import CHATS, CHATS_SOURCE
+from fastscore.logs.samples.inspection import CHATS, CHATS_SOURCE, turns_of_chats
+from fastscore.logs.samples.refusals import MissingColumnsError, UnknownWordsError
 from fastscore.logs.samples.screening import screen
 from fastscore.logs.score_input import ScoreInput
 from fastscore.results.dialogues import place_of_log
 from fastscore.results.runs import open_run
 from fastscore.run.manifest import MANIFEST_NAME
+from fastscore.suites.declarations import Source
 from fastscore.suites.identity import identify
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.suites.showing import spoken
@@ -142,16 +144,13 @@ def _only_reader(inputs: Sequence[str]) -> tuple[str | None, str | None]:
         return found[0], None
     if found:
         raise UsageError(f"{shown}: can be logs of {' or '.join(found)}.", "Name the suite.")
-    layouts = [
-        {fit.flags[1] for fit in file.fits if len(fit.flags) == 2 and fit.flags[0] == "--layout"}
-        for file in files
-    ]
-    common = sorted(set.intersection(*layouts)) if layouts else []
-    if len(common) == 1:
-        return None, common[0]
-    typed = judge_command(inspected, {name: load_suite(name) for name in suite_names()})
+    judged = {file.judged.flags if file.judged else None for file in files}
+    flags = judged.pop() if len(judged) == 1 else None
+    if flags is not None and (not flags or (len(flags) == 2 and flags[0] == "--layout")):
+        return None, flags[1] if flags else None
+    typed = judge_command(inspected)
     if typed:
-        raise UsageError(f"{shown}: these are chats under other names.", f"Type {'; '.join(typed)}")
+        raise UsageError(f"{shown}: these are chats under other names.", f"Type {typed}")
     return None, None  # the reader says why
 
 
@@ -161,17 +160,20 @@ def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame]:
     source = map_source(CHATS_SOURCE if suite is None else suite.source, logs.columns)
     given = ScoreInput.of(list(logs.inputs))
     if suite is None:
-        files = [file for file in given.files(source) if file.path != STDIN]
-        screen(files, source, "judge")
-    else:  # what files lack for metrics is of no concern
-        given, _ = given.logs(source, logs.suite)
+        screened(given, source, "judge")
+    else:
+        # metrics need these columns and words, a judge does not
+        with suppress(MissingColumnsError, UnknownWordsError):
+            given = screened(given, source, logs.suite)
     read = join_parts(given.read(source), source)
     turns = _chat_turns if suite is None else suite.turns
     assert turns is not None
     raw = identify(read.frame, source)  # by the layout, which the suite does not know
     dialogues = list(_of_turns(turns(raw, logs.options)))
-    if source.chat is not None and source.chat.layout.is_row_per_turn and not suite:
-        _check_files(dialogues)
+    if suite is None:
+        _check_speakers(dialogues)
+        if source.chat is not None and source.chat.layout.is_row_per_turn:
+            _check_files(dialogues)
     if not dialogues:
         shown = ", ".join(map(str, logs.inputs))
         raise InputError(
@@ -179,6 +181,24 @@ def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame]:
             "Name where chats are with --layout, or with --column and --value.",
         )
     return dialogues, read.rejects
+
+
+def screened(given: ScoreInput, source: Source, suite: str) -> ScoreInput:
+    """Return the files that are logs of a suite; refuse those of which a reading is not sound."""
+    files = [file for file in given.files(source) if file.path != STDIN]
+    left = screen(files, source, suite).left_aside if files else ()
+    return replace(given, left_aside=frozenset(file.path for file in left))
+
+
+def _check_speakers(dialogues: Iterable[Transcript]) -> None:
+    """Refuse a dialogue of which nobody knows who speaks."""
+    for each in dialogues:
+        if not any(speaker for speaker, _ in each.turns):
+            raise InputError(
+                f"{each.file}:{each.line}: no turn of dialogue {each.dialogue!r} has a speaker.",
+                "Name their key: --column speaker=KEY. If turns alternate and the user begins, "
+                "type --alternate user.",
+            )
 
 
 def _check_files(dialogues: Iterable[Transcript]) -> None:
@@ -196,7 +216,7 @@ def _check_files(dialogues: Iterable[Transcript]) -> None:
 def _chat_turns(raw: pl.DataFrame, options: Options) -> pl.DataFrame:
     turns = [
         (number, str(turn.get("role") or ""), text if isinstance(text, str) else None)
-        for number, turn in _turns_of(raw)
+        for number, turn in turns_of_chats(raw)
         if isinstance(turn, dict)
         for text in [turn.get("content")]
     ]
@@ -204,20 +224,6 @@ def _chat_turns(raw: pl.DataFrame, options: Options) -> pl.DataFrame:
     dialogue = pl.coalesce("id", pl.format("{}:{}", "file", "line")).alias("dialogue")
     named = raw.select("file", "line", "model", dialogue)
     return spoken(pl.DataFrame(turns, schema, orient="row"), named)
-
-
-def _turns_of(raw: pl.DataFrame) -> Iterator[tuple[int, Any]]:
-    for number, (file, line, cell) in enumerate(raw.select("file", "line", "messages").iter_rows()):
-        try:
-            found = json.loads(cell or "[]")
-        except ValueError:
-            found = None
-        if not isinstance(found, list):
-            raise InputError(
-                f"{file}:{line}: messages is {str(cell)[:40]!r}, expected an array of messages.",
-                "For one message per row, give the layout turns.",
-            )
-        yield from ((number, turn) for turn in found)
 
 
 def _of_turns(turns: pl.DataFrame) -> Iterator[Transcript]:

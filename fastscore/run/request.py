@@ -246,9 +246,8 @@ class Request:
         self._set("threads", self.workers or available_processors())
         self._set("limits", Limits(self.max_memory, self.max_unpacked, self.max_ratio))
         self._set("choice", Choice(self.limit, self.sample, self.seed))
-        chat = tuple((name, getattr(self, name)) for name in CHAT_OPTIONS)
         columns = layout_map(self.layout, self.suite) | column_map(self.columns, self.values)
-        of_chats = ColumnMap(chat_options=tuple(each for each in chat if each[1] is not None))
+        of_chats = chat_options(**{name: getattr(self, name) for name in CHAT_OPTIONS})
         self._set("column_map", columns | of_chats)
         store = None if self.store is None else Path(self.store)
         model = embedder_settings(self.embedder, self.precision, self.device, self.dim, store)
@@ -278,6 +277,16 @@ class Request:
 
 SETTINGS = tuple(each for each in dataclasses.fields(Request) if each.metadata)
 """The options of a run, as fields."""
+
+
+def chat_options(**given: Any) -> ColumnMap:
+    """Return the map that options of chats make, checked as they are declared."""
+    rules = {each.name: each for each in SETTINGS if each.name in CHAT_OPTIONS}
+    checked = {
+        name: checked_value(name, given[name], rules[name].type, rules[name].metadata)
+        for name in CHAT_OPTIONS
+    }
+    return ColumnMap(chat_options=tuple((k, v) for k, v in checked.items() if v is not None))
 
 
 def embedder_settings(

@@ -2,7 +2,9 @@
 
 import json
 import shlex
+from functools import partial
 
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
@@ -60,6 +62,15 @@ def shown(body):
     return text.split("<conversation ")[1].split("</conversation")[0].splitlines()[1:]
 
 
+def typed(command, stub, output):
+    """Run a command of `judge` as it is printed, with what its placeholders stand for."""
+    placed = {"MODEL": "m", "URL": stub.url, "judgements": str(output)}
+    words = [placed.get(word, word) for word in shlex.split(command)[1:]]
+    done = CliRunner().invoke(cli, words)
+    assert done.exit_code == 0, done.output
+    return done
+
+
 def test_chats_are_judged_without_a_suite(stub, tmp_path):
     log = written(tmp_path / "log.jsonl", OPENAI)
     judged = fastscore.judge(log, "m", output=tmp_path / "judged")
@@ -77,12 +88,12 @@ def test_chats_are_judged_without_a_suite(stub, tmp_path):
 
 def test_columns_and_values_name_where_chats_are(stub, tmp_path):
     log = written(tmp_path / "own.jsonl", OWN)
-    with pytest.raises(InputError, match="no row has what judge needs") as refused:
+    with pytest.raises(UsageError, match="these are chats under other names") as refused:
         fastscore.judge(log, "m", output=tmp_path / "judged")
-    assert (
-        refused.value.hint
-        == "Type --column messages=log.turns --column role=by --column content=said."
-    )
+    flags = "--column turns=log.turns --column speaker=by --column text=said"
+    words = "--value speaker:bot=assistant --value speaker:human=user"
+    command = f"fastscore judge {log} -o judgements {flags} {words} --model MODEL --base-url URL"
+    assert refused.value.hint == f"Type {command}"
     fastscore.judge(log, "m", output=tmp_path / "judged", columns=OWN_MAP, values=OWN_WORDS)
     assert [shown(body) for body in stub.asked] == [["ASSISTANT: Hello", "USER: Bonds?"]]
     (row,) = lines(tmp_path / "judged" / "judgements.jsonl")
@@ -101,13 +112,139 @@ def test_chats_by_other_words_are_judged_by_what_is_proposed(stub, tmp_path):
     log = written(tmp_path / "log.jsonl", [{"messages": turns * 2}])
     with pytest.raises(UsageError, match="these are chats under other names") as refused:
         fastscore.judge(log, "m", output=tmp_path / "judged")
-    command = refused.value.hint.removeprefix("Type fastscore ").replace("MODEL", "m")
-    words = [
-        word if word != "judgements" else str(tmp_path / word) for word in shlex.split(command)
-    ]
-    assert CliRunner().invoke(cli, words).exit_code == 0
+    typed(refused.value.hint.removeprefix("Type "), stub, tmp_path / "judged")
     said = ["USER: Hi there", "ASSISTANT: Hello"]
     assert [shown(body) for body in stub.asked] == [said * 2]
+
+
+SAID = [("Hi there", "Hello"), ("A film please", "Try Heat")]
+TURNS = [(who, text) for pair in SAID for who, text in zip(("user", "bot"), pair, strict=True)]
+TRACES = [
+    {
+        "sessionId": "s",
+        "input": [
+            {"role": who.replace("bot", "assistant"), "content": text}
+            for who, text in TURNS[: 2 * n + 1]
+        ],
+        "output": {"role": "assistant", "content": SAID[n][1]},
+    }
+    for n in (0, 1)
+]
+KINDS = {
+    "named columns": (
+        [
+            {"Conversation ID": name, "Speaker": who.replace("bot", "Agent"), "Text": text}
+            for name in "cd"
+            for who, text in TURNS
+        ],
+        "--layout turns --column speaker=Speaker --column text=Text "
+        "--value speaker:Agent=assistant --column 'id=Conversation ID'",
+    ),
+    "other columns": (
+        [{"conv": c, "from": who, "body": text} for who, text in TURNS for c in "cd"],
+        "--layout turns --column text=body --column id=conv",
+    ),
+    "newest first": (
+        [
+            {"conversation_id": "c", "created_at": f"2026-02-01T10:0{n}:00", "role": w, "text": t}
+            for n, (w, t) in reversed([*enumerate(TURNS)])
+        ],
+        "--layout turns --sort-by created_at",
+    ),
+    "pairs": (
+        [{"chat_id": "c", "user": asked, "bot": reply} for asked, reply in SAID],
+        "--layout pairs --dialogue chat_id",
+    ),
+    "replies": (
+        [{"session_id": "c", "prompt": asked, "response": reply} for asked, reply in SAID],
+        "--layout context-response --dialogue session_id",
+    ),
+    "traces": (TRACES, "--layout langfuse --dialogue sessionId"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_what_inspect_prints_for_a_judge_judges_all_turns(kind, suffix, stub, tmp_path):
+    rows, flags = KINDS[kind]
+    log = tmp_path / f"log{suffix}"
+    if suffix == ".jsonl":
+        written(log, rows)
+    else:  # names of CSV have no case
+        cells = [
+            {k: v if isinstance(v, str) else json.dumps(v) for k, v in row.items()} for row in rows
+        ]
+        pl.DataFrame(cells).write_csv(log)
+        flags = flags.replace("--column speaker=Speaker --column text=Text ", "")
+        flags = flags.replace("sessionId", "sessionid").replace(
+            "Conversation ID", "conversation id"
+        )
+    done = CliRunner().invoke(cli, ["inspect", str(log)])
+    (command,) = (line.strip() for line in done.output.splitlines() if "fastscore judge " in line)
+    shown_flags = command.partition(" judgements ")[2].partition(" --model ")[0]
+    assert sorted(shlex.split(shown_flags)) == sorted(shlex.split(flags))
+    typed(command, stub, tmp_path / "judged")
+    assert len(stub.asked) == 1  # equal dialogues make one request
+    body = stub.asked[0]
+    said = [f"{who.replace('bot', 'assistant').upper()}: {text}" for who, text in TURNS]
+    assert shown(body) == said
+
+
+def test_options_of_chats_are_those_of_score(stub, tmp_path):
+    log = written(tmp_path / "log.jsonl", [{"say": [text for _, text in TURNS]}])
+    how = {"columns": {"turns": "say"}, "alternate": "user"}
+    fastscore.judge(log, "m", output=tmp_path / "judged", **how)
+    assert [len(shown(body)) for body in stub.asked] == [4]
+    guests = fastscore.annotate(log, "states", "m", output=tmp_path / "s", dry_run=True, **how)
+    assert guests.expected.requests == 2
+    how["alternate"] = "me"
+    with pytest.raises(UsageError, match="alternate is 'me'"):
+        fastscore.judge(log, "m", output=tmp_path / "x", **how)
+    with pytest.raises(UsageError, match="alternate is 'me'"):
+        fastscore.annotate(log, "states", "m", output=tmp_path / "x", **how)
+
+
+def test_traces_that_repeat_the_turns_before_are_refused(stub, tmp_path):
+    log = written(tmp_path / "log.jsonl", TRACES)
+    how = {"layout": "langfuse", "output": tmp_path / "out", "dry_run": True}
+    calls = [
+        (partial(fastscore.judge, log, "m", **how), 1),
+        (partial(fastscore.judge, log, "m", suite="guest_simulation", **how), 1),
+        (partial(fastscore.annotate, log, "states", "m", **how), 2),
+    ]
+    for call, n_requests in calls:
+        with pytest.raises(InputError, match="Type --dialogue sessionId"):
+            call()
+        assert call(dialogue="sessionId").expected.requests == n_requests
+    with pytest.raises(InputError, match="Type --layout langfuse --dialogue sessionId"):
+        fastscore.annotate(log, "states", "m", output=tmp_path / "out", dry_run=True)
+
+
+def test_a_dialogue_in_which_nobody_is_named_is_not_judged(stub, tmp_path):
+    named = [{"conv_id": "a", "role": who, "text": text} for who, text in TURNS]
+    log = written(tmp_path / "log.jsonl", named + [{"conv_id": "b", "text": t} for _, t in TURNS])
+    with pytest.raises(InputError, match="no turn of dialogue 'b' has a speaker") as refused:
+        fastscore.judge(
+            log,
+            "m",
+            output=tmp_path / "judged",
+            layout="turns",
+            columns={"id": "conv_id"},
+            values={"speaker": {"bot": "assistant"}},
+        )
+    assert "--alternate user" in refused.value.hint
+    assert not stub.asked
+
+
+def test_speakers_of_no_known_role_are_counted(stub, tmp_path):
+    words = {"user": "Ann", "bot": "Zoe"}
+    log = written(
+        tmp_path / "log.jsonl", [{"id": 1, "from": words[w], "text": t} for w, t in TURNS]
+    )
+    command = f"fastscore judge {log} -o judgements --layout turns --model MODEL --base-url URL"
+    done = typed(command, stub, tmp_path / "judged")
+    told = "4 turns have speakers of no known role: 'Ann' (2), 'Zoe' (2)"
+    assert told in " ".join(done.stderr.split())
 
 
 def test_a_suite_reads_chats_of_a_layout(stub, tmp_path):

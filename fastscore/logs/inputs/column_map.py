@@ -577,12 +577,15 @@ def own_layout(source: Source, *, in_array: bool = False) -> ChatLayout | None:
     speaker, text = (
         next(item for item in items if item.name == name) for name in (rows.speaker, rows.text)
     )
+    # a suite knows its own words; without any, these are the roles themselves
+    words = () if speaker.vocabulary.known else rows.words
+    roles = [(word, role) for role, own in words for word in (role, own)]
     return ChatLayout(
         turns=((rows.array,),) if rows.array else (),
         is_row_per_turn=not rows.array and not in_array,
         id=() if in_array else (source.column(rows.id).keys,),
         speaker=speaker.keys,
-        roles=speaker.mapped.words,
+        roles=(*roles, *speaker.mapped.words),
         text=(*text.keys, *(key for key in _TEXT_KEYS if key not in text.keys)),
     )
 

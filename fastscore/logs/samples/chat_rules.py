@@ -37,7 +37,7 @@ from fastscore.logs.inputs.near_names import role_meanings
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.chat_samples import ChatSample, SampledDialogue, sample_chats
 from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, ROWS_SAMPLED, Record, quoted
-from fastscore.suites.chats import ANY_OTHER, ASSISTANT_ROLE, SYSTEM_ROLE, USER_ROLE
+from fastscore.suites.chats import ANY_OTHER, ASSISTANT_ROLE, ROLES, SYSTEM_ROLE, USER_ROLE
 from fastscore.suites.declarations import Source
 
 _DEEPEST, _DEEPEST_ORDER = 4, 2
@@ -96,8 +96,8 @@ def first_chats(source: Source, records: Iterable[Record]) -> ChatSample | None:
 
 def chat_error(file: str, source: Source, sample: ChatSample) -> UnmappedLogError | None:
     """Return what the first dialogues contradict, None if nothing."""
-    # a suite's own rows say by themselves what they are
-    for rule in RULES if source.chat else OWN_RULES:
+    # a suite's own rows say by themselves what they are, those without words of a suite do not
+    for rule in RULES if source.chat or {*ROLES} <= {*dict(sample.layout.roles)} else OWN_RULES:
         found = rule(sample)
         if found is not None:
             return UnmappedLogError(
@@ -463,10 +463,11 @@ def _restarts(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
         changes = [n for n, (one, other) in enumerate(pairwise(values), 1) if one != other]
         # what changes with every turn numbers turns
         if [0, *changes] == begins and len(begins) < len(turns):
+            name = sample.rows.id if _SESSION.search(key.lower()) else sample.rows.model
             return Finding(
                 f"dialogue {dialogue.name} begins again where {key} is {values[begins[1]]!r} after "
                 f"{values[0]!r}: these are several dialogues.",
-                [column_flag(sample.rows.model, key)] if sample.rows.model else [],
+                [column_flag(name, key)] if name else [],
                 unless="Give them ids of their own, or write a file for each.",
             )
     return None

@@ -5,13 +5,17 @@ suite's own reader reads the first rows with these flags. A suite fits only if s
 would be scored.
 """
 
+import json
 import os
 import shlex
 import tempfile
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 from fastscore.errors import FastscoreError, InputError
 from fastscore.logs.inputs.column_map import (
@@ -33,9 +37,10 @@ from fastscore.logs.inputs.files import (
 )
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.integrity.rejects import cut
-from fastscore.logs.samples.chat_samples import NOT_READ, speakers_in
-from fastscore.logs.samples.file_samples import is_among
+from fastscore.logs.samples.chat_samples import NOT_READ, fitting_layout, speakers_in
+from fastscore.logs.samples.file_samples import Known, is_among, sample_file
 from fastscore.logs.samples.profile import (
+    ROWS_SAMPLED,
     Profile,
     RequiredColumn,
     all_columns,
@@ -82,6 +87,23 @@ CHATS_SOURCE = Source(
         can_be_turns=True,
     ),
 )
+
+
+def turns_of_chats(raw: pl.DataFrame) -> Iterator[tuple[int, Any]]:
+    """Yield the turns of rows of `CHATS_SOURCE`, each with the number of its row."""
+    for number, (file, line, cell) in enumerate(raw.select("file", "line", "messages").iter_rows()):
+        try:
+            found = json.loads(cell or "[]")
+        except ValueError:
+            found = None
+        if not isinstance(found, list):
+            raise InputError(
+                f"{file}:{line}: messages is {str(cell)[:40]!r}, expected an array of messages.",
+                "For one message per row, give the layout turns.",
+            )
+        yield from ((number, turn) for turn in found)
+
+
 _ROUNDS = 6
 _FILES_TRIED = 20
 """So many files with the same keys are read as a suite does."""
@@ -123,7 +145,7 @@ class Fit:
 class InspectedFile:
     """What was found in a file: its keys, the suites that can read it, and why the others cannot.
 
-    The suites that would score most come first.
+    The suites that would score most come first. ``judged`` is how a judge reads it, as `CHATS`.
     """
 
     file: InputFile
@@ -131,6 +153,12 @@ class InspectedFile:
     is_whole: bool
     fits: tuple[Fit, ...]
     unfit: Mapping[str, str]
+    judged: Fit | None = None
+
+    @property
+    def every_fit(self) -> tuple[Fit, ...]:
+        """How suites and a judge read it."""
+        return (*self.fits, *filter(None, [self.judged]))
 
     @property
     def speakers(self) -> dict[str, str]:
@@ -217,7 +245,7 @@ def _inspected(
     unfit = dict(alike[0].unfit) if alike else {}
     if len(alike) == _FILES_TRIED:
         fits = [replace(fit, trial=None) for fit in alike[0].fits]
-        return InspectedFile(file, found, is_whole, tuple(fits), unfit)
+        return InspectedFile(file, found, is_whole, tuple(fits), unfit, alike[0].judged)
     fits = _fits_as(head, alike[0], sources, try_reading) if alike else []
     if not fits:
         unfit = {}
@@ -234,7 +262,10 @@ def _inspected(
                 len(fit.lacking),
             )
         )
-    alike.append(InspectedFile(file, found, is_whole, tuple(fits), unfit))
+    unfit.pop(CHATS, None)
+    judged = next((fit for fit in fits if fit.suite == CHATS), None)
+    of_suites = tuple(fit for fit in fits if fit is not judged)
+    alike.append(InspectedFile(file, found, is_whole, of_suites, unfit, judged))
     return alike[-1]
 
 
@@ -243,7 +274,7 @@ def _fits_as(
 ) -> list[Fit]:
     """Read a file by the flags of one before it with the same keys; none if that leaves faults."""
     fits = []
-    for fit in before.fits:
+    for fit in before.every_fit:
         own = _as_read(file, map_source(sources[fit.suite], fit.columns))
         trial = try_reading(own, fit.suite, fit.columns)
         usual = fit.trial.n_rejects if fit.trial else 0
@@ -269,6 +300,11 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
         # any format is read by a layout
         source = replace(source, formats=tuple(dict.fromkeys((*own_formats, file.format))))
     file = _as_read(file, source)
+    if suite == CHATS and found.rows:  # as `judge` does, a layout is looked for first
+        of_any = replace(source, array_column=None)  # a line with messages is no array by itself
+        seen = sample_file(file, of_any, Known())
+        flags = (*fitting_layout(suite, of_any, seen, [*islice(seen.read(), ROWS_SAMPLED)]),)
+        columns = _map_of(flags, suite)
     asked = ""
     for _ in range(_ROUNDS):
         try:
