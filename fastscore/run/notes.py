@@ -15,6 +15,7 @@ from fastscore.logs.inputs.near_names import word_flags
 from fastscore.logs.integrity.rejects import cut, describe_reject
 from fastscore.logs.samples.profile import (
     KINDS,
+    MOST_ROWS_SAMPLED,
     SHOWN,
     Profile,
     Record,
@@ -133,19 +134,39 @@ def _note_on_systems(rows: Iterable[Record], source: Source, suite: Suite) -> st
     ]
     known = {key for column in source.columns for key in column.keys}
     by_name: dict[tuple[str, ...], list[Record]] = {}
-    for row in islice(rows, _ROWS_COMPARED):
+    words: dict[str, set[str | int]] = {}
+    n_rows = 0
+    # rows that are dialogues are long
+    for row in islice(rows, MOST_ROWS_SAMPLED if source.row_dialogues else _ROWS_COMPARED):
         name = tuple(str(first_at(row, column.keys)) for column in columns)
-        by_name.setdefault(name, []).append(row)
-    several = [group for group in by_name.values() if len(group) > 1]
-    for key in several[0][0].keys() - known if several and labels else ():
-        values = [[row.get(key) for row in group] for group in several]
-        systems = {value for group in values for value in group if isinstance(value, str | int)}
-        is_apart = all(len(set(map(str, group))) == len(group) for group in values)
-        if is_apart and 1 < len(systems) <= _MOST_SYSTEMS:
-            free = (n for n in labels if first_at(several[0][0], source.column(n).keys) is None)
+        labels_of = {
+            key: value
+            for key, value in row.items()
+            if key not in known and isinstance(value, str | int) and not isinstance(value, bool)
+        }
+        by_name.setdefault(name, []).append(labels_of)
+        n_rows += 1
+        for key, value in labels_of.items():
+            found = words.setdefault(key, set())
+            if len(found) <= _MOST_SYSTEMS:
+                found.add(value)
+    several = {name: group for name, group in by_name.items() if len(group) > 1}
+    for key, systems in words.items() if several and labels else ():
+        # the values of a time are as many as the rows
+        is_label = 1 < len(systems) <= min(_MOST_SYSTEMS, n_rows // 2)
+        is_apart = all(
+            len({str(row.get(key)) for row in group}) == len(group)
+            for group in several.values()
+            if any(key in row for row in group)
+        )
+        if is_label and is_apart:
+            stands = dict(
+                zip((column.name for column in columns), next(iter(several)), strict=True)
+            )
+            free = (label for label in labels if stands[label] == str(None))
             flag = column_flag(next(free, labels[-1]), key)
-            words = listed(sorted(map(repr, systems)), 3)
-            return f"{key} tells rows of one name apart (it is {words}): type {typed([flag])}"
+            shown = listed(sorted(map(repr, systems)), 3)
+            return f"{key} tells rows of one name apart (it is {shown}): type {typed([flag])}"
     return ""
 
 
@@ -358,7 +379,7 @@ def refusal(request: Request, manifest: Manifest, found: Path | pl.DataFrame) ->
         return unscored
     if manifest.mixed:
         return InputError(
-            f"Rows are replaced by later ones of another system: {manifest.mixed}.",
+            f"Rows are replaced by later ones: {manifest.mixed}.",
             "To score the last row of each, give max_rejects=1.",
         )
     return _unpaired_error(counts, manifest.options)

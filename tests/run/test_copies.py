@@ -138,6 +138,12 @@ def test_systems_under_a_key_that_is_not_read_are_refused(tmp_path: Path) -> Non
     assert last.tables["dialogues"].height == 1
     both = fastscore.score(path, options, embedder=None, columns={"miner_uid": "agent_name"})
     assert both.tables["dialogues"].height == 2
+    # a time, and whether a row is a retry, are no systems
+    for number, row in enumerate(rows):
+        row |= {"agent_name": number < len(lines), "at": f"00:{number:02}"}
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    again = fastscore.score(path, options, embedder=None)
+    assert again.tables["dialogues"].height == 1
 
 
 def test_a_key_that_tells_dialogues_of_one_name_apart_is_noted(tmp_path: Path) -> None:
