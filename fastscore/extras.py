@@ -38,9 +38,11 @@ def install_command(extra: str) -> str:
 
 def missing_package(module: str, purpose: str) -> UsageError:
     """Return the error for a module that is not installed."""
+    extra = _EXTRA_OF.get(module)
+    command = install_command(extra) if extra else f"pip install {module}"
     return UsageError(
         f"{purpose} needs the package {module}, which is not installed.",
-        f"Run: {install_command(_EXTRA_OF[module])}",
+        f"Run: {command}",
     )
 
 
@@ -69,7 +71,7 @@ def explained(purpose: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in _EXTRA_OF:
+        if package not in (*_EXTRA_OF, "pandas"):
             raise
         raise missing_package(package, purpose) from error
 

@@ -1,5 +1,7 @@
 """Each verb refuses an argument that it cannot use in one sentence with the argument's name."""
 
+import importlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,8 @@ import polars as pl
 import pytest
 
 import fastscore
-from fastscore.errors import UsageError
+from fastscore.errors import InputError, UsageError
+from fastscore.logs.samples.refusals import MissingColumnsError
 from tests.conftest import fastscore_command
 
 METRIC = "average_U_best_early"
@@ -197,3 +200,95 @@ def test_a_command_refuses_what_python_does(
     assert done.returncode == 2
     assert expected in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        ([{"dialogue": "a", "txt": "x", 5: 3}], "dialogue (1), txt (1), 5 (1)"),
+        ([{"dialogue_uid": "d1", 5: 3}], "dialogue_uid (1), 5 (1)"),
+        ([{"dialogue_uid": "d1", "y": {6: 7}, "z": [{8: 9}]}], "y (1), y.6 (1), z (1)"),
+    ],
+)
+def test_keys_of_rows_may_be_numbers(rows: list[dict[Any, Any]], found: str) -> None:
+    with pytest.raises(MissingColumnsError) as raised:
+        fastscore.score(rows, fastscore.ScoreDialogue(lex_weight=1.0))
+    assert found in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ['{"event": "predicted"}\n' * 20_000, '{"a": 1}', "x" * 10_000])
+def test_the_text_of_a_log_is_told_to_be_no_path(text: str) -> None:
+    with pytest.raises(UsageError, match="The source is text, not a path: ") as raised:
+        fastscore.score(text, fastscore.ScoreDialogue(lex_weight=1.0))
+    assert len(str(raised.value)) < 250
+
+
+def test_a_path_may_begin_like_json(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps({"event": "?"}) + "\n", "utf-8")
+    for path in ("[ab].jsonl", "*.jsonl"):
+        with pytest.raises(MissingColumnsError):
+            fastscore.score(tmp_path / path, fastscore.ScoreDialogue(lex_weight=1.0))
+
+
+@pytest.mark.parametrize("verdicts", [["C"], ["C", "C", "A"]])
+def test_a_verdict_is_a_b_or_tie(tmp_path: Path, verdicts: list[str]) -> None:
+    rows = [(f"u{n}", "x", "y", verdict) for n, verdict in enumerate(verdicts)]
+    names = ["dialogue", "model_a", "model_b", "overall"]
+    pl.DataFrame(rows, names, orient="row").write_csv(tmp_path / "verdicts.csv")
+    with pytest.raises(InputError, match=r"\(C\)\. Verdicts are A, B or tie\."):
+        fastscore.rank(tmp_path / "verdicts.csv")
+
+
+def returned(value: Any) -> str:
+    """Score with an own metric that returns a value; return the error."""
+
+    @fastscore.metric(suite="score_dialogue", range=(0, None), better="neither")
+    def a5(dialogues: pl.LazyFrame) -> Any:
+        """Return something else than a frame."""
+        return value
+
+    row = {"dialogue_uid": "a", "utterance_index": 0}
+    rows = [
+        {**row, "event": "predicted", "step": 0, "prediction": "tea"},
+        {**row, "event": "utterance_complete", "ground_truth": "tea"},
+    ]
+    with pytest.raises(UsageError) as raised:
+        fastscore.score(rows, fastscore.ScoreDialogue(lex_weight=1.0), metrics=[a5])
+    return str(raised.value)
+
+
+def test_an_own_metric_returns_a_frame_of_polars() -> None:
+    assert returned(None) == "'a5' returned None, expected a polars frame."
+    assert returned(5) == "'a5' returned 5, expected a polars frame."
+    pandas = pytest.importorskip("pandas").DataFrame({"a": [1]})
+    assert returned(pandas) == "'a5' returned a pandas DataFrame, expected a polars frame."
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"metrics": {"words": (0, 1)}}, "'words' is (0, 1), expected a dict with range and bet"),
+        ({"metrics": {"words": {"range": (0, 1)}}}, "expected a dict with range and better"),
+        ({"metrics": ["words"]}, "metrics is of type list, expected a dict: {'words': {'range'"),
+        (
+            {"metrics": {"words": {"range": (0, 1), "better": "higher", "nam": ""}}},
+            "Metric 'words' has an unknown fact 'nam'. Did you mean 'name'?",
+        ),
+        ({"columns": ["text"]}, "columns is of type list, expected a dict: {'text': str}."),
+    ],
+)
+def test_a_suite_names_what_it_cannot_use(given: dict[str, Any], message: str) -> None:
+    facts = {"words": {"range": (0, 1), "better": "higher"}}
+    with pytest.raises(UsageError) as raised:
+        fastscore.suite(**({"columns": {"text": str}, "metrics": facts} | given))
+    assert message in str(raised.value)
+
+
+def test_pandas_that_is_not_installed_is_named(
+    run: fastscore.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        pl.DataFrame, "to_pandas", lambda _: importlib.import_module("pandas.nothing")
+    )
+    with pytest.raises(UsageError, match=r"needs the package pandas.*Run: pip install pandas$"):
+        run.to_pandas()

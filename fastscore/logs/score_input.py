@@ -19,7 +19,7 @@ from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs.chats import array_name
 from fastscore.logs.inputs.files import STDIN, Format, InputFile, resolve_inputs
 from fastscore.logs.inputs.frames import FRAME_NAME, as_frame, as_rows, row_blocks
-from fastscore.logs.integrity.rejects import FileRejects, Reject, describe_reject, reject_frame
+from fastscore.logs.integrity.rejects import FileRejects, Reject, cut, describe_reject, reject_frame
 from fastscore.logs.read.chat_lines import chat_lines, line_source
 from fastscore.logs.read.lines import read_lines
 from fastscore.logs.read.mapped_rows import stored_source
@@ -38,6 +38,8 @@ from fastscore.logs.samples.screening import screen
 from fastscore.suites.declarations import REJECTS_TABLE, Column, Source
 
 _ROWS_AT_ONCE = 1 << 18
+_MOST_PATH, _SHOWN = 4096, 60
+"""From what length on a text is no path, and how much of it is shown then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,14 @@ class ScoreInput:
     def of(cls, source: Any, format: Format | None = None) -> "ScoreInput":
         """Return a caller's input. The format is for paths without a known suffix."""
         if isinstance(source, str | os.PathLike):
-            return cls(paths=(os.fspath(source),), format=format)
+            path = os.fspath(source)
+            is_json = path.lstrip()[:2] in ('{"', "[{", "[[")
+            if (is_json or "\n" in path or len(path) > _MOST_PATH) and not os.path.exists(path):
+                raise UsageError(
+                    f"The source is text, not a path: {cut(path, _SHOWN)!r}.",
+                    "Give the path of its file, or its rows: [json.loads(line) for line in lines].",
+                )
+            return cls(paths=(path,), format=format)
         if hasattr(source, "read") and not _is_frame(source):
             raise UsageError(
                 f"The source is an open file ({type(source).__name__}).",

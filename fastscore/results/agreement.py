@@ -405,9 +405,12 @@ def _ratings(
         )
     if ratings.is_empty():
         told = "".join(f" {note.removeprefix(f'{file}: ')}" for note in notes)
+        are_pairs = rows["model_a"].count() > 0
         raise InputError(
             f"{file}: no score was found.{told}{_texts_of(file, columns)}",
-            "Scores are numbers in an object 'judge', or in columns that judge_columns names.",
+            "Verdicts are A, B or tie."
+            if are_pairs
+            else "Scores are numbers in an object 'judge', or in columns that judge_columns names.",
         )
     return ratings, notes
 

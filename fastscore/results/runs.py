@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from fastscore.errors import RunError, UsageError, did_you_mean
-from fastscore.extras import require
+from fastscore.extras import explained, require
 from fastscore.logs.score_input import ScoreInput
 from fastscore.options import available_processors, build_options
 from fastscore.run.commit import (
@@ -79,7 +79,8 @@ class Run:
     def to_pandas(self, table: str = "dialogues") -> "PandasFrame":
         """Return a table as a pandas frame. This needs pandas and pyarrow."""
         require("arrow", "A frame of pandas")
-        return self.scan(table).collect().to_pandas()
+        with explained("A frame of pandas"):
+            return self.scan(table).collect().to_pandas()
 
     def to_arrow(self, table: str = "dialogues") -> "ArrowTable":
         """Return a table as an Arrow table. This needs pyarrow."""

@@ -404,11 +404,15 @@ def _input(suite: Suite, one: OwnMetric, name: str, tables: Frames, events: Even
 def result_of_call(what: str, function: Function, inputs: Mapping[str, Any]) -> pl.DataFrame:
     """Call a user's function."""
     try:
-        found = function(**inputs)
-        return found.lazy().collect()
+        found: Any = function(**inputs)
+        if isinstance(found, pl.LazyFrame | pl.DataFrame):
+            return found.lazy().collect()
     except Exception as error:
         path = Path(function.__code__.co_filename)
         raise UsageError(f"{what!r} ({path.name}): {_described(error, path)}.") from error
+    library = type(found).__module__.partition(".")[0]
+    kind = f"a {library} {type(found).__name__}" if library != "builtins" else repr(found)[:40]
+    raise UsageError(f"{what!r} returned {kind}, expected a polars frame.")
 
 
 def _described(error: Exception, path: Path) -> str:
@@ -552,6 +556,12 @@ class MetricFacts(_Required, total=False):
     formula: str
 
 
+_EXAMPLES = {
+    "columns": "{'text': str}",
+    "metrics": "{'words': {'range': (0, 1), 'better': 'higher'}}",
+}
+
+
 def suite(
     *,
     columns: Mapping[str, type | Column],
@@ -606,6 +616,20 @@ def suite(
     >>> fastscore.score(turns, text_length).tables["dialogues"]["mean_length"].item()
     4.0
     """
+    for name, given in (("columns", columns), ("metrics", metrics)):
+        if not isinstance(given, Mapping):
+            kind = type(given).__name__
+            raise UsageError(f"{name} is of type {kind}, expected a dict: {_EXAMPLES[name]}.")
+    for id, facts in metrics.items():
+        if not isinstance(facts, Mapping) or not {"range", "better"} <= {*facts}:
+            raise UsageError(
+                f"Metric {id!r} is {facts!r:.60}, expected a dict with range and better.",
+                f"For example: metrics={_EXAMPLES['metrics']}.",
+            )
+        for fact in facts:
+            if fact not in MetricFacts.__annotations__:
+                advice = did_you_mean(str(fact), MetricFacts.__annotations__)
+                raise UsageError(f"Metric {id!r} has an unknown fact {fact!r}.", advice)
 
     def declare_function(function: Function) -> Suite:
         name, text = function.__name__, inspect.getdoc(function)

@@ -173,7 +173,7 @@ def _sample_rows(
             arrays = {key: each[:1] for key, each in record.items() if isinstance(each, list)}
             for array, first in arrays.items():
                 inside |= {
-                    array + EACH + key for each in first if type(each) is dict for key in each
+                    f"{array}{EACH}{key}" for each in first if type(each) is dict for key in each
                 }
             is_named = is_named or _names_dialogue(record, source)
         for need in wanted:

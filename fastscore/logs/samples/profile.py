@@ -114,7 +114,7 @@ class Profile:
         if wanted is not None and prefix not in wanted:
             return
         for name, found in _by_key(items, wanted and wanted[prefix]):
-            path = prefix + name
+            path = f"{prefix}{name}"
             key = self.keys.get(path)
             if key is None:
                 if len(self.keys) == MOST_KEYS:
