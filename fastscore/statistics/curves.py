@@ -18,6 +18,7 @@ sign                  none: all pairs differ by one amount  sign test
 """
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import cache
 from statistics import NormalDist
@@ -176,7 +177,7 @@ class Curve:
         return self._needed(difference, alpha, self.repeat_variance, n_repeats)
 
     def _needed(self, difference: float, alpha: float, falls: float, n: int) -> int | None:
-        """Find the least number of which one part of the variance falls enough, by halving."""
+        """Find the least number of which one part of the variance falls enough."""
         if self.method not in BY_T or not difference or not falls:
             return None
         stays = _known(self.error) ** 2 - falls
@@ -185,13 +186,9 @@ class Curve:
             reach = _reach(max(1.0, _known(self.degrees) * number / n), alpha)
             return reach * math.sqrt(stays + falls * n / number) <= abs(difference)
 
-        least, most = LEAST_UNITS, _MOST_UNITS
-        if not shows(most):
-            return None
-        while least < most:
-            middle = (least + most) // 2
-            least, most = (least, middle) if shows(middle) else (middle + 1, most)
-        return least
+        numbers = range(LEAST_UNITS, _MOST_UNITS + 1)
+        place = bisect_left(numbers, True, key=shows)
+        return numbers[place] if place < len(numbers) else None
 
     def opposite(self) -> "Curve":
         """Return the curve of ``a - b``."""
