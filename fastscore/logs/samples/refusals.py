@@ -209,10 +209,11 @@ def foreign_rows(file: str, source: Source, records: Iterable[Record]) -> Unmapp
     shapes: set[frozenset[str]] = set()
     for record in records:
         shape = frozenset(key for key, value in record.items() if value is not None)
-        if record.keys() - {""} != record.keys() and len(record) == 2:
-            title = next(filter(None, record))
+        names = [*record]
+        # the other way round it is an index
+        if names[1:] == [""]:
             return UnmappedLogError(
-                f"{file}: line 1 names one column, {title!r}: it is a title above the table.",
+                f"{file}: line 1 names one column, {names[0]!r}: it is a title above the table.",
                 [],
                 unless=f"Type {shlex.join(['tail', '-n', '+2', file])} > table.csv.",
             )

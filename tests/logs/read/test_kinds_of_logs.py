@@ -214,6 +214,9 @@ def test_lists_of_texts_are_asked_for(options: Any, tmp_path: Path) -> None:
 
 def test_a_title_above_a_table_is_named(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
+    path.write_text(",said\n0,A drama?\n")
+    (file,) = fastscore.inspect(path).files
+    assert "title" not in file.unfit["preference_shift"]
     path.write_text("Chats of May,,\nconversation_id,speaker,text\nc,USER,A drama?\n")
     said = r"line 1 names one column, 'chats of may'.* tail -n \+2"
     (file,) = fastscore.inspect(path).files
