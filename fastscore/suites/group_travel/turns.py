@@ -181,8 +181,10 @@ def _number_dialogues(raw: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
 
 def _flat_turns(rows: pl.DataFrame) -> tuple[pl.DataFrame, Cells]:
     """Return rows that are turns, and their cells."""
-    numbered = rows.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("turn"), *CELLS)
-    cells = {name: numbered.select("turn", cell=name).drop_nulls("cell") for name in CELLS}
+    turn = np.arange(rows.height)
+    cells = {
+        name: pl.DataFrame({"turn": turn, "cell": rows[name]}).drop_nulls("cell") for name in CELLS
+    }
     turns = rows.select(
         *("dialogue_row", "line", *TEXTS),
         pl.col("speaker").is_not_null().alias("has_speaker"),
@@ -198,7 +200,7 @@ def _in_order(parts: Sequence[tuple[pl.DataFrame, Cells]]) -> tuple[pl.DataFrame
     cells = {
         name: pl.concat(
             [
-                of_part[name].with_columns(pl.col("turn") + first)
+                of_part[name].with_columns(pl.col("turn") + first) if first else of_part[name]
                 for (_, of_part), first in zip(parts, of_parts[:-1], strict=True)
             ],
             rechunk=True,
