@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from fastscore.errors import RunError, UsageError, counted, did_you_mean, listed
 from fastscore.options import read_toml
-from fastscore.results.compare import choose_metrics, compare_runs, lost_pairs
+from fastscore.results.compare import choose_metrics, compare_runs, lost_dialogues
 from fastscore.results.comparison import Comparison, design_text
 from fastscore.results.differences import Inference
 from fastscore.results.groups import defined_parts
@@ -243,22 +243,22 @@ def _margins(compared: Comparison, margins: Mapping[str, float], p: str, word: s
 def _missing(
     run: Run, against: Run, limits: CheckLimits, how: Inference, notes: Sequence[str]
 ) -> Check:
-    """Check how many pairs of the other run are missing in this one."""
-    lost, n_there, n_here = lost_pairs(against, run, how)
-    limit = limits.max_missing
-    within = not lost if limit is None else _is_allowed(len(lost), n_there, limit)
+    """Check how many dialogues of the other run are missing in this one, in every pair."""
+    lost, n_there, n_here = lost_dialogues(against, run, how)
+    n_lost, limit = int(lost["lost"].sum()), limits.max_missing
+    within = not n_lost if limit is None else _is_allowed(n_lost, n_there, limit)
     outcome: Outcome = "passed" if within else "undecided" if limit is None else "failed"
-    details = [f"such as {lost[0]!r}"] if lost else []
+    details = [f"such as {lost['pair'][0]!r}"] if n_lost else []
     details += notes
     if outcome == "undecided":
         details.append("max_missing sets how many may be missing")
     return Check(
         name="missing dialogues" + ("" if limit is None else " at most"),
-        found=_share_text(len(lost), n_there),
+        found=_share_text(n_lost, n_there),
         limit="" if limit is None else _allowed(limit),
         outcome=outcome,
         detail="; ".join(details),
-        numbers={"n_missing": len(lost), "n_against": n_there, "n_run": n_here},
+        numbers={"n_missing": n_lost, "n_against": n_there, "n_run": n_here},
     )
 
 

@@ -351,28 +351,33 @@ def _few_levels(few: Mapping[str, Sequence[str]], how: Inference, *, is_all: boo
     ]
 
 
-def lost_pairs(base: Run, run: Run, how: Inference) -> tuple[list[str], int, int]:
-    """Return the pairs of a base that a run lacks, and how many pairs each has."""
-    there, here = _pairs(base, run, how)
-    lost = there.filter(~there.is_in(here.implode()))
-    return lost.to_list(), len(there), len(here)
+def lost_dialogues(base: Run, run: Run, how: Inference) -> tuple[pl.DataFrame, int, int]:
+    """Return the pairs of which a run has fewer dialogues than a base, and how many each run has.
+
+    A row a pair: `pair`, and how many of its dialogues are `lost`.
+    """
+    there, here = _dialogues_of_pairs(base, run, how)
+    both = there.join(here, on="pair", how="left").fill_null(0)
+    lost = both.select("pair", lost=pl.col("n") - pl.col("n_right")).filter(pl.col("lost") > 0)
+    return lost, there["n"].sum(), here["n"].sum()
 
 
 def pairs_in_common(base: Run, run: Run, how: Inference) -> None:
     """Refuse two runs that have no pair in common."""
-    there, here = _pairs(base, run, how)
+    there, here = (found["pair"] for found in _dialogues_of_pairs(base, run, how))
     if how.paired and not there.is_in(here.implode()).any():
         raise no_pairs(how, str(base.path), there, str(run.path), here)
 
 
-def _pairs(base: Run, run: Run, how: Inference) -> tuple[pl.Series, pl.Series]:
-    """Return the names of the pairs of two runs, each once, ascending."""
-    pairs = []
+def _dialogues_of_pairs(base: Run, run: Run, how: Inference) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the pairs of two runs, ascending, and how many dialogues `n` each has."""
+    found = []
     for one in (base, run):
         keyed = dialogue_places(one.scan(LABEL_TABLE), how.design, ())
         name = pl.col("pair") if how.pattern is None else pl.col("pair").str.extract(how.pattern, 1)
-        pairs.append(keyed.select(name)["pair"].drop_nulls().unique().sort())
-    return pairs[0], pairs[1]
+        pairs = keyed.select(pair=name).drop_nulls()
+        found.append(pairs.group_by("pair").agg(n=pl.len().cast(pl.Int64)).sort("pair"))
+    return found[0], found[1]
 
 
 def choose_metrics(

@@ -226,15 +226,25 @@ def _choose_design(a: Side, b: Side, how: Inference) -> tuple[bool, list[str]]:
     if not n_paired:
         raise no_pairs(how, a.name, pairs[0], b.name, pairs[1])
     notes = []
-    for side, own, other in ((a, pairs[0], b), (b, pairs[1], a)):
+    of_pair = [
+        side.sums.frame.unique(["id", "pair"]).group_by("pair").len("dialogues") for side in (a, b)
+    ]
+    shared = of_pair[0].join(of_pair[1], on="pair")
+    uneven = shared.filter(pl.col("dialogues") != pl.col("dialogues_right"))
+    if uneven.height:
+        notes.append(
+            f"{counted(uneven.height, 'values')} of {how.pair} with {uneven['dialogues'].sum():,} "
+            f"dialogues of {a.name} and {uneven['dialogues_right'].sum():,} of {b.name}: what one "
+            "side lacks may change its means"
+        )
+    for side, own, dialogues, other in zip((a, b), pairs, of_pair, (b, a), strict=True):
         where = f"{how.by} {side.name}" if are_levels else side.name
         group = "" if side.group is None else f" with {how.by} {side.group}"
         at = f" at {other.name}" if are_levels else ""
         alone = len(own) - n_paired
         if alone:
             notes.append(f"{counted(alone, 'dialogues')} of {where}{group} without a partner{at}")
-        several = side.sums.frame.unique(["id", "pair"]).group_by("pair").len()
-        n_several = several.filter(pl.col("len") > 1).height
+        n_several = dialogues.filter(pl.col("dialogues") > 1).height
         if n_several:
             notes.append(
                 f"{counted(n_several, 'values')} of {how.pair} in {where}{group} with several "

@@ -179,6 +179,19 @@ def test_dialogues_that_were_lost_are_counted(
     assert strict[-1].outcome == ("failed" if outcome == "undecided" else outcome)
 
 
+def test_dialogues_that_one_pair_lost_are_counted(tmp_path: Path) -> None:
+    """Two miners answer four dialogues: each is one pair, and one miner is gone from three."""
+    both = scored(tmp_path, "both", ("m", 0.5, range(4)), ("n", 0.6, range(4)))
+    one = scored(tmp_path, "one", ("m", 0.5, range(4)), ("n", 0.6, range(1)))
+    limits = CheckLimits(max_drop={"average_U_best_early": 0.5}, max_missing=0)
+    lost = check(one, limits, both)[-1]
+    assert (lost.outcome, lost.found) == ("failed", "3 of 8 (37.5%)")
+    assert lost.numbers == {"n_missing": 3, "n_against": 8, "n_run": 5}
+    notes = fastscore.compare(both, one).notes
+    assert any("with 6 dialogues of" in note and "and 3 of" in note for note in notes), notes
+    assert check(both, limits, one)[-1].outcome == "passed"
+
+
 def test_a_drop_has_the_interval_of_the_comparison(twelve: dict[str, Run]) -> None:
     metric = "average_U_best_early"
     drop, lost = check(twelve["new"], CheckLimits(max_drop={metric: 0.0}), twelve["base"])
