@@ -13,6 +13,7 @@ from fastscore.cli import cli
 from fastscore.errors import InputError, UsageError
 from fastscore.llm.judgements import load_rubric, rubric_names
 from fastscore.llm.requests import estimated_tokens
+from fastscore.suites.guest_simulation.options import ORDER_COLUMN, STATE_WORDS
 from tests.llm.stub_server import Stub, serving
 
 SCORES = {"helpfulness": 4, "coherence": 3, "honesty": 5}
@@ -299,6 +300,19 @@ def test_annotations_of_a_layout_and_from_python(stub, tmp_path):
         fastscore.annotate(log, "state", "m", output=tmp_path / "c.jsonl")
     with pytest.raises(UsageError, match=r"Unknown argument 'max_costs'\. Did you mean 'max_cost'"):
         fastscore.annotate(log, "states", "m", output=tmp_path / "c.jsonl", max_costs=1)
+
+
+def test_states_of_chats_without_a_level_are_scored(stub, tmp_path):
+    turns = [{"role": "user", "content": word} for word in ("a pizza", "a cola", "that is all")]
+    log = written(tmp_path / "log.jsonl", [{"id": "c", "messages": turns}])
+    state = {name: words[0] for name, words in STATE_WORDS.items()}
+    stub.answer = lambda body: json.dumps(state | {ORDER_COLUMN: []})
+    done = fastscore.annotate(log, "states", "m", output=tmp_path / "states", layout="openai")
+    assert done.read == 3
+    options = fastscore.GuestSimulation(states="llm", states_from=str(tmp_path / "states"))
+    run = fastscore.score(log, options, layout="openai", embedder=None)
+    assert run.rejects.is_empty()
+    assert run.tables["dialogues"]["state_source"].to_list() == ["columns"]  # in their place
 
 
 @pytest.mark.parametrize("name", rubric_names())

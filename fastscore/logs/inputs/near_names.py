@@ -101,8 +101,8 @@ def is_of_reply(path: str) -> bool:
 def role_meanings(words: Collection[str]) -> dict[str, str]:
     """Return the roles of words; a word that nothing is known of has none.
 
-    ``agent`` replies, except beside an assistant, where it is nobody that is known; ``system``
-    replies, except beside another word that does: then it is a prompt.
+    ``agent`` beside a user replies, as a colleague of the assistant may; ``system`` replies, except
+    beside another word that does: then it is a prompt.
     """
     plain = {word: word.strip().casefold() for word in words}
     names = _names()
@@ -111,7 +111,7 @@ def role_meanings(words: Collection[str]) -> dict[str, str]:
     if {USER_ROLE, ASSISTANT_ROLE} <= set(letters.values()):
         found |= letters
     agents = [word for word, name in plain.items() if name in names.agents]
-    if ASSISTANT_ROLE not in found.values() and USER_ROLE in found.values():
+    if USER_ROLE in found.values():
         found |= dict.fromkeys(agents, ASSISTANT_ROLE)
     replies = ASSISTANT_ROLE in found.values()
     systems = [word for word, name in plain.items() if name in names.systems]

@@ -173,12 +173,15 @@ def _read_files(
     named = labels["conversation_id"].to_list(), labels["experiment_level"].to_list()
     for conversation in needed.tolist():
         name, level = (values[conversation] for values in named)
+        level = level or 0  # `annotate` writes those of chats without a level into exp0
         path = files.get((level, name))
         if path is None:
-            wanted = f"exp{'<k>' if level is None else level}/{name}{_SUFFIX}"
-            known = "no level, so no file" if level is None else f"no file {wanted}"
+            wanted = f"exp{level}/{name}{_SUFFIX}"
             found.missing[conversation] = Problem(
-                FIELD, "missing_field", known, f"a file {wanted} for every conversation"
+                FIELD,
+                "missing_field",
+                f"no file {wanted}",
+                f"a file {wanted} for every conversation",
             )
             continue
         try:

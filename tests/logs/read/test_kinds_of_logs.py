@@ -200,6 +200,19 @@ def test_words_of_a_dialogue_decide_its_roles(options: Any, tmp_path: Path) -> N
         fastscore.score(path, "guest_simulation", layout="openai")
 
 
+def test_a_colleague_of_the_bot_is_no_guest(options: Any, tmp_path: Path) -> None:
+    """`agent` beside a user replies, whoever else does."""
+    turns = chat(speaker="sender", text="message", user="customer", assistant="bot")
+    turns[-1]["sender"] = "agent"
+    path = write(tmp_path / "log.jsonl", [{"transcript": turns}])
+    words = ("agent=assistant", "bot=assistant", "customer=user")
+    for suite in ("guest_simulation", "preference_shift"):
+        assert [w for w in proposed(path, suite) if w.startswith("speaker:")] == [
+            f"speaker:{word}" for word in words
+        ]
+    assert pairs(path, options, **reading(proposed(path))) == PAIRS[:3]
+
+
 def test_lists_of_texts_are_asked_for(options: Any, tmp_path: Path) -> None:
     """A list of two texts is no pair where others have more."""
     texts = [turn["content"] for turn in chat()]

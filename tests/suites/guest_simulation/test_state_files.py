@@ -213,10 +213,14 @@ def test_a_conversation_without_a_file_is_listed_and_lacks_its_metrics(
     assert (found["DEI"], found["n_scored_messages"]) == (0.0, 0)
 
 
-def test_a_conversation_without_a_level_has_no_file(tmp_path: Path) -> None:
+def test_the_file_of_a_conversation_without_a_level_is_in_exp0(tmp_path: Path) -> None:
     write_file(tmp_path, record(0))
-    events, _, _ = read(guest(), options={"states_from": str(tmp_path)}, level=None)
-    assert events.rejects["found"].to_list() == ["no level, so no file"]
+    options = {"states_from": str(tmp_path), "states": "llm"}
+    events, _, _ = read(guest(), options=options, level=None)
+    assert events.rejects["found"].to_list() == ["no file exp0/c_states.csv"]
+    write_file(tmp_path, record(0), name="exp0/c")
+    events, _, _ = read(guest(), options=options, level=None)
+    assert events.rejects.is_empty()
 
 
 ODD = {
