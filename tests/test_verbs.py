@@ -5,15 +5,19 @@ import json
 import pickle
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 import fastscore
 from fastscore.cli import VERBS
+from fastscore.llm.judgements import Judged
 from fastscore.run import progress
+from fastscore.vectors.embedder import FunctionEmbedder
 from tests.conftest import fastscore_command
 
 SHELL_ONLY = {
@@ -191,6 +195,7 @@ def test_metrics_and_layouts_are_listed() -> None:
     found = fastscore.metrics("score_dialogue")
     assert METRIC in found["metric"].to_list()
     assert set(fastscore.metrics()["suite"]) >= {"score_dialogue", "group_travel"}
+    assert "https://aclanthology.org/2020.acl-main.240" in found["papers"][0]
     assert "openai" in fastscore.layouts()
 
 
@@ -331,3 +336,71 @@ def test_notes_of_a_run_are_those_of_its_manifest(tmp_path: Path) -> None:
     assert run.notes == (*told["lacking"], *told["notes"])
     assert any("also given by personas" in note for note in run.notes)
     assert fastscore.open_run(tmp_path / "run").notes == run.notes
+
+
+def test_what_verbs_return_is_short_when_printed(both: list[fastscore.Run], tmp_path: Path) -> None:
+    on_disk, in_memory = both
+    assert repr(on_disk.tables) == "tables: steps, utterances, dialogues"
+    compared = fastscore.compare({"base": in_memory, "new": on_disk})
+    assert (
+        repr(compared) == str(compared) == "new equals base in the mean of every headline metric."
+    )
+    assert set(compared.sides["side"]) == {"base", "new"}
+    scores = pl.DataFrame({"dialogue": ["a", "b", "c"], "overall": [4, 2, 5]})
+    for name in ("judge.csv", "people.csv"):
+        scores.write_csv(tmp_path / name)
+    agreed = fastscore.agreement(tmp_path / "judge.csv", tmp_path / "people.csv")
+    shown = f"{tmp_path / 'judge.csv'}, {tmp_path / 'people.csv'}"
+    assert repr(agreed) == f"Agreement of {shown} on overall"
+    assert agreed._repr_html_().count("<table>") == 2
+    rows = [("u1", "x", "y", "A"), ("u2", "x", "y", "B"), ("u3", "x", "y", "A")]
+    names = ["dialogue", "model_a", "model_b", "overall"]
+    pl.DataFrame(rows, names, orient="row").write_csv(tmp_path / "verdicts.csv")
+    ranked = fastscore.rank(tmp_path / "verdicts.csv")
+    assert repr(ranked) == "Ranking of 2 systems, first of overall: x"
+    assert ranked._repr_html_().count("<table>") == 1
+    analysed = fastscore.Analysis(Path("a.html"), {"one": scores}, (), ("lacking",))
+    assert repr(analysed) == "Analysis a.html: 1 table, 0 figures, 1 note"
+    judged = Judged(Path("judged"), {"dialogues": 3, "dialogues_judged": 2})
+    assert repr(judged) == "Judged judged: 2 of 3 dialogues"
+
+
+def test_a_printed_run_counts_its_notes(example: Any) -> None:
+    rows = fastscore.scan(str(example.logs), LEXICAL).collect()
+    run = fastscore.score(rows, LEXICAL)
+    assert not run.notes
+    assert "notes" not in repr(run)
+    noted = replace(run, manifest=replace(run.manifest, notes=("one", "two")))
+    assert "rejects: 0, notes: 2\n" in repr(noted)
+
+
+def test_runs_that_are_named_are_a_dict_alone(both: list[fastscore.Run]) -> None:
+    for runs in ([{}], [{"a": both[0]}, both[1]], [{"a": both[0]}], [{"a": both[0], "b": 5}]):
+        with pytest.raises(fastscore.FastscoreError):
+            fastscore.compare(*runs)  # type: ignore[arg-type]
+
+
+def test_a_frame_without_rows_is_told(example: Any) -> None:
+    empty = fastscore.scan(str(example.logs), LEXICAL).collect()[:0]
+    with pytest.raises(fastscore.FastscoreError, match=r"^Nothing was scored: frame has no rows"):
+        fastscore.score(empty, LEXICAL)
+
+
+def test_vectors_that_are_not_finite_are_named() -> None:
+    embedder = FunctionEmbedder(lambda texts: np.full((len(texts), 3), np.nan))
+    with pytest.raises(fastscore.FastscoreError, match="NaN or an infinity in it"):
+        embedder.encode(["tea"])
+    with pytest.raises(fastscore.FastscoreError, match=r"one text \('tea'\): expected a list"):
+        embedder.encode("tea")
+
+
+def test_a_picture_of_too_few_units_promises_no_interval(example: Any) -> None:
+    pytest.importorskip("matplotlib")
+    rows = fastscore.scan(str(example.logs), LEXICAL).collect()
+    of_one = pl.col("dialogue_uid") == rows["dialogue_uid"][0]
+    for run, words in (
+        (fastscore.score(rows, LEXICAL), "95 % confidence interval"),
+        (fastscore.score(rows.filter(of_one), LEXICAL), "too few units for an interval"),
+    ):
+        (axis,) = run.plot(METRIC, by="miner_uid").axes
+        assert axis.get_xlabel() == f"mean of {METRIC}, {words}"

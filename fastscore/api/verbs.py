@@ -308,6 +308,7 @@ def metrics(*names: str) -> pl.DataFrame:
             "formula": one.formula.text,
             "null_rule": one.null_rule,
             "source": one.source,
+            "papers": "\n".join(suite.papers),
         }
         for suite in find_metrics(names)
         for one in suite.metrics

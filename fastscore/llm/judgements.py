@@ -646,6 +646,13 @@ class Judged:
     expected: Expectation | None = None
     refusal: TooManyFailuresError | None = field(default=None, repr=False)
 
+    def __repr__(self) -> str:
+        if self.expected is not None:
+            return f"Judged {self.folder}, a dry run: {self.expected}"
+        noun = "pairs" if "pairs" in self.summary else "dialogues"
+        n, of = self.summary.get(f"{noun}_judged", 0), self.summary.get(noun, 0)
+        return f"Judged {self.folder}: {n:,} of {of:,} {noun}"
+
 
 def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) -> Judged:
     """Judge logs."""

@@ -51,7 +51,15 @@ from fastscore.suites.judged import (
 )
 from fastscore.suites.sums import can_label
 from fastscore.terminal import result_console, write_line
-from fastscore.terminal.grids import Column, Format, Grid, column_of, print_notes, show_grids
+from fastscore.terminal.grids import (
+    Column,
+    Format,
+    Grid,
+    column_of,
+    html_tables,
+    print_notes,
+    show_grids,
+)
 
 KEY = "dialogue"
 
@@ -92,6 +100,7 @@ def require_columns(files: Sequence[str | PathLike[str]], names: Sequence[str]) 
 
 JUDGE_TABLE = "judge"
 _ROWS_NAMED = 20
+_RATERS_NAMED = 5
 _PREFIX = f"{JUDGE_TABLE}."
 _IDENTITY: dict[str, pl.DataType] = {
     "file": pl.String(),
@@ -277,6 +286,14 @@ class Agreement:
     alphas: pl.DataFrame
     coefficients: pl.DataFrame
     notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        dimensions = ", ".join(self.alphas["dimension"].unique(maintain_order=True))
+        return f"Agreement of {listed(self.raters, _RATERS_NAMED)} on {dimensions}"
+
+    def _repr_html_(self) -> str:
+        """Show the tables that are printed, every text escaped, in a notebook."""
+        return html_tables(agreement_grids(self))
 
 
 def agreement(
@@ -551,6 +568,14 @@ def show_agreement(found: Agreement, *, format: Format = "table") -> None:
     tables = {"pairs": found.pairs, "alphas": found.alphas, "coefficients": found.coefficients}
     if write_data({"raters": found.raters, **tables, "notes": found.notes}, format):
         return
+    show_grids(agreement_grids(found), format)
+    if format == "table":
+        write_line()
+        print_notes(result_console(), found.notes)
+
+
+def agreement_grids(found: Agreement) -> tuple[Grid, ...]:
+    """Lay out the pairs of raters, and all raters."""
     of_all = pl.concat(
         [
             found.alphas.rename({"distance": "coefficient", "alpha": "value"}),
@@ -561,14 +586,10 @@ def show_agreement(found: Agreement, *, format: Format = "table") -> None:
     dimensions = pl.Enum(found.alphas["dimension"].unique(maintain_order=True))
     of_all = of_all.sort(pl.col("dimension").cast(dimensions), maintain_order=True)
     of_all = of_all.with_columns(pl.col("coefficient").replace(_NAMES))
-    grids = (
+    return (
         _grid("Each pair of raters: Cohen's kappa with quadratic weights", found.pairs),
         _grid("All raters", of_all),
     )
-    show_grids(grids, format)
-    if format == "table":
-        write_line()
-        print_notes(result_console(), found.notes)
 
 
 def _grid(title: str, rows: pl.DataFrame) -> Grid:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.errors import UsageError
+from fastscore.errors import UsageError, counted
 from fastscore.extras import explained
 from fastscore.files import ANALYSIS, check_output
 from fastscore.options import build_options, check_arguments
@@ -53,6 +53,12 @@ class Analysis:
     tables: Mapping[str, pl.DataFrame]
     figures: tuple[str, ...]
     notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        found = {"tables": self.tables, "figures": self.figures, "notes": self.notes}
+        return f"Analysis {self.page}: " + ", ".join(
+            counted(len(each), name) for name, each in found.items()
+        )
 
 
 def analyse(

@@ -5,7 +5,7 @@
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -30,7 +30,7 @@ MOST_LEVELS = 100
 
 
 def compare(
-    *runs: Run | str | PathLike[str],
+    *runs: Run | str | PathLike[str] | Mapping[str, Run | str | PathLike[str]],
     by: str | None = None,
     levels: Sequence[str | int] = (),
     tables: Sequence[str] = (),
@@ -56,7 +56,8 @@ def compare(
     Parameters
     ----------
     runs
-        Two runs or more, or one run and a column whose levels are compared. Dialogues that the
+        Two runs or more, or a dict of them by name, or one run and a column whose levels are
+        compared. Dialogues that the
         suite's design calls a pair are paired. Levels of which fewer than half of the pairs have a
         partner are independent samples.
     by
@@ -128,7 +129,11 @@ def compare(
     check_arguments(compare, locals())
     if not runs:
         raise UsageError("No run is given.", "Name two runs, or one and a column to compare by.")
-    opened = as_runs(runs)
+    names: list[str] = []
+    given: Iterable[Any] = runs
+    if len(runs) == 1 and isinstance(runs[0], Mapping) and runs[0]:
+        names, given = [str(name) for name in runs[0]], runs[0].values()
+    opened = as_runs(given)
     _require_one_suite(opened)
     if repeats is not None and test == "permutation":
         raise UsageError(
@@ -163,6 +168,7 @@ def compare(
         notes=notes,
         allow_different_signatures=allow_different_signatures,
         published=published_statistics,
+        names=names,
     )
 
 

@@ -27,7 +27,7 @@ from fastscore.terminal.grids import (
     Format,
     Grid,
     column_of,
-    html_table,
+    html_tables,
     print_notes,
     show_grids,
 )
@@ -192,13 +192,11 @@ class Comparison:
         """Return the headline: what differs and in which direction."""
         return headline(self)
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         """Show the headline and the differences, every text escaped, in a notebook."""
-        tables = (
-            html_table((column.header for column in grid.columns), grid.rows, grid.title)
-            for grid in comparison_grids(self)[:-1]
-        )
-        return "".join([f"<p>{escape(headline(self))}</p>", *tables])
+        return f"<p>{escape(headline(self))}</p>{html_tables(comparison_grids(self)[:-1])}"
 
 
 def show_comparison(comparison: Comparison, *, format: Format = "table") -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fastscore.errors import UsageError
+from fastscore.errors import UsageError, counted
 from fastscore.options import check_arguments
 from fastscore.results.agreement import read_ratings, with_keys
 from fastscore.results.differences import letter_groups
@@ -28,7 +28,7 @@ from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import LEAST_UNITS, t_quantile
 from fastscore.statistics.significance import Values, holm, t_below
 from fastscore.terminal import result_console
-from fastscore.terminal.grids import Format, Grid, column_of, print_notes, show_grids
+from fastscore.terminal.grids import Format, Grid, column_of, html_tables, print_notes, show_grids
 
 STRENGTHS_SCHEMA: dict[str, pl.DataType] = {
     **dict.fromkeys(("dimension", "rater"), pl.String()),
@@ -74,6 +74,16 @@ class PairRanking:
     strengths: pl.DataFrame
     differences: pl.DataFrame
     notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        best = self.strengths.filter(pl.col("place") == 1).unique("dimension", maintain_order=True)
+        named = [f"{row['dimension']}: {row['system']}" for row in best.iter_rows(named=True)]
+        n = self.strengths["system"].n_unique()
+        return f"Ranking of {counted(n, 'systems')}, first of {', '.join(named) or 'none'}"
+
+    def _repr_html_(self) -> str:
+        """Show the tables that are printed, every text escaped, in a notebook."""
+        return html_tables(_grids(self))
 
 
 def rank(*files: str | PathLike[str], columns: Sequence[str] = ()) -> PairRanking:
@@ -316,9 +326,13 @@ def show_pair_ranking(found: PairRanking, *, format: Format = "table") -> None:
     tables = {"strengths": found.strengths, "differences": found.differences}
     if write_data({**tables, "notes": found.notes}, format):
         return
-    show_grids(map(_grid, found.strengths.partition_by("rater", maintain_order=True)), format)
+    show_grids(_grids(found), format)
     if format == "table":
         print_notes(result_console(), found.notes)
+
+
+def _grids(found: PairRanking) -> list[Grid]:
+    return [_grid(rows) for rows in found.strengths.partition_by("rater", maintain_order=True)]
 
 
 def _grid(rows: pl.DataFrame) -> Grid:

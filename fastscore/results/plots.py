@@ -61,7 +61,9 @@ def plot_metric(run: "Run", metric: str, *, by: str | None = None) -> Picture:
         )
         axis.set_yticks(range(rows.height), names)
         axis.invert_yaxis()
-        axis.set_xlabel(f"mean of {metric}, 95 % confidence interval")
+        has_intervals = rows["ci_low"].count() > 0
+        interval = "95 % confidence interval" if has_intervals else "too few units for an interval"
+        axis.set_xlabel(f"mean of {metric}, {interval}")
         axis.set_ylabel(by)
     axis.margins(0.05, 0.1)
     axis.grid(alpha=0.3)

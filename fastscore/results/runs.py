@@ -294,6 +294,9 @@ class _Tables(Mapping[str, Frame]):
     def __len__(self) -> int:
         return len(self.names)
 
+    def __repr__(self) -> str:
+        return f"tables: {', '.join(self.names)}"
+
 
 def common_suite(runs: Sequence[Run]) -> Suite:
     """Return the suite of runs, with the own metrics that all of them have."""

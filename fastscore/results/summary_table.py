@@ -326,6 +326,8 @@ def _title(run: "Run") -> str:
 def _counts(run: "Run") -> str:
     counts = {name: table["rows"] for name, table in run.manifest.tables.items()}
     counts["rejects"] = run.manifest.counts.get("rejects", 0)
+    if run.notes:
+        counts["notes"] = len(run.notes)
     return ", ".join(f"{name}: {count:,}" for name, count in counts.items())
 
 

@@ -325,6 +325,8 @@ def unscored_error(
     if not manifest.tables[finest]["rows"]:
         lines = manifest.counts.get("lines", 0) - manifest.counts.get("blank", 0)
         found = [counted(value, name) for name, value in manifest.counts.items() if value]
+        if not lines:
+            return InputError(f"Nothing was scored: {inputs} has no rows.", reject)
         return InputError(
             f"Nothing was scored: there is no row for {finest} in {counted(lines, 'lines')} of "
             f"{inputs} ({', '.join(found) or 'nothing was read'})."

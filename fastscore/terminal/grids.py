@@ -123,6 +123,14 @@ def html_table(header: Iterable[str], rows: Iterable[Sequence[str]], caption: st
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def html_tables(grids: Iterable[Grid]) -> str:
+    """Write grids as HTML tables, every text escaped."""
+    return "".join(
+        html_table((column.header for column in grid.columns), grid.rows, grid.title)
+        for grid in grids
+    )
+
+
 def print_notes(console: Console, notes: Iterable[str]) -> None:
     """Print notes as wide as the console, each beside its label."""
     layout = RichTable.grid(padding=(0, 1, 0, 0))

@@ -217,6 +217,9 @@ class Embedder:
         self._loaded: tuple[Inference, Any] | None = None
         self._loading = threading.Lock()
 
+    def __repr__(self) -> str:
+        return f"Embedder({self.name!r}, precision={self.precision!r}, device={self.device!r})"
+
     @property
     def name(self) -> str:
         """The model's name."""
@@ -435,10 +438,12 @@ class FunctionEmbedder:
                 f"The embedder {self.name} failed on {len(texts)} texts: {error!r}.",
                 "Give a function that takes a list of strings and returns a matrix.",
             ) from error
-        if found.ndim != 2 or len(found) != len(texts) or not np.isfinite(found).all():
+        is_finite = np.isfinite(found).all()
+        if found.ndim != 2 or len(found) != len(texts) or not is_finite:
             raise ModelError(
                 f"The embedder {self.name} gave an array of shape {found.shape} for {len(texts)} "
-                "texts, expected a row of finite numbers for each."
+                f"texts{'' if is_finite else ', NaN or an infinity in it'}, expected a row of "
+                "finite numbers for each."
             )
         return scaled(found)
 

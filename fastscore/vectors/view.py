@@ -91,6 +91,8 @@ def as_texts(texts: object) -> "pl.Series":
 
 def without_nulls(texts: "Texts") -> "pl.Series":
     """Take texts as `as_series` does."""
+    if isinstance(texts, str):
+        raise UsageError(f"The texts are one text ({texts!r:.80}): expected a list of texts.")
     series = as_series(texts)
     if series.null_count():
         raise UsageError(f"{series.null_count()} of the texts are null: expected strings.")
