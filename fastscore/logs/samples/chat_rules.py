@@ -381,15 +381,21 @@ def _same_chats(sample: ChatSample) -> Finding | None:
 
 def _chained(sample: ChatSample) -> Finding | None:
     """Find documents that name the one before them as the beginning of their dialogue."""
+    if sample.layout.joined_by:
+        return None
     documents = [each.document for each in sample.dialogues if isinstance(each.document, dict)]
-    ids = {value for each in documents for value in each.values() if isinstance(value, str)}
     for document in documents:
         for key in filter(_PREVIOUS.fullmatch, document):
-            if document[key] in ids and any(document[key] != each.get(key) for each in documents):
+            before = document[key]
+            named = (k for each in documents for k, v in each.items() if k != key and v == before)
+            own = next(named, None) if isinstance(before, str) else None
+            if own is not None:
                 return Finding(
-                    f"{key} is {document[key]!r}, another document: these go on with each other.",
-                    unless="Give those of a dialogue one name, and name its key: "
-                    f"{typed([Flag('dialogue', ('KEY',))])}.",
+                    f"{key} is {before!r}, another document: these go on with each other.",
+                    unless="This gives those of a dialogue one name: jq -cs '(reduce .[] as $row "
+                    f'({{}}; .[$row.{own}] = (.[$row.{key} // ""] // $row.{own}))) as $first | '
+                    f".[] | . + {{session: $first[.{own}]}}'. Then add "
+                    f"{typed([Flag('dialogue', ('session',))])}.",
                 )
     return None
 

@@ -88,8 +88,16 @@ def test_documents_that_go_on_with_another_are_no_dialogues(tmp_path: Path) -> N
         }
         for n in range(3)
     ]
-    with pytest.raises(InputError, match="previous_response_id is 'r0', another document"):
+    with pytest.raises(InputError, match="previous_response_id is 'r0', another document") as said:
         scored(tmp_path / "log.jsonl", rows, layout="openai")
+    assert str(said.value).endswith("Then add --dialogue session.")
+    # as what is typed writes them: with the id of the first
+    joined = [{**row, "session": "r0"} for row in rows]
+    for turn, row in zip(messages(), joined, strict=False):
+        row["messages"] = [{**each, "content": f"{turn['content']} {each['content']}"}
+                           for each in row["messages"]]  # fmt: skip
+    run = scored(tmp_path / "log.jsonl", joined, layout="openai", dialogue="session")
+    assert (run.tables["dialogues"].height, run.tables["turns"].height) == (1, 3)
 
 
 def test_turns_of_one_role_with_several_names_are_asked_for(tmp_path: Path) -> None:
