@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from fastscore.errors import FastscoreError, InputError
+from fastscore.errors import FastscoreError, InputError, counted
 from fastscore.files import committed
 from fastscore.terminal import write_note
 
@@ -417,6 +417,7 @@ def _score(
     frame = rows.frame.with_columns(_integer_step(), **_no_labels(LABELS))
     events = read_events(frame, options)
     _report_rejects(rows.rejects, events.rejects)
+    _report_other_readings(rows.frame["step"], frame["step"], events)
     if options.scores_semantic:
         refuse_missing_steps(path, events.frames["utterances"])
     _logger.log(table_level, "=== %s (JSONL per-step) ===", path)
@@ -550,6 +551,29 @@ def _report_rejects(*frames: "pl.DataFrame") -> None:
         )
     if total > LISTED_REJECTS:
         _logger.warning("%d lines are left out in all", total)
+
+
+def _report_other_readings(written: "pl.Series", read: "pl.Series", events: "Events") -> None:
+    """Warn of what the script, and so this module, reads otherwise than the suite."""
+    import polars as pl
+
+    from fastscore.suites.declarations import REPLACED_ROWS
+
+    number = written.cast(pl.Float64, strict=False)
+    fractional = written.filter(read.is_null() & (number == number.floor()))
+    if len(fractional):
+        _logger.warning(
+            "%s with a step such as %s, which is no step to the script; `fastscore score` "
+            "reads it as an integer",
+            counted(len(fractional), "rows"),
+            fractional[0],
+        )
+    if replaced := events.counts.get(REPLACED_ROWS):
+        _logger.warning(
+            "%s replaced by a later row for the same step or utterance: a file is one dialogue "
+            "to the script; `fastscore score` tells the dialogues of a file apart",
+            counted(replaced, "rows"),
+        )
 
 
 def _report_baseline(tables: Mapping[str, "pl.DataFrame"], options: "ScoreDialogue") -> None:

@@ -178,6 +178,7 @@ def _joined(theirs: pl.DataFrame, run: Run) -> pl.DataFrame:
     """Put the run's numbers beside the old ones; a name that the old file lacks is no condition."""
     most = theirs.group_by("metric").agg(pl.col("decimals").max().alias("most_decimals"))
     theirs = theirs.join(most, on="metric", maintain_order="left")
+    suite = run.manifest.suite
     parts = []
     for (table,), rows in theirs.group_by("table", maintain_order=True):
         ours = _long(run, str(table), rows["metric"].unique().to_list())
@@ -188,7 +189,9 @@ def _joined(theirs: pl.DataFrame, run: Run) -> pl.DataFrame:
             known = {name: several[name][0] for name in on if name != "metric"}
             raise InputError(
                 f"The old scores say of one row what several of {run.path} could mean: {known}.",
-                "Name the files of one condition at a time, by folders that say which (exp<k>).",
+                "Name the files of one condition at a time, by folders that say which (exp<k>)."
+                if suite != "score_dialogue"
+                else "The script takes a file for one dialogue: score a file for each dialogue.",
             )
         parts.append(
             rows.join(ours, on=on, how="left", maintain_order="left").select(

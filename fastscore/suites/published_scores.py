@@ -161,12 +161,12 @@ DIFFERS_BY = {
     "DEI": "--profile published, --level",
     "CRRS": "--profile published",
     "judge_score_1_5": "--lexicon",
-    "lexical_similarity": "no option: the texts differ",
+    "lexical_similarity": "no option, but other texts or steps spelt 1.0",
     "semantic_cosine_raw": "--embedder, --precision, --dim",
     "semantic_similarity": "--semantic, --embedder, --dim, --baseline-pairs, --baseline-seed",
-    "U_step": "--lex-weight, --pppl-weight",
-    "U_best": "--lex-weight, --pppl-weight",
-    "average_U_best_early": "--lex-weight, --pppl-weight",
+    "U_step": "--lex-weight, --pppl-weight, other texts or steps spelt 1.0",
+    "U_best": "--lex-weight, --pppl-weight, other texts or steps spelt 1.0",
+    "average_U_best_early": "--lex-weight, --pppl-weight, other texts or steps spelt 1.0",
     "semantic_baseline_b": "--embedder, --dim, --baseline-pairs, --baseline-seed",
 }
 """By metric the options by which it may differ, in words; those of "" for all others."""

@@ -212,6 +212,23 @@ def test_a_step_is_an_integer_as_it_is_spelt(step: str, is_a_step: bool) -> None
     assert score_jsonl("x.jsonl", 1.0)["utterances"][0]["total_steps"] == 5
 
 
+def test_what_the_suite_reads_otherwise_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    write_log("plain.jsonl", predicted(0, "a"), complete("a"))
+    score_jsonl("plain.jsonl", lex_weight=1.0)
+    assert not caplog.records
+    spelt = [{**predicted(0, "a"), "step": 1.0}, {**predicted(1, "a"), "step": "2"}]
+    write_log("steps.jsonl", *spelt, predicted(0, "a"), complete("a"))
+    score_jsonl("steps.jsonl", lex_weight=1.0)
+    assert "1 row with a step such as 1.0, which is no step to the script" in caplog.text
+    caplog.clear()
+    both = [
+        {**row, "dialogue_uid": uid} for uid in "xy" for row in (predicted(0, uid), complete("x"))
+    ]
+    write_log("two.jsonl", *both)
+    score_jsonl("two.jsonl", lex_weight=1.0)
+    assert "2 rows replaced by a later row" in caplog.text
+
+
 def test_a_module_in_the_scripts_place_serves_a_process_pool_and_its_tests(tmp_path: Path) -> None:
     """A validator starts its pool only if the function says that it is of the validator's."""
     folder = tmp_path / "validator" / "scoring"
