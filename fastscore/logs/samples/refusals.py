@@ -5,7 +5,7 @@ import re
 import shlex
 import tomllib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -226,6 +226,14 @@ def foreign_rows(file: str, source: Source, records: Iterable[Record]) -> Unmapp
                     unless="Write the log by to_json(orient='records', lines=True), or by "
                     "to_parquet.",
                 )
+        nested = _nested_dialogues(record) if source.chat_rows is not None else None
+        if nested is not None:
+            command = shlex.join(["jq", "-c", nested, file])
+            return UnmappedLogError(
+                f"{file}: its dialogues are {nested}, in arrays of arrays.",
+                [],
+                unless=f"Write one on each line: `{command} > chats.jsonl`.",
+            )
         # an array by itself is a row of one value
         first = [each[0] for each in record.values() if isinstance(each, list) and each]
         places = [record, *(first if len(record) == 1 else ())]
@@ -236,6 +244,26 @@ def foreign_rows(file: str, source: Source, records: Iterable[Record]) -> Unmapp
                 return export.refused(file)
         shapes.add(shape)
     return None
+
+
+def _nested_dialogues(record: Record) -> str | None:
+    """Return jq's path to dialogues that are elements of arrays in an array's objects."""
+    for outer, group in _arrays_of_objects(record):
+        for inner, dialogue in _arrays_of_objects(group):
+            for _, turn in _arrays_of_objects(dialogue):
+                if role_meanings([word for word in turn.values() if isinstance(word, str)]):
+                    keys = (
+                        key if key.isidentifier() else json.dumps(key) for key in (outer, inner)
+                    )
+                    return "".join(f".{key}[]" for key in keys)
+    return None
+
+
+def _arrays_of_objects(value: Record) -> Iterator[tuple[str, Record]]:
+    """Yield the keys of arrays of objects, each with the first object."""
+    for key, inside in value.items():
+        if isinstance(inside, list) and inside and isinstance(inside[0], dict):
+            yield key, inside[0]
 
 
 class MissingColumnsError(UnmappedLogError):

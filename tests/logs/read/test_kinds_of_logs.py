@@ -623,6 +623,21 @@ def test_what_must_be_converted_is_named(
     assert said in str(error.value)
 
 
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq writes it anew")
+def test_dialogues_in_arrays_of_arrays_are_written_one_a_line(options: Any, tmp_path: Path) -> None:
+    sessions = [{"session_id": name, "messages": chat()} for name in ("a1", "a2", "b1")]
+    users = [{"user": "anna", "sessions": sessions[:2]}, {"user": "ben", "sessions": sessions[2:]}]
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({"export_date": "2026-01-01", "users": users}))
+    with pytest.raises(InputError, match="in arrays of arrays") as error:
+        fastscore.score(path, options, embedder=None)
+    assert proposed(path) == []
+    command = str(error.value).rpartition("line: `")[2].removesuffix("`.")
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    assert len(lines_of((tmp_path / "chats.jsonl").read_text())) == 3
+    assert pairs(tmp_path / "chats.jsonl", options, layout="openai") == PAIRS * 3
+
+
 def lines_of(text: str) -> list[Any]:
     return [json.loads(line) for line in text.splitlines()]
 
