@@ -404,3 +404,13 @@ def test_a_picture_of_too_few_units_promises_no_interval(example: Any) -> None:
     ):
         (axis,) = run.plot(METRIC, by="miner_uid").axes
         assert axis.get_xlabel() == f"mean of {METRIC}, {words}"
+
+
+def test_a_printed_run_says_why_a_part_has_no_interval(tmp_path: Path) -> None:
+    logs = fastscore.example("guest_simulation", tmp_path / "example").logs
+    run = fastscore.score(logs, "guest_simulation", sample=4)
+    levels = run.tables["dialogues"]["experiment_level"]
+    assert levels.n_unique() > 1
+    parts = [line for line in repr(run).splitlines() if "experiment_level" in line and "0." in line]
+    assert parts
+    assert all("[< 3 test_case]" in line for line in parts)

@@ -196,9 +196,13 @@ def _header(unit: str) -> str:
 def _mean(record: Record, unit: str) -> str:
     """Write a mean and its interval, or why it has none."""
     text = _with_interval(record, decimals_for([record["mean"]]))
-    if record["n"] and record["interval_reason"] == "too_few_units":
-        return f"{text} [< {LEAST_UNITS} {_header(unit)}]"
-    return text
+    return text + _missing_interval(
+        record["interval_reason"] if record["n"] else None, _header(unit)
+    )
+
+
+def _missing_interval(reason: str | None, unit: str) -> str:
+    return f" [< {LEAST_UNITS} {unit}]" if reason == "too_few_units" else ""
 
 
 def _with_interval(record: Record, decimals: int) -> str:
@@ -311,7 +315,8 @@ def _of_part(header: Sequence[str], row: Sequence[str], part: Part, unit: str) -
         "id": f"{row[0]}, {part.where}",
         "metric": part.metric.name,
         "": row[header.index("")],
-        INTERVAL_HEADER: estimate_text(estimate),
+        INTERVAL_HEADER: estimate_text(estimate)
+        + _missing_interval(estimate.reason if part.n else None, unit),
         "n": f"{part.n:,}",
         unit: f"{estimate.n_units:,}",
     }
