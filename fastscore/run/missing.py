@@ -107,10 +107,14 @@ def _nulls(
     return Nulls(lacking, int(asked.sum()), unknown)
 
 
+def _is_of_arrays(source: Source) -> bool:
+    """Tell whether the rows of a line are elements of its arrays."""
+    return bool(source.rows or (source.chat and not source.chat.layout.is_row_per_turn))
+
+
 def _joined(frame: pl.DataFrame, source: Source) -> dict[str, int]:
     """Count the lines whose arrays are put together for want of a name of their own."""
-    is_of_arrays = source.rows or (source.chat and not source.chat.layout.is_row_per_turn)
-    if not (is_of_arrays and source.dialogue_key):
+    if not (_is_of_arrays(source) and source.dialogue_key):
         return {}
     dialogue = ("file", *source.dialogue_key)
     named = frame.drop_nulls(source.dialogue_key[0]).select(*dialogue, "line").unique()
@@ -125,7 +129,11 @@ def _repeated(frame: pl.DataFrame, source: Source) -> dict[str, int]:
     # turns that are joined are no rows any more
     if rows is None or not source.dialogue_key or rows.text not in frame.columns:
         return {}
-    read = frame.select("file", *(column.name for column in source.columns))
+    # a document that names no dialogue is one by itself
+    of_line = pl.lit(None)
+    if _is_of_arrays(source):
+        of_line = pl.when(pl.col(source.dialogue_key[0]).is_null()).then("line")
+    read = frame.select("file", of_line.alias("line"), *(column.name for column in source.columns))
     candidates = read.filter(read.hash_rows().is_duplicated())
     candidates = candidates.filter(pl.col(rows.text).str.len_chars() >= _LEAST_CHARACTERS)
     repeated = candidates.height - candidates.unique().height

@@ -679,7 +679,7 @@ NOTED_COUNTS = {
     REPEATED_ROWS: (
         "rows",
         ("repeats", "repeat"),
-        "an earlier row of the same dialogue in every column: such rows count twice",
+        "an earlier row of the same dialogue in every column that is read: such rows count twice",
     ),
     REPLACED_ROWS: (
         "rows",

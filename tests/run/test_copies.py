@@ -32,7 +32,7 @@ def conversation(name: str | None, text: str) -> str:
 
 
 def notes(suite: str, paths: Sequence[Path], **more: Any) -> list[str]:
-    settings = {name: more.pop(name) for name in ("shard_bytes",) if name in more}
+    settings = {name: more.pop(name) for name in ("shard_bytes", "layout") if name in more}
     output = paths[0].with_suffix(".run")
     output.mkdir(exist_ok=True)
     request = Request(
@@ -105,8 +105,22 @@ def test_messages_that_repeat_a_row_of_their_dialogue(tmp_path: Path) -> None:
         table.writerows([*rows, rows[0], rows[1], rows[2], {**rows[0], "role": "assistant"}])
     (note,) = notes("guest_simulation", [path])
     assert note == (
-        "1 row repeats an earlier row of the same dialogue in every column: such rows count twice"
+        "1 row repeats an earlier row of the same dialogue in every column that is read: such rows "
+        "count twice"
     )
+
+
+@pytest.mark.parametrize(("name", "n_notes"), [({}, 0), ({"id": "c"}, 1)])
+def test_what_chats_without_a_name_share_is_no_repeat(
+    name: dict[str, str], n_notes: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "log.jsonl"
+    turns = [{"role": role, "content": LONG} for role in ("user", "assistant", "user")]
+    shared = [{**turn, "content": f"{n} {LONG}"} for n, turn in enumerate(turns)]
+    chats = [{**name, "messages": [*shared, {**turns[0], "content": last}]} for last in "ab"]
+    path.write_text("".join(json.dumps(chat) + "\n" for chat in chats))
+    found = notes("guest_simulation", [path], layout="openai")
+    assert len([note for note in found if "repeat an earlier row" in note]) == n_notes
 
 
 def test_steps_that_are_predicted_again(tmp_path: Path) -> None:

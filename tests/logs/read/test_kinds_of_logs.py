@@ -752,6 +752,16 @@ EXPORTS: dict[str, Any] = {
         "question": ASKED[-1], "answer": REPLIES[-1],
     },
     "a chat of text-generation-webui": {"internal": PAIRS, "visible": PAIRS},
+    "spans of OpenTelemetry as OTLP writes them": {"resourceSpans": [{"scopeSpans": [{"spans": [{
+        "traceId": "1",
+        "attributes": [
+            {"key": f"gen_ai.{side}.messages", "value": {"stringValue": json.dumps([
+                {"role": turn["role"], "parts": [{"type": "text", "content": turn["content"]}]}
+                for turn in turns
+            ])}}
+            for side, turns in (("input", chat()[:-1]), ("output", chat()[-1:]))
+        ],
+    }]}]}]},
     "a request of PaLM": {
         "context": "Recommend films.",
         "messages": chat(speaker="author", assistant="bot")[:-1], "response": REPLIES[-1],
