@@ -57,6 +57,7 @@ $(DEMO)/logs: | $(VENV)/run.installed
 
 demo: $(VENV)/model.exported $(DEMO)/logs  ## Set up, score real dialogues, write a page, compare two systems
 	@echo "Scoring 200 real dialogues of two simulated miners. The first time, code is compiled ..."
+	@$(BIN)/fastscore models export minilm-l6-v2 >/dev/null  # the cache may be another than before
 	$(BIN)/fastscore score score_dialogue $(DEMO)/logs -o $(DEMO)/run-$(VERSION)
 	@$(BIN)/fastscore report $(DEMO)/run-$(VERSION) -o $(DEMO)/report.html >/dev/null
 	@echo; echo "Both miners answered the same 200 dialogues, so they are compared dialogue by dialogue:"; echo

@@ -365,7 +365,7 @@ def lost_dialogues(base: Run, run: Run, how: Inference) -> tuple[pl.DataFrame, i
     there, here = _dialogues_of_pairs(base, run, how)
     both = there.join(here, on="pair", how="left").fill_null(0)
     lost = both.select("pair", lost=pl.col("n") - pl.col("n_right")).filter(pl.col("lost") > 0)
-    return lost, there["n"].sum(), here["n"].sum()
+    return lost, int(there["n"].sum()), int(here["n"].sum())
 
 
 def pairs_in_common(base: Run, run: Run, how: Inference) -> None:

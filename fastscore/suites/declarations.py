@@ -669,6 +669,9 @@ FLAGS_AS_TEXT = "flags_as_text"
 LATE_STEPS = "late_steps"
 """The count of predictions for a step that their utterance does not have."""
 
+INCOMPLETE = "incomplete_utterances"
+"""The count of utterances that no row completes."""
+
 REPEATED_ROWS = "repeated_rows"
 """The count of messages that equal an earlier row of their dialogue in every column."""
 
@@ -686,6 +689,11 @@ NOTED_COUNTS = {
         ("is", "are"),
         "replaced by a later row for the same step or utterance: the last row counts; if they are "
         "of several systems, map the key that names the system: --column miner_uid=KEY",
+    ),
+    INCOMPLETE: (
+        "utterances",
+        ("has", "have"),
+        "no utterance_complete and so no score: means are over the others (n_incomplete counts)",
     ),
     FLAGS_AS_TEXT: (
         "dialogues",

@@ -18,7 +18,13 @@ from fastscore_kernels import outer_whitespace, string_changes
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import filled, first_rows, last_rows
-from fastscore.suites.declarations import LATE_STEPS, REPLACED_ROWS, empty_rejects, rejects_of
+from fastscore.suites.declarations import (
+    INCOMPLETE,
+    LATE_STEPS,
+    REPLACED_ROWS,
+    empty_rejects,
+    rejects_of,
+)
 from fastscore.suites.grouping import factorize, offsets_of
 from fastscore.suites.identity import IDENTITY, identify, refuse_blank_ids
 from fastscore.suites.score_dialogue.metrics import PYTHON_WHITESPACE
@@ -163,11 +169,12 @@ def _row_counts(rows: _Rows, n_accepted: int) -> dict[str, int]:
 def _counts_of_unused(
     rows: _Rows, completed: Indices, total_steps: Indices, n_replaced: int
 ) -> dict[str, int]:
-    """Count the rows that were replaced, and the predictions for steps that there are not."""
+    """Count replaced rows, predictions for steps that there are not, incomplete utterances."""
     n_steps = np.full(len(rows.index_of_utterance), np.iinfo(np.int64).max)
     n_steps[completed] = total_steps
     n_late = int((rows.is_predicted & (rows.step >= n_steps[rows.utterance])).sum())
-    counts = {REPLACED_ROWS: n_replaced, LATE_STEPS: n_late}
+    n_incomplete = len(rows.index_of_utterance) - len(completed)
+    counts = {REPLACED_ROWS: n_replaced, LATE_STEPS: n_late, INCOMPLETE: n_incomplete}
     return {name: count for name, count in counts.items() if count}
 
 
