@@ -177,11 +177,15 @@ def show_inspection(
     if any(fit.flags for each in inspection.files for fit in each.fits):
         console.print(_MEANING, soft_wrap=True)
     every = [*typed.values(), *filter(None, [judging])]
-    console.print("Type:" if every else "No suite can read any of it.")
+    console.print("Type:" if every else f"No suite can read any of it. {_ANY_CHAT}", soft_wrap=True)
     for command in every:
         console.print(f"  {plain(command)}", soft_wrap=True)
 
 
+_ANY_CHAT = (
+    "`fastscore judge` reads any chat whose keys are named: --column turns=KEY "
+    "--column speaker=KEY --column text=KEY."
+)
 _MEANING = (
     "A suite that reads a log is not always about it: its metrics mean what its definition says. "
     "`fastscore judge` and metrics of your own (metrics=FILE) score any chat."

@@ -412,6 +412,9 @@ class ChatClient:
         )
 
 
+_CENT = 0.01
+
+
 @dataclass(frozen=True, slots=True)
 class Expectation:
     """What will be asked of chat models if nothing is asked again; `kept` of it is not sent.
@@ -434,7 +437,8 @@ class Expectation:
             f"tokens     about {self.prompt_tokens:,} sent and {self.completion_tokens:,} received"
         )
         if self.cost is not None:
-            yield f"cost       about {self.cost:.2f} {self.currency}"
+            written = f"{self.cost:.2f}" if self.cost >= _CENT else f"{self.cost:.1g}"
+            yield f"cost       about {written} {self.currency}"
 
 
 def expect_requests(

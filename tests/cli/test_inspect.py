@@ -224,6 +224,25 @@ def test_no_line_is_endless(tmp_path: Path) -> None:
     assert longest_line(shown) < 1800
 
 
+def test_chats_that_no_suite_reads_are_offered_to_a_judge(tmp_path: Path) -> None:
+    """By a command that was tried, or by what must be named."""
+    said = [{"role": who, "content": text} for who, text in (("用户", "你好"), ("助手", "您好"))]
+    (tmp_path / "roles.jsonl").write_text(json.dumps({"messages": said}))
+    keys = {"对话": [{"角色": turn["role"], "内容": turn["content"]} for turn in said]}
+    (tmp_path / "keys.jsonl").write_text(json.dumps(keys))
+    shown = fast("inspect", "roles.jsonl", folder=tmp_path).stdout
+    (command,) = (line for line in shown.splitlines() if "fastscore judge roles" in line)
+    named = (
+        "judge keys.jsonl --column turns=对话 --column speaker=角色 --column text=内容 --model M"
+    )
+    shown = fast("inspect", "keys.jsonl", folder=tmp_path).stdout
+    assert "`fastscore judge` reads any chat whose keys are named: --column turns=KEY" in shown
+    for words in (shlex.split(command)[1:], [*shlex.split(named), "-o", "out"]):
+        tried = fast(*words, "--dry-run", folder=tmp_path)
+        assert tried.returncode == 0, tried.stderr
+        assert "requests   1," in tried.stdout
+
+
 def test_chats_of_another_subject_are_offered_to_a_judge(tmp_path: Path) -> None:
     log = tmp_path / "support.jsonl"
     turns = [

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import fastscore
 from fastscore.cli import cli
 from fastscore.errors import InputError, UsageError
+from fastscore.llm.client import Expectation
 from fastscore.llm.judgements import load_rubric, rubric_names
 from fastscore.llm.requests import estimated_tokens
 from fastscore.suites.guest_simulation.options import ORDER_COLUMN, STATE_WORDS
@@ -281,6 +282,14 @@ def test_a_dry_run_says_what_would_be_asked(stub, tmp_path, monkeypatch):
         0,
         "requests   4, more where an answer must be asked for again",
     )
+
+
+@pytest.mark.parametrize(
+    ("cost", "written"), [(0.0, "0"), (0.00031, "0.0003"), (0.01, "0.01"), (12.345, "12.35")]
+)
+def test_a_small_cost_is_not_called_nothing(cost, written):
+    *_, told = Expectation(1, 0, 100, 10, cost, "USD").lines()
+    assert told == f"cost       about {written} USD"
 
 
 def test_annotations_of_a_layout_and_from_python(stub, tmp_path):
