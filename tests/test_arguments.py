@@ -160,6 +160,14 @@ MANY: dict[str, tuple[Callable[[fastscore.Run, Path], Any], str]] = {
         "prices is 'x', expected two numbers. They are of a million tokens sent, and received: "
         "(0.15, 0.60).",
     ),
+    "explain": (
+        lambda run, _: fastscore.explain(run, seed="x"),  # type: ignore[arg-type]
+        "seed is 'x', expected an integer of at least 0.",
+    ),
+    "explain of a run": (
+        lambda run, _: run.explain(worst=5),  # type: ignore[arg-type]
+        "worst is 5, expected str.",
+    ),
     "annotate": (
         lambda _, to: fastscore.annotate("a.jsonl", "states", "m", output=to, level=-1),
         "level is -1, expected an integer of at least 0.",

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fastscore.errors import RunError, UsageError
+from fastscore.options import check_arguments
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.metric_text import json_text, value_text
 from fastscore.results.runs import Run
@@ -179,6 +180,7 @@ def explain_chosen(
     embedder: "Embed | None" = None,
 ) -> tuple[Dialogues, int, list[Explanation]]:
     """Return the dialogues of a run, the row of the chosen one, and its explanations."""
+    check_arguments(explain_chosen, locals())
     if embedder is not None:
         from fastscore.vectors.embedder import FunctionEmbedder
 
