@@ -196,7 +196,7 @@ REFUSED_INPUTS = {
     "an empty folder": ("{tmp}/empty", "holds no file"),
     "a missing file": ("{tmp}/gone.jsonl", "No such file"),
     "an unknown suffix": ("{tmp}/notes.txt", "suffix"),
-    "an empty file": ("{tmp}/empty.jsonl", "in 0 lines of {tmp}/empty.jsonl"),
+    "an empty file": ("{tmp}/empty.jsonl", "Nothing was scored: {tmp}/empty.jsonl has no rows."),
     "only bad lines": ("{tmp}/bad.jsonl", "{tmp}/bad.jsonl: no line is a JSON object"),
     "damaged Parquet": ("{tmp}/bad.parquet", "bad.parquet"),
 }
