@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fastscore.cli.parameters import (
-    HEADING,
     PATH,
     HeadedCommand,
     SuggestingGroup,
@@ -132,7 +131,7 @@ def map_options(command: Command) -> Command:
     command = _DRY_RUN(command)
     for name in reversed(_MAP_SETTINGS):
         flags, declared = declared_setting(name)
-        command = option(*flags, **(declared | {"heading": HEADING}))(command)
+        command = option(*flags, **(declared | {"heading": "Where chats are"}))(command)
     return command
 
 
