@@ -57,6 +57,7 @@ SOURCE = Source(
         Column(
             "true_genre",
             "text",
+            accepts=("integer",),
             otherwise="null",
             description="The genre that the simulated user began with; only carried along.",
         ),

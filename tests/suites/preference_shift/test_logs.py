@@ -43,6 +43,14 @@ def test_pairs_stand_at_even_places(catalogue: str) -> None:
     assert events.counts["unpaired_turns"] == events.counts[PARTIAL_REJECTS] == 5
 
 
+def test_a_label_may_be_the_number_of_a_user(catalogue: str) -> None:
+    logs = [log(*exchange("a", "b")) | {"true_genre": genre} for genre in ("drama", 17, 3.2, None)]
+    logs = [one | {"session_id": str(at)} for at, one in enumerate(logs)]
+    run = fastscore.score(logs, options(catalogue), embedder=None)
+    assert run.tables["dialogues"]["true_genre"].to_list() == ["drama", "17", None, None]
+    assert run.rejects.is_empty()
+
+
 def plain_pairs(turns: list[dict[str, Any]], *, merge: bool) -> list[tuple[str, str]]:
     """Pair the turns of one conversation, one by one."""
     if merge:
