@@ -62,7 +62,7 @@ def demo_commands() -> list[str]:
 
 def test_the_demo_ends_with_the_comparison() -> None:
     verbs = [re.findall(r"fastscore (\w+)", command)[0] for command in demo_commands()]
-    assert verbs == ["score", "report", "compare"]
+    assert verbs == ["models", "score", "report", "compare"]
 
 
 @pytest.mark.slow

@@ -62,8 +62,10 @@ def test_repeats_that_no_label_tells_apart_are_told(folder: Path) -> None:
     once = guests(folder, "once", ("x", 3, [1.0]), ("y", 3, [1.0]))
     found = fastscore.compare(twice, once, metrics=["PAS"])
     assert row_of(found.differences, metric="PAS")["n_a"] == 2
-    (note,) = found.notes
-    assert note.startswith(f"1 value of test_case in {twice.path} with several dialogues each")
+    uneven, pooled = found.notes
+    expected = f"1 value of test_case with 2 dialogues of {twice.path} and 1 of {once.path}: "
+    assert uneven.startswith(expected)
+    assert pooled.startswith(f"1 value of test_case in {twice.path} with several dialogues each")
 
 
 def test_levels_say_which_dialogues_have_no_partner(folder: Path) -> None:

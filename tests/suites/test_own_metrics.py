@@ -1,6 +1,7 @@
 """Metrics of users are scored, summarised, explained and compared. Bad returns are refused."""
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -193,6 +194,20 @@ def test_a_run_is_resumed_under_the_same_source_and_refused_under_another(
         assert "holds a run with another signature" in done.stderr
     Path(mine).write_text(FILE + "\n# a comment at the end\n")
     assert command(*words, "--metrics", mine).returncode == 0
+
+
+def test_an_edit_of_the_same_second_and_length_counts(
+    logs: Path, mine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    found = []
+    for edge in (2, 3):
+        Path(mine).write_text(FILE.replace("EDGE = 2", f"EDGE = {edge}"))
+        os.utime(mine, (1_000_000_000, 1_000_000_000 + edge / 10))
+        run = fastscore.score(logs, LEXICAL, metrics=[mine])
+        found.append(run.tables["dialogues"]["won_early"].sum())
+    assert found[0] < found[1]
+    assert not (Path(mine).parent / "__pycache__").exists()
 
 
 def test_a_function_of_a_script_reaches_the_workers(logs: Path, tmp_path: Path) -> None:
