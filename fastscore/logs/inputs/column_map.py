@@ -334,9 +334,12 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
     chat = columns.chat or _moved_layout(source, columns)
     asked = {name for name, path in columns.columns if path and name not in columns.optional}
     source = replace(source, asked_for=frozenset(asked))
-    if chat is None:
-        return _map_columns(source, columns)
     rows = source.chat_rows
+    if chat is None:
+        mapped = _map_columns(source, columns)
+        if rows is None or rows.model not in asked:
+            return mapped
+        return _of_models(mapped, rows, is_turn=True)
     if rows is None:
         raise UsageError(
             "The layout describes chats, and the suite does not score chats.",
@@ -360,9 +363,8 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
         mapped = _map_columns(replace(source, formats=formats), _compiled(chat, rows) | others)
     else:
         mapped = _shown(source, chat, rows, others)
-    return replace(
-        _of_models(mapped, chat, rows), chat=_chat(chat, rows, native, is_plain=is_plain)
-    )
+    mapped = _of_models(mapped, rows, is_turn=chat.is_row_per_turn)
+    return replace(mapped, chat=_chat(chat, rows, native, is_plain=is_plain))
 
 
 def _chat(layout: ChatLayout, rows: ChatRows, native: Source, *, is_plain: bool) -> Chat:
@@ -394,13 +396,15 @@ def _heads(columns: Sequence[Column]) -> frozenset[str]:
     return frozenset(keys | {key.partition(".")[0] for key in keys})
 
 
-def _of_models(source: Source, chat: ChatLayout, rows: ChatRows) -> Source:
+def _of_models(source: Source, rows: ChatRows, *, is_turn: bool) -> Source:
     """Return a source whose rows are of one dialogue only if they are of one model, too."""
-    if rows.array or chat.is_row_per_turn or not rows.model:
+    if rows.array or not rows.model:
         return source
+    # a row that is a turn may leave its model out, so that the key cannot have it
+    key = () if is_turn else (rows.model,)
     return replace(
         source,
-        dialogue_key=(*source.dialogue_key, rows.model),
+        dialogue_key=(*source.dialogue_key, *key),
         variants=(*source.variants, ("model", rows.model)),
     )
 
@@ -577,6 +581,7 @@ def own_layout(source: Source, *, in_array: bool = False) -> ChatLayout | None:
     speaker, text = (
         next(item for item in items if item.name == name) for name in (rows.speaker, rows.text)
     )
+    is_told = ("model", rows.model) in source.variants
     # a suite knows its own words; without any, these are the roles themselves
     words = () if speaker.vocabulary.known else rows.words
     roles = [(word, role) for role, own in words for word in (role, own)]
@@ -584,6 +589,7 @@ def own_layout(source: Source, *, in_array: bool = False) -> ChatLayout | None:
         turns=((rows.array,),) if rows.array else (),
         is_row_per_turn=not rows.array and not in_array,
         id=() if in_array else (source.column(rows.id).keys,),
+        model=() if rows.array or not is_told else source.column(rows.model).keys,
         speaker=speaker.keys,
         roles=(*roles, *speaker.mapped.words),
         text=(*text.keys, *(key for key in _TEXT_KEYS if key not in text.keys)),

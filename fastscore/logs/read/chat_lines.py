@@ -147,19 +147,22 @@ def with_own_models(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
 
     Dialogues of one id under several models stay apart if every row says its model.
     """
-    chat = source.chat
-    if chat is None or chat.rows.model not in frame.columns:
+    rows = source.chat.rows if source.chat else source.chat_rows
+    if rows is None or (rows.array and not source.joins_turns):
         return frame
-    id, model = chat.rows.id, pl.col(chat.rows.model)
-    of_id = ("file", id)
+    # documents have the model in their key
+    if ("model", rows.model) not in source.variants or rows.model in source.dialogue_key:
+        return frame
+    id, model = rows.id, pl.col(rows.model)
+    of_id = ("file", *source.dialogue_key)
     several = model.drop_nulls().n_unique().over(of_id) > 1
     odd = frame.filter(several & model.is_null())
     if odd.height:
         file, line, name = odd.select("file", "line", id).row(0)
         same = frame.filter(pl.col("file") == file, pl.col(id).eq_missing(pl.lit(name, pl.String)))
-        models = same[chat.rows.model].drop_nulls().unique(maintain_order=True)
+        models = same[rows.model].drop_nulls().unique(maintain_order=True)
         raise InputError(
-            f"{file}:{line}: {chat.rows.model}: none, and other rows of the dialogue {name!r} have "
+            f"{file}:{line}: {rows.model}: none, and other rows of the dialogue {name!r} have "
             f"several: {listed(models.to_list(), 3)}.",
             "Write the model into every row, so that the dialogues can be told apart.",
         )

@@ -121,8 +121,7 @@ def join_parts(
     n_rows, left_out = frame.height, sum(part.left_out for part in parts)
     frame = joined_documents(sorted_turns(frame, source), source)
     is_named = names is not None
-    if source.joins_turns:
-        frame = with_own_models(frame, source)
+    frame = with_own_models(frame, source)
     if is_named or source.joins_turns:
         frame = identify(frame, source, names or RunNames())
     if source.joins_turns:
@@ -151,8 +150,7 @@ def read_names(file_ranges: Sequence[FileRange], naming: Source, shared: NameSet
     frames = [pl.DataFrame(schema=row_schema(naming))]
     frames += [part.frame for part in read_parts(file_ranges, naming)]
     frame = pl.concat(frames, how="diagonal")
-    if naming.joins_turns:
-        frame = with_own_models(frame, naming)
+    frame = with_own_models(frame, naming)
     files = {file_range.file: file_range.name for file_range in file_ranges}
     return identify(frame, naming, RunNames(shared, files))[IDENTITY].unique()
 

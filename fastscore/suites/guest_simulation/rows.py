@@ -13,7 +13,7 @@ import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import string_changes
 
-from fastscore.errors import UsageError
+from fastscore.errors import InputError, UsageError, listed
 from fastscore.options import read_option_file
 from fastscore.suites.columns import first_rows, gather_or_null
 from fastscore.suites.grouping import factorize, first_of_each
@@ -89,7 +89,32 @@ def by_conversation(raw: pl.DataFrame, options: GuestSimulation) -> tuple[Rows, 
         raw, conversation = raw[place], conversation[place]
     of_any_row = [_first_values(heads[name], of_head) for name in ("test_case", "model")]
     labels = _labels(heads[firsts].with_columns(of_any_row), options)
-    return _with_speakers(raw, place, conversation), labels
+    rows = _with_speakers(raw, place, conversation)
+    _refuse_several_models(rows)
+    return rows, labels
+
+
+def _refuse_several_models(rows: Rows) -> None:
+    """Refuse a conversation in which one side has several models: these are several."""
+    columns = rows.columns
+    if columns["model"].drop_nulls().n_unique() < 2:
+        return
+    sides = columns.select("file", "line", "conversation_id", "model").with_columns(
+        conversation=rows.conversation, is_guest=rows.is_guest
+    )
+    # the guest and those who answer may each have a model of their own
+    several = pl.col("model").n_unique().over("conversation", "is_guest") > 1
+    found = sides.drop_nulls("model").filter(several)
+    if found.is_empty():
+        return
+    side = found.filter(*(pl.col(key) == found[key][0] for key in ("conversation", "is_guest")))
+    file, line, name = side.filter(pl.col("model") != side["model"][0]).row(0)[:3]
+    raise InputError(
+        f"{file}:{line}: model: several in the conversation{f' {name}' if name else ''}: "
+        f"{listed(side['model'].unique(maintain_order=True).to_list(), 3)}.",
+        "Name the key of the model, --column model=KEY, if each is a conversation of its own, or "
+        "leave the key out.",
+    )
 
 
 def _with_speakers(columns: pl.DataFrame, place: Indices, conversation: Indices) -> Rows:

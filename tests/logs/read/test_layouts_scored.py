@@ -2,11 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 import fastscore
+from fastscore.errors import InputError
 from tests.conftest import often
 from tests.logs.read.test_layouts import ASK, DOCUMENTS, FROM, HEAT, YEARS
 
@@ -119,3 +121,42 @@ def test_one_id_under_two_models_is_two_dialogues(layout: str) -> None:
         [{**row, "target_order": ["burger"]} for row in rows], options, layout=layout
     )
     assert found.tables["dialogues"]["dialogue"].to_list() == ["d9/model=a", "d9/model=b"]
+
+
+ROWS_OF_MODELS = [
+    {"conversation_id": "d9", "engine": model, "role": role, "content": f"{said} {model}"}
+    | {"target_order": ["burger"]}
+    for model in "ab"
+    for role, said in (("guest", "A burger."), ("assistant", "Sure."))
+]
+"""Rows of one id under two models, the second after the first."""
+NATIVE = {"columns": {"model": "engine"}}
+TURNS = NATIVE | {"layout": "turns", "values": {"role": {"guest": "guest"}}}
+
+
+@pytest.mark.parametrize("reading", [NATIVE, TURNS])
+def test_rows_of_one_id_under_two_models_are_two_dialogues(reading: dict[str, Any]) -> None:
+    for given in (ROWS_OF_MODELS, [ROWS_OF_MODELS[at] for at in (0, 2, 1, 3)]):
+        found = fastscore.score(given, fastscore.GuestSimulation(level=3), **reading)
+        dialogues = found.tables["dialogues"].select("dialogue", "model", "n_guest_messages")
+        assert dialogues.rows() == [("d9/model=a", "a", 1), ("d9/model=b", "b", 1)]
+
+
+@pytest.mark.parametrize("reading", [NATIVE, TURNS])
+def test_a_model_in_the_rows_of_one_side_is_that_of_the_dialogue(reading: dict[str, Any]) -> None:
+    rows, options = ROWS_OF_MODELS, fastscore.GuestSimulation(level=3)
+    one = [{**rows[0], "engine": None}, rows[1]]
+    (dialogue,) = fastscore.score(one, options, **reading).tables["dialogues"].to_dicts()
+    assert (dialogue["model"], dialogue["n_guest_messages"]) == ("a", 1)
+    with pytest.raises(InputError, match="other rows of the dialogue 'd9' have several: a, b"):
+        fastscore.score([*one, {**rows[2], "engine": None}, rows[3]], options, **reading)
+
+
+def test_models_of_one_side_that_no_option_names_are_refused() -> None:
+    rows = [{**row, "model": row["engine"]} for row in ROWS_OF_MODELS]
+    options = fastscore.GuestSimulation(level=3)
+    with pytest.raises(InputError, match=r"several in the conversation d9: a, b.*model=KEY"):
+        fastscore.score(rows, options)
+    # the guest may have a model of its own
+    sides = [{**row, "model": row["role"]} for row in rows]
+    assert fastscore.score(sides, options).tables["dialogues"]["model"].to_list() == ["guest"]
