@@ -479,6 +479,37 @@ def _restarts(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     return None
 
 
+def _counted_again(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find rows without a dialogue's name whose turns are counted again for values of a key."""
+    turns = dialogue.turns
+    if dialogue.name or not sample.layout.is_row_per_turn or not sample.rows.id:
+        return None
+    values = {key: [turn.found.get(key) for turn in turns] for key in turns[0].found}
+    said = {*sample.layout.speaker, *sample.layout.text}
+    for step, numbers in values.items():
+        is_step = _STEP.fullmatch(step) and _are_steps(step, numbers)
+        if not is_step or len({order_of(number) for number in numbers}) == len(numbers):
+            continue
+        for key in (each for each in values if each not in {step, *said}):
+            parts: dict[str, list[int]] = {}
+            for place, value in enumerate(values[key]):
+                parts.setdefault(str(value), []).append(place)
+            # a key of one side, or of what is said, tells no dialogues apart
+            if 1 < len(parts) < len(turns) and all(
+                len({turns[at].role for at in part}) > 1
+                and len({order_of(numbers[at]) for at in part}) == len(part)
+                and min(order_of(numbers[at]) for at in part) == min(map(order_of, numbers))
+                for part in parts.values()
+            ):
+                one, other = (values[key][part[0]] for part in [*parts.values()][:2])
+                return Finding(
+                    f"rows that name no dialogue count {step} from {numbers[0]!r} again where "
+                    f"{key} is {other!r} in place of {one!r}: these are several dialogues.",
+                    [column_flag(sample.rows.id, key)],
+                )
+    return None
+
+
 def _falling_order(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     """Find a dialogue whose times or steps fall."""
     fall = None if sample.layout.sort_by else _fall(dialogue.turns)
@@ -615,7 +646,16 @@ def _shared_key(one: Any, other: Any) -> str | None:
 
 OWN_RULES: tuple[Rule, ...] = (
     *map(
-        _of_each, (_branches, _one_speaker, _systems_by_intent, _marks, _restarts, _falling_order)
+        _of_each,
+        (
+            _branches,
+            _one_speaker,
+            _systems_by_intent,
+            _marks,
+            _counted_again,
+            _restarts,
+            _falling_order,
+        ),
     ),
 )
 """What a suite's own rows must not contradict."""

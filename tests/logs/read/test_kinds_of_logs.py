@@ -392,6 +392,35 @@ def test_rows_that_begin_again_are_several_dialogues(
     assert run.tables["turns"].height == 2 * len(PAIRS)
 
 
+@pytest.mark.parametrize("key", ["chat_ref", "call", "会话"])
+def test_rows_that_are_counted_again_are_several_dialogues(
+    key: str, options: Any, tmp_path: Path
+) -> None:
+    said = chat(speaker="speaker", text="text", user="USER", assistant="SYSTEM")
+    rows = [
+        {key: f"c{number}", "seq": at, "day": "Monday", **turn}
+        for number in range(3)
+        for at, turn in enumerate(said, 1)
+    ]
+    path = write(tmp_path / "log.jsonl", rows)
+    for flags in ([], ["--sort-by", "seq"]):
+        with pytest.raises(InputError, match=f"count seq from 1 again where {key} is 'c1'"):
+            pairs(path, options, **reading(["--layout", "turns", *flags]))
+    run = fastscore.score(path, options, embedder=None, **reading(proposed(path)))
+    assert run.tables["dialogues"].height == 3
+    assert run.tables["turns"].height == 3 * len(PAIRS)
+
+
+def test_a_step_of_both_sides_is_no_second_dialogue(options: Any, tmp_path: Path) -> None:
+    said = chat(speaker="speaker", text="text", user="USER", assistant="SYSTEM")
+    rows = [
+        {"session_id": "c", "turn": at // 2, "model": None if at % 2 == 0 else "m", **turn}
+        for at, turn in enumerate(said)
+    ]
+    path = write(tmp_path / "log.jsonl", rows)
+    assert pairs(path, options, layout="turns") == PAIRS
+
+
 GUEST = ["--column", "role=speaker", "--column", "content=text", "--value", "role:USER=guest"]
 
 
