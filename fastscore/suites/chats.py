@@ -61,7 +61,7 @@ class ChatLayout:
         Who begins, if turns without a speaker take turns; `BEFORE_REPLY` counts from the first turn
         that has one.
     sort_by
-        The key of a turn by which the turns of a dialogue are sorted.
+        The key of a turn, or of a document that is joined, by which a dialogue is sorted.
     joined_by
         Where a document names the dialogue of which it is a part, if documents are joined.
     without

@@ -132,8 +132,6 @@ def _turn_rows(document: Any, chat: Chat) -> list[Json]:
     if isinstance(document, list):
         return [row for each in document for row in chat_rows(each, chat, "")]
     beside = _beside(document, document, None, chat, None)
-    if chat.layout.sort_by:
-        beside[ORDER] = order_of(value_at(document, chat.layout.sort_by))
     return [
         beside | row if isinstance(row, dict) else row
         for row in _written([row_turn(document, chat.layout)], chat)
@@ -604,6 +602,12 @@ def _spelled(value: Any) -> str:
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
+def _value_beside(dialogue: Any, document: Any, path: str) -> Any:
+    """Return a value of a dialogue, else of the document that contains it."""
+    found = value_at(dialogue, path)
+    return value_at(document, path) if found is None else found
+
+
 def _beside(dialogue: Any, document: Any, key: str | None, chat: Chat, name: str | None) -> Json:
     """Return what is beside a dialogue's turns: its name, its labels, what else the suite reads."""
     layout, rows = chat.layout, chat.rows
@@ -620,6 +624,8 @@ def _beside(dialogue: Any, document: Any, key: str | None, chat: Chat, name: str
             label = first_at(document, paths) if label is None else label
             if label is not None:
                 row[column] = label
+    if layout.sort_by and (layout.is_row_per_turn or layout.joined_by):
+        row[ORDER] = order_of(_value_beside(dialogue, document, layout.sort_by))
     parts = [
         _spelled(part) for paths in layout.id if (part := first_at(dialogue, paths)) is not None
     ]

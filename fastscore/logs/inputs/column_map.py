@@ -43,7 +43,7 @@ _NOT_READ = ("needs", "ignored")
 CHAT_OPTIONS = ("alternate", "sort_by", "dialogue", "without")
 """Options of any chats: who begins, what sorts turns, what names dialogues, tags left out."""
 ORDER = "order:"
-"""The column of what sorts rows that are turns. No suite declares such a name."""
+"""The column of what sorts rows of one dialogue. No suite declares such a name."""
 NOWHERE = "\0"
 """The path of a dialogue's name that is in no row: the file is the dialogue."""
 
@@ -355,7 +355,7 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
         native = _turn_source(native, rows)
     elif chat.joined_by:
         native = _of_several(native, rows)
-    if chat.is_row_per_turn and chat.sort_by:
+    if chat.sort_by and (chat.is_row_per_turn or chat.joined_by):
         native = replace(native, columns=(*native.columns, Column(name=ORDER, kind="json")))
     is_plain = _is_plain(chat, rows)
     if is_plain:

@@ -118,6 +118,40 @@ def order_of(value: Any) -> tuple[int, float]:
     return NO_ORDER, 0.0
 
 
+_OF_DAY = re.compile(
+    r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4}),?\s+(\d{1,2}):(\d{2})(?::(\d{2}))?"
+    r"(?:\s*([AaPp])\.?[Mm]\.?)?"
+)
+
+
+def times_by_day_or_month(values: Sequence[Any]) -> list[list[datetime]]:
+    """Return times such as 31/07/2025 09:10 as days of months, and as months and days.
+
+    A reading that one of the values does not fit is left out.
+    """
+    found = [_OF_DAY.fullmatch(value.strip()) for value in values if isinstance(value, str)]
+    parts = [each.groups() for each in found if each is not None]
+    readings: list[list[datetime]] = []
+    for day, month in ((0, 1), (1, 0)) if len(parts) == len(values) else ():
+        with suppress(ValueError):
+            readings.append(
+                [
+                    datetime(
+                        int(each[2]),
+                        int(each[month]),
+                        int(each[day]),
+                        # 12 AM is midnight
+                        int(each[3]) % 12 + 12 * (each[6] in "Pp") if each[6] else int(each[3]),
+                        int(each[4]),
+                        int(each[5] or 0),
+                        tzinfo=UTC,
+                    )
+                    for each in parts
+                ]
+            )
+    return readings
+
+
 def json_of(value: Any) -> Any:
     """Return the array or object that a text spells, the value itself otherwise."""
     if isinstance(value, str) and value[:64].lstrip()[:1] in _OPENING:

@@ -25,12 +25,12 @@ from fastscore.logs.inputs.column_map import (
 )
 from fastscore.logs.inputs.document_values import (
     NO_ORDER,
-    OF_DATE,
     OF_NUMBER,
     first_at,
     json_of,
     order_of,
     scalars_of,
+    times_by_day_or_month,
     value_at,
 )
 from fastscore.logs.inputs.near_names import role_meanings
@@ -58,8 +58,8 @@ _PARENT = re.compile(
     r"parent([_ -]?(message|msg|turn|node))?([_ -]?(u?u?id))?|parent\w*(Id|ID|Uuid)", re.IGNORECASE
 )
 _SESSION = re.compile(
-    r"(^|[._])(session|conv(ersation)?|thread|chat|dialog(ue)?|ticket)([._ -]?(id|uid|key|no))?$|"
-    r"(^|[._])(session|conv(ersation)?|thread|chat|dialog(ue)?|ticket)(Id|ID|Key)$"
+    r"(^|[._])(session|conv(ersation)?|thread|chat|dialog(ue)?|ticket)"
+    r"([._ -]?(id|u?uid|ref|key|no)|Id|ID|Uuid|UUID|Ref|Key)?$"
 )
 _CHAT = re.compile(r"(.*_)?(messages|history|conversations?|turns|dialog(ue)?s?|transcript)", re.I)
 _PREVIOUS = re.compile(r"(previous|prev|parent|last)_(response|message|trace|run|turn)_id", re.I)
@@ -133,7 +133,8 @@ def absent_keys(source: Source, samples: Sequence[ChatSample]) -> Iterator[tuple
     if layout.joined_by:
         options.append((Flag("dialogue", layout.joined_by), documents))
     if layout.sort_by not in ("", KEEP_ORDER):
-        options.append((Flag("sort_by", (layout.sort_by,)), turns))
+        sorted_rows = documents if layout.joined_by else []
+        options.append((Flag("sort_by", (layout.sort_by,)), [*turns, *sorted_rows]))
     for flag, objects in options:
         if objects and not any(_has_key(each, flag.words[-1]) for each in objects):
             yield (
@@ -406,6 +407,8 @@ def _unsorted(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     if key in ("", KEEP_ORDER):
         return None
     found = [value_at(turn.found, key) for turn in dialogue.turns]
+    if sample.layout.joined_by:
+        found.append(value_at(dialogue.document, key))
     odd = [value for value in found if value is not None and order_of(value)[0] == NO_ORDER]
     if not odd:
         return None
@@ -487,7 +490,7 @@ def _counted_again(sample: ChatSample, dialogue: SampledDialogue) -> Finding | N
     values = {key: [turn.found.get(key) for turn in turns] for key in turns[0].found}
     said = {*sample.layout.speaker, *sample.layout.text}
     for step, numbers in values.items():
-        is_step = _STEP.fullmatch(step) and _are_steps(step, numbers)
+        is_step = _STEP.fullmatch(step) and _steps(step, numbers)
         if not is_step or len({order_of(number) for number in numbers}) == len(numbers):
             continue
         for key in (each for each in values if each not in {step, *said}):
@@ -510,73 +513,111 @@ def _counted_again(sample: ChatSample, dialogue: SampledDialogue) -> Finding | N
     return None
 
 
-def _falling_order(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
-    """Find a dialogue whose times or steps fall."""
-    fall = None if sample.layout.sort_by else _fall(dialogue.turns)
-    if fall is None:
+def _falling_order(sample: ChatSample) -> Finding | None:
+    """Find a dialogue whose times or steps fall, in its turns or from document to document."""
+    if sample.layout.sort_by:
         return None
-    key, before, after = fall[0], *(cut(repr(value), _SHOWN_CHARACTERS) for value in fall[1:])
-    named = f" {dialogue.name}" if dialogue.name is not None else ""
-    return Finding(
-        f"the turns of dialogue{named} are not in order: {key} is {after} after {before}.",
-        [Flag("sort_by", (key,))] if sample.can_be_sorted else [],
-        unless=f"Sort the rows of each dialogue by {key}, or leave the key out.",
-        more=f" To keep the order of the file, type {typed([Flag('sort_by', (KEEP_ORDER,))])}.",
-    )
+    for name, objects in (*_turns_of_each(sample), *_documents_of_each(sample)):
+        fall = _fall(objects)
+        if fall is None:
+            continue
+        key, before, after = fall[0], *(cut(repr(value), _SHOWN_CHARACTERS) for value in fall[1:])
+        named = f" {name}" if name is not None else ""
+        sort, keep = Flag("sort_by", (key,)), typed([Flag("sort_by", (KEEP_ORDER,))])
+        more = f" To keep the order of the file, type {keep}."
+        is_known = order_of(fall[1])[0] != NO_ORDER
+        rewrite = f"Write these times as 2025-07-31T09:10:00 and type {typed([sort])}.{more}"
+        by_hand = f"Sort the rows of each dialogue by {key}, or leave the key out."
+        return Finding(
+            f"the turns of dialogue{named} are not in order: {key} is {after} after {before}.",
+            [sort] if sample.can_be_sorted and is_known else [],
+            unless=rewrite if sample.can_be_sorted else by_hand,
+            more=more,
+        )
+    return None
 
 
-def _fall(turns: Sequence[Turn]) -> tuple[str, Any, Any] | None:
+def _turns_of_each(sample: ChatSample) -> Iterator[tuple[Any, Sequence[Any]]]:
+    """Yield the name of each dialogue with its turns as they were found."""
+    for dialogue in sample.dialogues:
+        yield dialogue.name, [turn.found for turn in dialogue.turns]
+
+
+def _documents_of_each(sample: ChatSample) -> Iterator[tuple[Any, Sequence[Any]]]:
+    """Yield the name of each dialogue of several documents with these, if their order counts."""
+    by_name: dict[tuple[str, str], list[SampledDialogue]] = {}
+    for dialogue in sample.dialogues if sample.layout.joined_by else ():
+        if dialogue.name is not None:
+            model = first_at(dialogue.document, sample.layout.model)
+            by_name.setdefault((str(dialogue.name), str(model)), []).append(dialogue)
+    for (name, _), parts in by_name.items():
+        longest = max((part.texts for part in parts), key=len)
+        # beginnings of the longest one are read in any order
+        if any(part.texts != longest[: len(part.texts)] for part in parts):
+            yield name, [part.document for part in parts]
+
+
+def _fall(objects: Sequence[Any]) -> tuple[str, Any, Any] | None:
     """Return a key that says the order of turns, and two values of it that fall; None without any.
 
-    Times count before steps, and one that never falls proves the order.
+    Times count before steps, and one that never falls proves the order. What can be read in two
+    ways must fall in both.
     """
-    firsts = scalars_of(turns[0].found, _DEEPEST_ORDER) if len(turns) > 1 else ()
-    values = {key: [value_at(turn.found, key) for turn in turns] for key, _ in firsts}
-    for says_order in (_are_times, _are_steps):
+    firsts = scalars_of(objects[0], _DEEPEST_ORDER) if len(objects) > 1 else ()
+    values = {key: [value_at(each, key) for each in objects] for key, _ in firsts}
+    for readings_of in (_times, _steps):
         falls = []
         for key, found in values.items():
-            if says_order(key.removesuffix(_DATE_OF_MONGO).rpartition(".")[2], found):
-                pairs = pairwise(found)
-                fall = next(((a, b) for a, b in pairs if order_of(b) < order_of(a)), None)
-                if fall is None:
-                    return None
-                falls.append((key, *fall))
+            name = key.removesuffix(_DATE_OF_MONGO).rpartition(".")[2]
+            in_each = [
+                [n for n, (a, b) in enumerate(pairwise(orders)) if b < a]
+                for orders in readings_of(name, found)
+            ]
+            if in_each and not any(in_each):
+                return None
+            if in_each and all(in_each):
+                place = in_each[0][0]
+                falls.append((key, found[place], found[place + 1]))
         if falls:
             return falls[0]
     return None
 
 
-def _are_times(name: str, values: Sequence[Any]) -> bool:
-    """Tell whether values are times: by their key, or by themselves if no two are the same."""
-    if order_of(values[0])[0] == NO_ORDER:
-        return False
-    orders = [order_of(value) for value in values]
+def _times(name: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
+    """Return values as times, in each way they can be read; nothing if they are none.
+
+    They are times by their key, or by themselves if no two are the same.
+    """
+    readings: Sequence[Sequence[Any]] = times_by_day_or_month(values)
+    orders = [] if readings or order_of(values[0])[0] == NO_ORDER else [*map(order_of, values)]
     kinds = {kind for kind, _ in orders}
-    if len(kinds) > 1:
-        return False
+    if len(kinds) == 1:
+        readings = [orders]
     if _TIME.fullmatch(name):
-        return True
-    if not _FEWEST_ORDERED <= len({*orders}) == len(orders):
-        return False
-    if kinds == {OF_DATE}:
-        return True
+        return readings
+    if not all(_FEWEST_ORDERED <= len({*each}) == len(each) for each in readings):
+        return []
+    if kinds != {OF_NUMBER}:
+        return readings
     least, most = min(orders)[1], max(orders)[1]
     unit = next((each for each in _UNITS if _YEAR_2000 * each <= least), None)
-    return unit is not None and most < _YEAR_2100 * unit and most - least < _SPAN * unit
+    are_moments = unit is not None and most < _YEAR_2100 * unit and most - least < _SPAN * unit
+    return readings if are_moments else []
 
 
-def _are_steps(name: str, values: Sequence[Any]) -> bool:
-    """Tell whether values number turns: by their key, or as they are all numbers from 0 or 1 on."""
+def _steps(name: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
+    """Return the numbers of turns: by their key, or as they are all numbers from 0 or 1 on."""
     if order_of(values[0])[0] != OF_NUMBER:
-        return False
+        return []
     orders = [order_of(value) for value in values]
     if {kind for kind, _ in orders} != {OF_NUMBER}:
-        return False
+        return []
     numbers = sorted(number for _, number in orders)
     counts = [float(number) for number in range(len(numbers))]
-    return bool(_STEP.fullmatch(name)) or (
+    are_steps = bool(_STEP.fullmatch(name)) or (
         len(numbers) >= _FEWEST_ORDERED and numbers in (counts, [number + 1 for number in counts])
     )
+    return [orders] if are_steps else []
 
 
 def _repeated_beginnings(sample: ChatSample) -> Finding | None:
@@ -647,16 +688,9 @@ def _shared_key(one: Any, other: Any) -> str | None:
 OWN_RULES: tuple[Rule, ...] = (
     *map(
         _of_each,
-        (
-            _branches,
-            _one_speaker,
-            _systems_by_intent,
-            _marks,
-            _counted_again,
-            _restarts,
-            _falling_order,
-        ),
+        (_branches, _one_speaker, _systems_by_intent, _marks, _counted_again, _restarts),
     ),
+    _falling_order,
 )
 """What a suite's own rows must not contradict."""
 RULES: tuple[Rule, ...] = (

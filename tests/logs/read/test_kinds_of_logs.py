@@ -316,6 +316,37 @@ def test_messages_that_run_backwards_are_sorted(
     assert pairs(path, options, layout="openai", sort_by=key) == PAIRS
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_joined_pairs_that_run_backwards_are_sorted(
+    suffix: str, options: Any, tmp_path: Path
+) -> None:
+    rows = [
+        {"session": name, "prompt": said, "response": reply, "sent": f"2025-06-01T09:0{n}:00Z"}
+        for name in ("b", "a")
+        for n, (said, reply) in enumerate(PAIRS)
+    ]
+    path = write(tmp_path / f"log{suffix}", rows[::-1])
+    said = {"layout": "context-response", "dialogue": "session"}
+    with pytest.raises(InputError, match="dialogue a are not in order: sent is '2025-06-01T09:01"):
+        pairs(path, options, **said)
+    flags = proposed(path)
+    assert flags[-4:] == ["--dialogue", "session", "--sort-by", "sent"]
+    assert pairs(path, options, **reading(flags)) == PAIRS * 2
+    run = fastscore.score(path, "guest_simulation", **said, sort_by="sent")
+    assert run.tables["messages"].height == 2 * len(PAIRS)
+    assert pairs(path, options, **said, sort_by="line") == PAIRS[::-1] * 2
+    assert pairs(write(path, rows), options, **said) == PAIRS * 2
+
+
+def test_histories_that_run_backwards_need_no_order(options: Any, tmp_path: Path) -> None:
+    rows = [
+        {"session": "s", "sent": f"2025-06-01T09:0{n}:00Z", "messages": chat(n)}
+        for n in range(1, 4)
+    ]
+    path = write(tmp_path / "log.jsonl", rows[::-1])
+    assert pairs(path, options, layout="openai", dialogue="session") == PAIRS
+
+
 def test_rows_with_times_in_an_object_are_sorted(options: Any, tmp_path: Path) -> None:
     """In a cell of CSV the object is JSON text."""
     rows = [
@@ -349,6 +380,37 @@ def test_what_falls_by_chance_is_no_order(beside: Any, options: Any, tmp_path: P
     # two values say nothing
     path = write(path, [{"messages": turns[:2]}])
     assert pairs(path, options, layout="openai") == PAIRS[:1]
+
+
+@pytest.mark.parametrize(
+    ("times", "fall"),
+    [
+        (["30/07/2025 21:58", "31/07/2025 09:10", "01/08/2025 08:00"], True),  # only day first
+        (["7/30/2025, 9:58 PM", "7/31/2025, 12:10 AM", "8/1/2025, 12:05 PM"], True),  # only month
+        (["06/01/2025 09:00", "06/01/2025 09:01", "06/01/2025 09:02"], True),  # either
+        (["01.02.2025 09:00", "01.02.2025 09:01:30", "02.02.2025 09:00"], True),
+        # as they stand in the file, as days of months they fall, and as months and days they rise
+        (["02/01/2025 09:00", "01/02/2025 09:00", "01/02/2025 09:00"], False),
+        (["31/07/2025 09:00", "07/31/2025 08:00", "06/30/2025 08:00"], False),  # neither
+        (["31/07/2025", "30/07/2025", "29/07/2025"], False),  # no hours
+    ],
+)
+def test_times_by_days_and_months_are_refused_if_they_fall(
+    times: list[str], fall: bool, tmp_path: Path
+) -> None:
+    turns = [turn | {"sent": at} for turn, at in zip(chat()[:3], times, strict=True)]
+    path = write(tmp_path / "log.jsonl", [{"messages": turns[::-1]}])
+    if fall:
+        with pytest.raises(InputError, match="not in order: sent is ") as error:
+            fastscore.score(path, "guest_simulation", layout="openai")
+        assert str(error.value).endswith(
+            "Write these times as 2025-07-31T09:10:00 and type --sort-by sent. "
+            "To keep the order of the file, type --sort-by line."
+        )
+        assert not proposed(path)
+        path = write(path, [{"messages": turns}])
+    run = fastscore.score(path, "guest_simulation", layout="openai")
+    assert run.tables["messages"].height == 2
 
 
 def test_turns_that_are_a_tree_are_refused(options: Any, tmp_path: Path) -> None:
@@ -477,13 +539,16 @@ def test_of_two_sides_no_one_is_taken(options: Any, tmp_path: Path) -> None:
     assert said[-1] == (ASKED[-1], "Her.")
 
 
-def test_rows_of_one_conversation_are_asked_to_be_joined(options: Any, tmp_path: Path) -> None:
-    rows = [{"conversation_id": "c", "prompt": said, "response": reply} for said, reply in PAIRS]
+@pytest.mark.parametrize("key", ["conversation_id", "session_uuid", "thread_ref", "threadUuid"])
+def test_rows_of_one_conversation_are_asked_to_be_joined(
+    key: str, options: Any, tmp_path: Path
+) -> None:
+    rows = [{key: "c", "prompt": said, "response": reply} for said, reply in PAIRS]
     path = write(tmp_path / "log.jsonl", rows)
-    with pytest.raises(InputError, match="have the conversation_id 'c', and go on"):
+    with pytest.raises(InputError, match=f"have the {key} 'c', and go on"):
         pairs(path, options, layout="context-response")
     flags = proposed(path)
-    assert flags == ["--layout", "context-response", "--dialogue", "conversation_id"]
+    assert flags == ["--layout", "context-response", "--dialogue", key]
     run = fastscore.score(path, options, embedder=None, **reading(flags))
     assert run.tables["dialogues"].height == 1
     assert run.tables["turns"].select("user_text", "system_text").rows() == PAIRS
