@@ -5,6 +5,7 @@ the options that read it.
 """
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,9 +18,11 @@ from fastscore.logs.inputs.column_map import (
     EACH,
     LEFT_OUT,
     REPLY,
+    TURNS,
     Flag,
     UnmappedLogError,
     column_flag,
+    layout_flag,
     typed,
     value_flag,
 )
@@ -35,8 +38,14 @@ from fastscore.logs.inputs.document_values import (
 )
 from fastscore.logs.inputs.near_names import role_meanings
 from fastscore.logs.integrity.rejects import cut
-from fastscore.logs.samples.chat_samples import ChatSample, SampledDialogue, sample_chats
-from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, ROWS_SAMPLED, Record, quoted
+from fastscore.logs.samples.chat_samples import NESTED, ChatSample, SampledDialogue, sample_chats
+from fastscore.logs.samples.profile import (
+    MOST_ROWS_SAMPLED,
+    ROWS_SAMPLED,
+    Record,
+    keyed_arrays,
+    quoted,
+)
 from fastscore.suites.chats import ANY_OTHER, ASSISTANT_ROLE, ROLES, SYSTEM_ROLE, USER_ROLE
 from fastscore.suites.declarations import Source
 
@@ -185,6 +194,30 @@ def _unread_turns(sample: ChatSample, dialogue: SampledDialogue) -> Finding | No
                 unless="Name its place in a layout of your own, in turns or in ignored: begin with "
                 "`fastscore layouts openai --toml`.",
             )
+    return None
+
+
+def _unread_siblings(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find turns that are those of one id, beside others."""
+    document, layout = dialogue.document, sample.layout
+    paths = {path for paths in layout.turns for path in paths if "." in path}
+    if not isinstance(document, dict) or layout.is_row_per_turn or not paths:
+        return None
+    for keyed in keyed_arrays(document):
+        for key in keyed.objects:
+            path = ".".join((*keyed.holder, key, *keyed.place))
+            others = keyed.objects.keys() - {key, *layout.ignored}
+            if path in paths and others:
+                where = ".".join(keyed.holder) or "the document"
+                unread = [each for each in keyed.objects if each in others]
+                read_all = [layout_flag(NESTED), column_flag(TURNS, ".".join(keyed.place))]
+                return Finding(
+                    f"{path} is one dialogue of {where}, and those of {quoted(unread)} are not "
+                    "read.",
+                    unless=f"Write one on each line: `{shlex.join(['jq', '-c', keyed.jq])}`."
+                    if keyed.holder
+                    else f"Type {typed(read_all)} in its place.",
+                )
     return None
 
 
@@ -686,6 +719,7 @@ def _shared_key(one: Any, other: Any) -> str | None:
 
 
 OWN_RULES: tuple[Rule, ...] = (
+    _of_each(_unread_siblings),
     *map(
         _of_each,
         (_branches, _one_speaker, _systems_by_intent, _marks, _counted_again, _restarts),

@@ -47,6 +47,8 @@ NOT_READ = "left out"
 """In `ChatSample.speakers`: nobody whose turns the suite reads."""
 ROW_PER_TURN = "turns"
 """The layout of rows that are turns."""
+NESTED = "nested"
+"""The layout of dialogues inside one document, also by their ids."""
 PAIRS = "pairs"
 """The layout of what a user says and the reply, side by side."""
 

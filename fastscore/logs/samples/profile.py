@@ -1,6 +1,7 @@
 """What sampled rows have at each key, and what that shows of a suite's columns."""
 
 import itertools
+import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 from fastscore.errors import listed
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
 from fastscore.logs.inputs.document_values import NO_ORDER, first_at, json_of, order_of
-from fastscore.logs.inputs.near_names import nearest, role_meanings, side_of
+from fastscore.logs.inputs.near_names import is_of_reply, nearest, role_meanings, side_of
 from fastscore.logs.integrity.rejects import cut
 from fastscore.suites.chats import ASSISTANT_ROLE, USER_ROLE
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
@@ -227,6 +228,55 @@ def _elements_of(arrays: Sequence[list[Any]]) -> tuple[list[Record], int]:
     ]
     objects = [*itertools.chain.from_iterable(inside)]
     return objects, len(objects) + len(others)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedArrays:
+    """Arrays at one place inside several keys of an object, which are ids: where it is, and these.
+
+    ``objects`` are the values of these keys.
+    """
+
+    holder: tuple[str, ...]
+    place: tuple[str, ...]
+    objects: Mapping[str, Record]
+
+    @property
+    def jq(self) -> str:
+        """The program that makes jq write the objects, each with its key."""
+        where = "".join(f".{of_jq(key)}" for key in self.holder) or "."
+        return f"{where} | to_entries[] | {{id: .key}} + (.value | objects)"
+
+
+def of_jq(key: str) -> str:
+    """Return a key as jq's paths spell it."""
+    return key if key.isascii() and key.isidentifier() else json.dumps(key)
+
+
+def keyed_arrays(value: Record, holder: tuple[str, ...] = ()) -> Iterator[KeyedArrays]:
+    """Yield the arrays of objects that are at one place inside several keys of an object.
+
+    A request and its response are no values by ids.
+    """
+    inside: defaultdict[tuple[str, ...], dict[str, Record]] = defaultdict(dict)
+    objects = {key: each for key, each in value.items() if isinstance(each, dict)}
+    for key, each in objects.items():
+        for place in _places_of_arrays(each):
+            inside[place][key] = each
+    for place, of_place in inside.items():
+        if len(of_place) > 1 and not any(map(is_of_reply, of_place)):
+            yield KeyedArrays(holder, place, of_place)
+    for key, each in objects.items() if len(holder) < _DEEPEST else ():
+        yield from keyed_arrays(each, (*holder, key))
+
+
+def _places_of_arrays(value: Record, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the keys that lead to arrays of objects in an object."""
+    for key, inside in value.items():
+        if isinstance(inside, dict) and len(before) < _DEEPEST:
+            yield from _places_of_arrays(inside, (*before, key))
+        elif isinstance(inside, list) and inside and isinstance(inside[0], dict):
+            yield (*before, key)
 
 
 def fold_maps(keys: Mapping[str, KeyProfile]) -> dict[str, KeyProfile]:

@@ -34,7 +34,7 @@ from fastscore.logs.inputs.near_names import is_of_reply, nearest, role_meanings
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.read.json_documents import first_text
 from fastscore.logs.read.lines import read_blocks
-from fastscore.logs.samples.chat_samples import PAIRS, ROW_PER_TURN, fitting_layout
+from fastscore.logs.samples.chat_samples import NESTED, PAIRS, ROW_PER_TURN, fitting_layout
 from fastscore.logs.samples.file_samples import FileSample
 from fastscore.logs.samples.profile import (
     ANY_KEY,
@@ -43,13 +43,16 @@ from fastscore.logs.samples.profile import (
     ROWS_SAMPLED,
     SHOWN,
     ColumnSample,
+    KeyedArrays,
     KeyProfile,
     Profile,
     Record,
     RequiredColumn,
+    keyed_arrays,
     keys_of_others,
     list_keys,
     nearest_key,
+    of_jq,
     profile_of,
     quoted,
     required_columns,
@@ -234,6 +237,15 @@ def foreign_rows(file: str, source: Source, records: Iterable[Record]) -> Unmapp
                 [],
                 unless=f"Write one on each line: `{command} > chats.jsonl`.",
             )
+        keyed = _keyed_dialogues(record) if source.chat_rows is not None else None
+        if keyed is not None and keyed.holder and not source.chat:
+            command = shlex.join(["jq", "-c", keyed.jq, file])
+            return UnmappedLogError(
+                f"{file}: its dialogues are in {'.'.join(keyed.holder)}, by their ids: "
+                f"{quoted(keyed.objects)}.",
+                [],
+                unless=f"Write one on each line: `{command} > chats.jsonl`.",
+            )
         # an array by itself is a row of one value
         first = [each[0] for each in record.values() if isinstance(each, list) and each]
         places = [record, *(first if len(record) == 1 else ())]
@@ -252,10 +264,23 @@ def _nested_dialogues(record: Record) -> str | None:
         for inner, dialogue in _arrays_of_objects(group):
             for _, turn in _arrays_of_objects(dialogue):
                 if role_meanings([word for word in turn.values() if isinstance(word, str)]):
-                    keys = (
-                        key if key.isidentifier() else json.dumps(key) for key in (outer, inner)
-                    )
-                    return "".join(f".{key}[]" for key in keys)
+                    return "".join(f".{of_jq(key)}[]" for key in (outer, inner))
+    return None
+
+
+def _keyed_dialogues(record: Record) -> KeyedArrays | None:
+    """Return dialogues that are values of an object by their ids, outside of other arrays."""
+    for keyed in keyed_arrays(record):
+        turns = value_at(next(iter(keyed.objects.values())), ".".join(keyed.place))
+        words = [
+            word
+            for turn in (turns or ())[:ROWS_SAMPLED]
+            if isinstance(turn, dict)
+            for word in turn.values()
+            if isinstance(word, str)
+        ]
+        if role_meanings(words):
+            return keyed
     return None
 
 
@@ -288,7 +313,8 @@ def lacking_error(
     of_others = foreign_rows(seen[0].file.path, source, rows[:ROWS_SAMPLED])
     if of_others is not None:
         return of_others
-    found = profile_of(rows)
+    by_id = _of_ids(rows, source)
+    found = profile_of(by_id or rows)
     # an array under another name brings what its objects should have
     items = [
         RequiredColumn(item.name, need.column, item)
@@ -320,6 +346,9 @@ def lacking_error(
     ]
     layout = fitting_layout(suite, source, seen[0], rows[:ROWS_SAMPLED])
     flags = layout or list(dict.fromkeys(columns))
+    if by_id and not layout:
+        begin = [] if source.chat else [layout_flag(NESTED)]
+        flags = [*begin, *in_shared_words(flags, source)]
     unnamed = [need for need in (*lacking, *items) if need.place not in advice]
     is_layout = any(flag.option == "layout" for flag in flags)
     unnamed = [] if is_layout else unnamed
@@ -333,6 +362,20 @@ def lacking_error(
     )
     error.absent, error.asked = absent, asked
     return error
+
+
+def _of_ids(rows: Sequence[Record], source: Source) -> list[Record]:
+    """Return the dialogues that rows are objects of, by their ids; none of other rows."""
+    is_read = source.chat is None or ANY_KEY in source.chat.layout.dialogues
+    if source.chat_rows is None or not is_read:
+        return []
+    keyed = map(_keyed_dialogues, rows[:ROWS_SAMPLED])
+    return [
+        dialogue
+        for each in keyed
+        if each is not None and not each.holder
+        for dialogue in each.objects.values()
+    ][:MOST_ROWS_SAMPLED]
 
 
 def absent_key_error(
@@ -475,13 +518,15 @@ def _suggested(
 def _own_arrays(found: Profile) -> list[str]:
     """Return the arrays that are no values of a map: one of several dialogues by their ids.
 
-    Several whose objects have the same keys are dialogues each, or sides of one. An array that is
-    called a reply is left out.
+    Several whose objects have the same keys are dialogues each, or sides of one, as are those at
+    one place inside several keys of an object. An array that is called a reply is left out.
     """
+    places = Counter(place for path in found.arrays for place in _places_by_key(path))
     by_shape: dict[tuple[str, frozenset[str]], list[str]] = {}
     for path in found.arrays:
         parent, _, name = path.rpartition(".")
-        if not is_of_reply(name):
+        is_one_of_several = any(places[place] > 1 for place in _places_by_key(path))
+        if not is_of_reply(name) and not is_one_of_several:
             by_shape.setdefault((parent, frozenset(found.below(path))), []).append(name)
     return [
         f"{parent}.{name}" if parent else name
@@ -489,6 +534,16 @@ def _own_arrays(found: Profile) -> list[str]:
         if len(names) < _FEWEST_VALUES
         and len({_DIGITS.sub("", name) for name in names}) == len(names)
         for name in names
+    ]
+
+
+def _places_by_key(path: str) -> list[tuple[str, ...]]:
+    """Return a path with each of the keys before its last one as any, but for those of replies."""
+    keys = path.split(".")
+    return [
+        (*keys[:at], ANY_KEY, *keys[at + 1 :])
+        for at in range(len(keys) - 1)
+        if not is_of_reply(path)
     ]
 
 

@@ -732,6 +732,73 @@ def test_dialogues_in_arrays_of_arrays_are_written_one_a_line(options: Any, tmp_
     assert pairs(tmp_path / "chats.jsonl", options, layout="openai") == PAIRS * 3
 
 
+def by_id() -> dict[str, Any]:
+    """Return dialogues by their ids, in other words."""
+    said = chat(2, speaker="who", text="said", user="caller", assistant="operator")
+    return {f"call-{number}": {"started": "2025", "transcript": said} for number in range(4)}
+
+
+def test_dialogues_by_their_ids_are_all_read(options: Any, tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(by_id()))
+    flags = proposed(path)
+    assert flags[:4] == ["--layout", "nested", "--column", "turns=transcript"]
+    assert pairs(path, options, **reading(flags)) == PAIRS[:2] * 4
+    assert flags == proposed(path, "guest_simulation")
+    with pytest.raises(InputError) as error:
+        fastscore.score(path, options, embedder=None)
+    assert f"Type {shlex.join(flags)}." in str(error.value)
+
+
+@pytest.mark.parametrize("begin", ["", "chats."])
+def test_one_of_several_dialogues_by_their_ids_is_refused(
+    begin: str, options: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({"version": 2, "chats": by_id()} if begin else by_id()))
+    typed = reading(
+        shlex.split(
+            f"--column turns={begin}call-1.transcript --column speaker=who --column text=said "
+            "--value speaker:caller=user --value speaker:operator=assistant"
+        )
+    )
+    found = f"{begin}call-1.transcript is one dialogue of .* those of 'call-0', 'call-2', 'call-3'"
+    for suite in (options, fastscore.GuestSimulation()):
+        with pytest.raises(InputError, match=found):
+            fastscore.score(path, suite, **typed)
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq writes it anew")
+def test_dialogues_by_their_ids_further_inside_are_written_one_a_line(
+    options: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({"version": 2, "chats": {**by_id(), "count": 4}}))
+    with pytest.raises(InputError, match="its dialogues are in chats, by their ids") as error:
+        fastscore.score(path, options, embedder=None)
+    assert proposed(path) == []
+    command = str(error.value).rpartition("line: `")[2].removesuffix("`.")
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    written = tmp_path / "chats.jsonl"
+    assert [row["id"] for row in lines_of(written.read_text())] == [*by_id()]
+    assert pairs(written, options, **reading(proposed(written))) == PAIRS[:2] * 4
+
+
+def test_a_request_beside_its_response_is_no_dialogue_by_its_id(
+    options: Any, tmp_path: Path
+) -> None:
+    sides = {"request": {"transcript": chat(2)[:3]}, "response": {"transcript": chat(2)[3:]}}
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(sides))
+    columns = {
+        "turns": "request.transcript",
+        "reply": "response.transcript",
+        "speaker": "role",
+        "text": "content",
+    }
+    assert pairs(path, options, columns=columns) == PAIRS[:2]
+
+
 def lines_of(text: str) -> list[Any]:
     return [json.loads(line) for line in text.splitlines()]
 
