@@ -112,7 +112,7 @@ def _refuse_several_models(rows: Rows) -> None:
     raise InputError(
         f"{file}:{line}: model: several in the conversation{f' {name}' if name else ''}: "
         f"{listed(side['model'].unique(maintain_order=True).to_list(), 3)}.",
-        "Name the key of the model, --column model=KEY, if each is a conversation of its own, or "
+        "Name the key of the model (`--column model=KEY`) if each is a conversation of its own, or "
         "leave the key out.",
     )
 
