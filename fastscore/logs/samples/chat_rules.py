@@ -183,7 +183,8 @@ def _unread_turns(sample: ChatSample, dialogue: SampledDialogue) -> Finding | No
         if any(each == key or each.startswith((f"{key}.", f"{key}[")) for each in places)
     }
     texts = {each for each in layout.text if "." not in each} if read else set()
-    for key in document.keys() - {*read, *layout.ignored, *layout.model, *layout.condition}:
+    known = {*read, *layout.ignored, *layout.model, *layout.condition}
+    for key in (each for each in document if each not in known):
         value = json_of(document[key])
         is_chat = bool(_CHAT.fullmatch(key)) and isinstance(value, list) and bool(value)
         is_turn = key in texts and isinstance(value, str) and len(value.split()) > 1
@@ -330,7 +331,7 @@ def _one_speaker(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
     turns, names = dialogue.turns, {*sample.layout.speaker, *sample.layout.text}
     if len(turns) < 2 or turns[0].role is None or len({str(turn.role) for turn in turns}) > 1:
         return None
-    for key in filter(_NAME.fullmatch, turns[0].found.keys() - names):
+    for key in filter(_NAME.fullmatch, (each for each in turns[0].found if each not in names)):
         found = [turn.found.get(key) for turn in turns]
         if all(one != other for one, other in pairwise(found)):
             said, own = sample.rows.speaker, dict(sample.rows.words)
@@ -487,7 +488,7 @@ def _branches(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
 
 def _are_ids(names: Sequence[str], turns: Sequence[Turn], but: str) -> bool:
     """Tell whether other turns have such ids, in a key in which no two are the same."""
-    for key in turns[0].found.keys() - {but}:
+    for key in (each for each in turns[0].found if each != but):
         ids = [str(turn.found.get(key)) for turn in turns]
         if len({*ids}) == len(ids) and {*names} & {*ids}:
             return True
@@ -500,14 +501,17 @@ def _restarts(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     begins = [place for place, turn in enumerate(turns) if (turn.role, turn.text) == first]
     if len(begins) == 1 or not sample.layout.is_row_per_turn:
         return None
-    for key in turns[0].found.keys() - {*sample.layout.speaker, *sample.layout.text}:
+    said = {*sample.layout.speaker, *sample.layout.text}
+    for key in (each for each in turns[0].found if each not in said):
         values = [turn.found.get(key) for turn in turns]
         changes = [n for n, (one, other) in enumerate(pairwise(values), 1) if one != other]
         # what changes with every turn numbers turns
         if [0, *changes] == begins and len(begins) < len(turns):
-            name = sample.rows.id if _SESSION.search(key.lower()) else sample.rows.model
+            is_name = not dialogue.name or _SESSION.search(key.lower())
+            name = sample.rows.id if is_name else sample.rows.model
+            named = f"dialogue {dialogue.name}" if dialogue.name else "the only dialogue"
             return Finding(
-                f"dialogue {dialogue.name} begins again where {key} is {values[begins[1]]!r} after "
+                f"{named} begins again where {key} is {values[begins[1]]!r} after "
                 f"{values[0]!r}: these are several dialogues.",
                 [column_flag(name, key)] if name else [],
                 unless="Give them ids of their own, or write a file for each.",

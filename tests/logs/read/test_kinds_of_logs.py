@@ -473,6 +473,18 @@ def test_rows_that_are_counted_again_are_several_dialogues(
     assert run.tables["turns"].height == 3 * len(PAIRS)
 
 
+def test_rows_without_a_name_that_begin_again_are_asked_for_it(
+    options: Any, tmp_path: Path
+) -> None:
+    said = chat(speaker="speaker", text="text", user="USER", assistant="SYSTEM")
+    rows = [{"caller": name, **turn} for name in ("a", "b") for turn in said]
+    path = write(tmp_path / "log.jsonl", rows)
+    with pytest.raises(InputError, match="the only dialogue begins again where caller is 'b'"):
+        pairs(path, options, layout="turns")
+    run = fastscore.score(path, options, embedder=None, **reading(proposed(path)))
+    assert run.tables["dialogues"]["session_id"].to_list() == ["a", "b"]
+
+
 def test_a_step_of_both_sides_is_no_second_dialogue(options: Any, tmp_path: Path) -> None:
     said = chat(speaker="speaker", text="text", user="USER", assistant="SYSTEM")
     rows = [
