@@ -39,7 +39,7 @@ from fastscore.suites.declarations import REJECTS_TABLE, Column, Source
 
 _ROWS_AT_ONCE = 1 << 18
 _MOST_PATH, _SHOWN = 4096, 60
-"""From what length on a text is no path, and how much of it is shown then."""
+"""The longest path in characters, and how many characters of a longer text are shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ def _scalar(values: JsonValues, row: int) -> str:
 
 
 def is_bare(texts: pl.Series, words: Sequence[str]) -> pl.Series:
-    """Tell which texts are one of some words, but for case and blanks around it."""
+    """Tell which texts are one of some words. Case and blanks around them do not count."""
     bare = pl.col("text").str.strip_chars(BLANKS).str.to_lowercase()
     is_word = bare.is_in(list(words)).fill_null(False)
     return texts.to_frame("text").select(is_word).to_series()

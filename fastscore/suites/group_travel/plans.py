@@ -134,9 +134,9 @@ def _day_lists(plans: JsonValues, in_plan: Mapping[str, JsonValues]) -> JsonValu
 
 
 def _items(of_days: KeyedMembers, n_days: int) -> tuple[_Items, Indices]:
-    """Return the values of days, lists item by item; and how many ``meals`` are no object.
+    """Return the values of days, lists item by item, and how many ``meals`` are not an object.
 
-    Nulls are no values.
+    Nulls are left out.
     """
     meals, rows = _of_kind(of_days, [_MEALS]), _of_kind(of_days, PLAN_KINDS)
     served = all_members(meals.values)

@@ -389,7 +389,7 @@ def test_what_falls_by_chance_is_no_order(beside: Any, options: Any, tmp_path: P
         (["7/30/2025, 9:58 PM", "7/31/2025, 12:10 AM", "8/1/2025, 12:05 PM"], True),  # only month
         (["06/01/2025 09:00", "06/01/2025 09:01", "06/01/2025 09:02"], True),  # either
         (["01.02.2025 09:00", "01.02.2025 09:01:30", "02.02.2025 09:00"], True),
-        # as they stand in the file, as days of months they fall, and as months and days they rise
+        # read as day/month they fall, as month/day they rise
         (["02/01/2025 09:00", "01/02/2025 09:00", "01/02/2025 09:00"], False),
         (["31/07/2025 09:00", "07/31/2025 08:00", "06/30/2025 08:00"], False),  # neither
         (["31/07/2025", "30/07/2025", "29/07/2025"], False),  # no hours

@@ -149,7 +149,7 @@ def with_errors(axis: Any, x: str, means: pl.DataFrame, place: int, n_models: in
 
 
 def interval_words(n_models: int) -> str:
-    """Return what a caption says of the intervals of `with_errors`."""
+    """Return the sentence of a caption on the intervals that `with_errors` draws."""
     if n_models <= ERRORS_SHOWN:
         return "with 95 % confidence intervals"
     return "without their intervals, which would hide the lines"
