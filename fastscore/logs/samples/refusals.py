@@ -538,7 +538,7 @@ def _own_arrays(found: Profile) -> list[str]:
 
 
 def _places_by_key(path: str) -> list[tuple[str, ...]]:
-    """Return a path with all keys before the last one replaced, except keys of replies."""
+    """Return a path once for each key before its last, which any key replaces; none of replies."""
     keys = path.split(".")
     return [
         (*keys[:at], ANY_KEY, *keys[at + 1 :])
