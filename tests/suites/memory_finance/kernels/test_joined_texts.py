@@ -79,5 +79,5 @@ def test_an_escape_that_is_cut_off_is_named() -> None:
     parts, needles = text_rows("written", ["\\"]), text_rows("needles", ["/"])
     ways, offsets = np.full(1, ESCAPED, np.uint8), np.array([0, 1])
     room, found = np.zeros(4, np.uint8), np.zeros(1, np.bool_)
-    with pytest.raises(IndexError, match="joined_texts:_search` touches 1 items at index 1 of 1"):
+    with pytest.raises(IndexError, match="events:_search` touches 1 items at index 1 of 1"):
         _search(parts.views, ways, offsets, np.zeros(1, np.int64), needles.views, room, found)
