@@ -188,17 +188,6 @@ def either(first: JsonValues, second: JsonValues, is_first: Mask) -> JsonValues:
     )
 
 
-def joined(first: JsonValues, second: JsonValues) -> JsonValues:
-    """Put values of one buffer one after another."""
-    return replace(
-        first,
-        tags=np.concatenate([first.tags, second.tags]),
-        start=np.concatenate([first.start, second.start]),
-        end=np.concatenate([first.end, second.end]),
-        dialogue=np.concatenate([first.dialogue, second.dialogue]),
-    )
-
-
 def members(values: JsonValues, keys: Sequence[str], problems: Problems) -> dict[str, JsonValues]:
     """Find members of objects by key; of equal keys the last counts."""
     found = places(values.where(values.tags == OBJECT), dict.fromkeys(keys), problems)

@@ -68,33 +68,3 @@ def string_changes(texts: Sequence[str]) -> list[bool]:
 
 def outer_whitespace(texts: Sequence[str]) -> list[bool]:
     return [text[:1].isspace() or text[-1:].isspace() for text in texts]
-
-
-def plain_intervals(texts: Sequence[str], leads: Sequence[str]) -> list[tuple[int, int, int, int]]:
-    """Return place and length of each name and its minutes, by patterns; -1 if missing."""
-
-    def minutes(clock: str) -> int:
-        hour, minute, half = re.fullmatch("([0-9]+):([0-9]+) ?([ap]m)?", clock, re.I).groups()
-        hours = [*range(25)] if half is None else [*range(1, 13)]
-        if int(hour) not in hours or int(minute) > 59:
-            return -1
-        if half is None:
-            return 60 * int(hour) + int(minute)
-        return 60 * (int(hour) % 12 + 12 * (half in ("pm", "PM", "pM", "Pm"))) + int(minute)
-
-    time = "([0-9]{1,2}:[0-9]{2}(?: ?[aApP][mM])?)"
-    interval = f"{time} (?:to|-) {time}"
-    either = "|".join(map(re.escape, leads))
-    before = re.compile(rf"([^:]*[!-9;-~])(?:{either}){interval}(?:,|\Z)", re.DOTALL)
-    after = re.compile(rf"{interval}: ([!-9;-~][^:\n]*)\Z")
-    found = []
-    for text in texts:
-        if match := before.match(text):
-            name, first, last = match.groups()
-            found.append((0, len(name), minutes(first), minutes(last)))
-        elif match := after.match(text):
-            first, last, name = match.groups()
-            found.append((match.start(3), len(name), minutes(first), minutes(last)))
-        else:
-            found.append((-1, -1, -1, -1))
-    return found

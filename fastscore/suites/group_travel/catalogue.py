@@ -1,10 +1,11 @@
 """Cells of any origin: JSON, Python literals or plain text; and catalogues of real places."""
 
 import ast
+import contextlib
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -12,12 +13,9 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import orjson
 import polars as pl
 from fastscore_jit.arrays import Indices
-from fastscore_jit.arrow import string_column
-from fastscore_readers.json.located_values import value_kinds
-from fastscore_readers.json.places import find_places
-from fastscore_readers.json.tokens import ABSENT, ARRAY, NULL, OBJECT
 
 from fastscore.suites.columns import replace_lone_surrogates
 from fastscore.suites.group_travel.lexicon import (
@@ -29,21 +27,14 @@ from fastscore.suites.group_travel.lexicon import (
     normalise,
 )
 from fastscore.suites.grouping import factorize
-from fastscore.suites.json_values import JsonValues
 
 ABSENT_CELLS = ("", "nan", "none", "null", "{}", "[]", "-")
 LARGEST_LITERAL = 8 << 20
 NAME_KEYS = ("name", "title", "eventname", "restaurantname", "attractionname", "hotelname")
 _LONGEST_ABSENT = max(map(len, ABSENT_CELLS))
 _HEAD = 64
-_LONG_NUMBER = re.compile("[0-9]{640}")  # Python may refuse as many digits
-_LITERAL = r"^[\s\[{]*'"
-_STRING = r"""'((?:[^'"\\]|\\[nrt\\])*)'|"((?:[^"\\]|\\[nrt"\\])*)\""""
-_NO_LITERAL = r"""['"\\]|true|false|null|NaN|Infinity"""
-_WORD = r"(?:None|True|False)\s*[,\]}]"
-_WORDS = {"None": "null", "True": "true", "False": "false"}
-_LEAF, _OPENING = r"[\[{][^\[\]{}]*[\]}]", r"[\[{]"
-_DEEP = 90  # Python's parser reads at least as many brackets in one another
+_ODD_JSON = r"[0-9]{19}|\\u[dD][89a-fA-F]"
+"""A whole number of perhaps more than 64 bits, of which orjson makes a float, or half a pair."""
 _LITERAL_STRING = re.compile(
     r"""(?is)#[^\n]*|(\b[bfru]{1,2})?('''|\"\"\"|['"])(?:[^\\'"]+|\\.|(?!\2)['"])*+(?:\2|\Z)"""
 )
@@ -53,77 +44,14 @@ _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]|\\U0000[dD]")
 
 
 def parse_cells(cells: pl.Series) -> Iterator[Any]:
-    """Read cells as `parse_cell` does."""
-    values = cell_values(cells)
-    for row, text in enumerate(cells):
-        is_odd = _LONG_NUMBER.search(text) or _SURROGATE_ESCAPE.search(text)
-        yield parse_cell(text) if is_odd else values.python(row)
-
-
-def cell_values(cells: pl.Series) -> JsonValues:
-    """Read cells as `parse_cell` does, to be looked into without Python's objects.
-
-    An absent cell is null, and a text a string. Lone surrogates stay. What is nested more than 500
-    deep has no members.
-    """
-    as_json = _plain_as_json(cells)
-    values = _valid_values(as_json)
-    size = values.end - values.start
-    # an empty one may be an absent cell
-    plain = ((values.tags == ARRAY) | (values.tags == OBJECT)) & (size > len("[]"))
-    others = np.flatnonzero(~plain)
-    if not len(others):
-        return values
-    read = [_written(parse_cell(cell), cell) for cell in cells[others]]
-    return _valid_values(as_json.scatter(others, read))
-
-
-def no_object(values: JsonValues) -> pl.Expr:
-    """Return the fault of cells that are neither absent nor objects, null for others."""
-    is_read = pl.Series((values.tags == OBJECT) | (values.tags == NULL))
-    return pl.when(~is_read).then(pl.lit("no object; ignored"))
-
-
-def _valid_values(texts: pl.Series) -> JsonValues:
-    """Return the values of JSON texts; a text that is no JSON has none."""
-    column = string_column("cells", texts.fill_null(""))
-    start, end = column.offsets[:-1], column.offsets[1:]
-    _, faulty = find_places(column.data, start, end, None, is_utf8=True)
-    tags, start, end = value_kinds(column.data, start, end)
-    tags[faulty] = ABSENT
-    return JsonValues(column.data, tags, start, end, np.arange(len(tags)), str)
-
-
-def _written(value: Any, cell: str) -> str:
-    try:
-        return _as_json(value)
-    except RecursionError:
-        return json.dumps(cell)
-
-
-def _plain_as_json(cells: pl.Series) -> pl.Series:
-    """Write cells that are Python literals as JSON; others stay as they are."""
-    is_literal = pl.col("cell").str.contains(_LITERAL).fill_null(False)
-    rows = cells.to_frame("cell").select(is_literal.arg_true()).to_series()
-    if rows.is_empty():
-        return cells
-    literals = cells[rows].to_frame("cell").select(_literal_as_json(pl.col("cell")))
-    return cells.clone().scatter(rows, literals.to_series())
-
-
-def _literal_as_json(cell: pl.Expr) -> pl.Expr:
-    """Write Python literals as JSON; null or no JSON if they might mean anything else."""
-    outside = cell.str.replace_all(_STRING, "")
-    as_json = cell.str.replace_all(_STRING, '"$1$2"')
-    is_plain = (
-        ~outside.str.contains(_NO_LITERAL)
-        & (outside.str.count_matches(_WORD) == as_json.str.count_matches(_WORD))
-        & (outside.str.replace_all(_LEAF, "").str.count_matches(_OPENING) < _DEEP)
-        & (cell.str.len_chars() <= LARGEST_LITERAL)
-    )
-    for word, of_json in _WORDS.items():
-        as_json = as_json.str.replace_all(rf"{word}(\s*[,\]}}])", f"{of_json}$1")
-    return pl.when(is_plain).then(as_json)
+    """Read cells as `parse_cell` does, arrays and objects of usual JSON by orjson."""
+    for cell, is_odd in zip(cells, cells.str.contains(_ODD_JSON), strict=True):
+        value = None
+        if not is_odd:
+            with contextlib.suppress(orjson.JSONDecodeError):
+                value = orjson.loads(cell)
+        # an empty one may be an absent cell, and a text is a cell again
+        yield value if value and isinstance(value, dict | list) else parse_cell(cell)
 
 
 def parse_cell(text: str) -> Any:
@@ -193,6 +121,26 @@ def _parse_json(text: str) -> Any:
 def _whole_number(digits: str) -> int | Decimal:
     """Read a whole number; one of more digits than Python converts is a decimal."""
     return int(digits) if len(digits) <= sys.get_int_max_str_digits() else Decimal(digits)
+
+
+def read_each(
+    cells: pl.Series, read: Callable[[Any], Sequence[Any]], schema: pl.Schema
+) -> pl.DataFrame:
+    """Return what is read of each cell's value: a row a cell. Equal cells are read once."""
+    codes, distinct = factorize(cells)
+    return frame_of([read(value) for value in parse_cells(distinct)], schema)[codes]
+
+
+def no_object(value: Any) -> str | None:
+    """Return the fault of a value that should be an object, None for an absent one."""
+    return None if value is None or isinstance(value, dict) else "no object; ignored"
+
+
+def as_flag(value: Any) -> bool | None:
+    """Read a flag: true, 1, "true", "yes" and "1" are true, null is unknown, others are false."""
+    if value is None:
+        return None
+    return value.strip().lower() in ("true", "yes", "1") if isinstance(value, str) else value == 1
 
 
 def present_cells(cells: pl.Series) -> tuple[Indices, Indices, pl.Series]:

@@ -1,34 +1,27 @@
 """From raw rows to what is compared: preferences, syntheses, texts of plans, places and records."""
 
-from collections.abc import Mapping
-from functools import reduce
 from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Indices, Mask
-from fastscore_readers.json.tokens import ABSENT
+from fastscore_jit.arrays import Indices
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import gather_or_null, last_rows
 from fastscore.suites.declarations import PARTIAL_REJECTS
 from fastscore.suites.group_travel.catalogue import (
     Catalogue,
+    as_flag,
+    as_text,
     built_in_components,
-    cell_values,
+    frame_of,
     is_present,
     no_object,
+    parse_cells,
     present_cells,
     read_catalogue,
+    read_each,
     warnings_of,
-)
-from fastscore.suites.group_travel.json_members import (
-    KeyedMembers,
-    all_members,
-    flags,
-    is_bare,
-    is_container,
-    scalars,
 )
 from fastscore.suites.group_travel.lexicon import (
     ACTIONABLE,
@@ -68,7 +61,6 @@ from fastscore.suites.grouping import (
     take,
 )
 from fastscore.suites.identity import identify
-from fastscore.suites.json_values import JsonValues, Problems, either, joined, members
 
 _OF_SLOT = ["itinerary", "slot"]
 MOST_LINES = 400
@@ -367,76 +359,71 @@ _FIELDS = frozenset(
 )
 _STATE_KEYS = ("slot_decision_state", "synthesis", "slot_decisions")
 _TEXTS = ("conflict_description", "resolution_strategy", "strategy_id", "resolution_explanation")
-_READ = ("is_object", "has_conflict", "description", "strategy", "explanation")
+_OF_SYNTHESIS = pl.Schema(
+    {
+        "is_object": pl.Boolean(),
+        "has_conflict": pl.Boolean(),
+        **dict.fromkeys(("description", "strategy", "explanation", "fault"), pl.String()),
+    }
+)
+_READ = tuple(_OF_SYNTHESIS)[:-1]
 
 
-def _read_objects(values: JsonValues) -> pl.DataFrame:
-    """Read the fields of objects: `_READ` and ``fault``.
+def _read_object(value: Any) -> tuple[Any, ...]:
+    """Return what an object says of the synthesis of a slot, a value for each of `_OF_SYNTHESIS`.
 
-    ``is_object`` tells which have at least one known field. ``fault`` names a field that should be
-    a text and is an array or object.
+    ``is_object`` tells whether it has at least one known field. ``fault`` names a field that should
+    be a text and is an array or object.
     """
-    found = members(values, [*_FIELDS], Problems())
-    description, strategy, strategy_id, explanation = (scalars(found[name]) for name in _TEXTS)
-    no_text = (
-        pl.when(pl.Series(is_container(found[name]))).then(pl.lit(f"{name} is no text; ignored"))
-        for name in _TEXTS
-    )
-    first = pl.lit(_no_placeholder(strategy))
-    second = pl.lit(_no_placeholder(strategy_id))
-    return pl.select(
-        pl.Series("is_object", _is_known(found)),
-        flags(found["has_conflict"]).alias("has_conflict"),
-        description.alias("description"),
-        pl.when(first != "").then(first).otherwise(second).alias("strategy"),
-        _no_placeholder(explanation).alias("explanation"),
-        pl.coalesce(no_text).alias("fault"),
+    said = value if isinstance(value, dict) else {}
+    description, strategy, strategy_id, explanation = (as_text(said.get(name)) for name in _TEXTS)
+    no_texts = (name for name in _TEXTS if isinstance(said.get(name), dict | list))
+    return (
+        not _FIELDS.isdisjoint(said),
+        as_flag(said.get("has_conflict")),
+        description,
+        _no_placeholder(strategy) or _no_placeholder(strategy_id),
+        _no_placeholder(explanation),
+        next((f"{name} is no text; ignored" for name in no_texts), None),
     )
 
 
-def _is_known(found: Mapping[str, JsonValues]) -> Mask:
-    """Tell which objects have at least one of `_FIELDS`."""
-    known: Mask = np.any([found[name].tags != ABSENT for name in _FIELDS], axis=0)
-    return known
+def _no_placeholder(text: str | None) -> str | None:
+    return None if text is None or text.strip().lower() in NULLS else text
 
 
-def _no_placeholder(texts: pl.Series) -> pl.Series:
-    return texts.set(is_bare(texts, NULLS), None)
+def _read_metadata(value: Any) -> tuple[Any, ...]:
+    """Read the metadata of a synthesis turn: flat, or under the key synthesis."""
+    said = value if isinstance(value, dict) else {}
+    *read, fault = _read_object(said if _FIELDS & said.keys() else said.get("synthesis"))
+    return (*read, no_object(value) or fault)
 
 
-def read_metadata_objects(cells: pl.Series) -> pl.DataFrame:
-    """Read the metadata of synthesis turns: flat, or under the key synthesis."""
-    codes, distinct = factorize(cells)
-    values = cell_values(distinct)
-    found = members(values, (*_FIELDS, "synthesis"), Problems())
-    read = _read_objects(either(values, found["synthesis"], _is_known(found)))
-    return read.with_columns(pl.coalesce(no_object(values), "fault").alias("fault"))[codes]
-
-
-def read_states(cells: pl.Series, slots: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
+def read_states(cells: pl.Series, slots: pl.Series) -> pl.DataFrame:
     """Read what running states say of a slot each."""
     codes, distinct = factorize(cells)
-    values = cell_values(distinct)
-    found = members(values, _STATE_KEYS, Problems())
-    of_slots = [all_members(found[key]) for key in _STATE_KEYS]
-    named = pl.concat(
-        pl.DataFrame({"state": of_key.owner, "slot": _slots_of(of_key)}) for of_key in of_slots
-    )
-    wanted = pl.DataFrame({"state": codes, "slot": slots}).unique()
-    asked = named.with_row_index("row").join(
-        wanted, on=["state", "slot"], how="semi", maintain_order="left"
-    )
-    rows = reduce(joined, (of_key.values for of_key in of_slots)).take(asked["row"].to_numpy())
-    of_states = pl.concat([asked.drop("row"), _read_objects(rows)], how="horizontal")
-    faults = pl.select(no_object(values)).to_series()
-    states_of = pl.DataFrame({"state": codes, "cell_fault": faults[codes]})
-    known = of_states.filter("is_object")
-    return states_of, known.unique(["state", "slot"], keep="first", maintain_order=True)
+    values = list(parse_cells(distinct))
+    states = [_slots_of(value) for value in values]
+    rows = [
+        (*(states[code].get(slot) or _NOTHING), no_object(values[code]))
+        for code, slot in zip(codes.tolist(), slots, strict=True)
+    ]
+    read = frame_of(rows, pl.Schema({**_OF_SYNTHESIS, "cell_fault": pl.String()}))
+    return read.with_columns(fault=pl.coalesce("cell_fault", "fault")).drop("cell_fault")
 
 
-def _slots_of(found: KeyedMembers) -> pl.Series:
-    slots = [canonical_slot(key) for key in found.keys]
-    return pl.Series(slots, dtype=pl.String)[found.key]
+_NOTHING = _read_object(None)
+
+
+def _slots_of(value: Any) -> dict[str, tuple[Any, ...]]:
+    """Return what a state says of each slot; of several objects of a slot the first counts."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for key in _STATE_KEYS:
+        slots = value.get(key) if isinstance(value, dict) else None
+        for name, said in slots.items() if isinstance(slots, dict) else ():
+            if isinstance(said, dict) and not _FIELDS.isdisjoint(said):
+                found.setdefault(canonical_slot(name), _read_object(said))
+    return found
 
 
 def read_synthesis(read: Turns) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -444,7 +431,7 @@ def read_synthesis(read: Turns) -> tuple[pl.DataFrame, pl.DataFrame]:
     turn = np.flatnonzero((read.turns["kind"] == SYNTHESIZE).fill_null(False).to_numpy())
     rows = read.turns.select("dialogue_row", "line", "slot", "utterance", "has_utterance")[turn]
     metadata = cells_of_turns(read.cells["metadata"], turn).fill_null("")
-    rows = pl.concat([rows, read_metadata_objects(metadata)], how="horizontal")
+    rows = rows.hstack(read_each(metadata, _read_metadata, _OF_SYNTHESIS))
     warnings = [warnings_of(rows, pl.lit("metadata"))]
     states = read.cells["constraint_state"]
     rows, of_states = _fill(rows, rows["line"], cells_of_turns(states, turn))
@@ -482,14 +469,8 @@ def _fill(
     """Read rows without an object from the states, by their slot; warn of what is unreadable."""
     lacking = (~rows["is_object"] & states.is_not_null()).fill_null(False)
     asking = rows.filter(lacking).select("dialogue_row", "slot")
-    state_of, of_state = read_states(states.filter(lacking), asking["slot"])
-    wanted = pl.concat([asking, state_of], how="horizontal")
-    found = wanted.join(of_state, on=["state", "slot"], how="left", maintain_order="left")
-    found = found.with_columns(
-        pl.col("is_object").fill_null(False),
-        lines.filter(lacking).alias("line"),
-        pl.coalesce("cell_fault", "fault").alias("fault"),
-    )
+    found = asking.hstack(read_states(states.filter(lacking), asking["slot"]))
+    found = found.with_columns(line=lines.filter(lacking))
     places = lacking.arg_true()
     filled = rows.with_columns(rows[name].scatter(places, found[name]) for name in _READ)
     return filled, warnings_of(found, pl.lit("constraint_state"))

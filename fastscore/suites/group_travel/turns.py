@@ -7,18 +7,23 @@ first turn say under which condition it was held, and who took part.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices
-from fastscore_readers.json.places import Shape
-from fastscore_readers.json.tokens import ARRAY, FLOAT, INTEGER, OBJECT, STRING
+from fastscore_readers.json.tokens import ARRAY, INTEGER, OBJECT, STRING
 
 from fastscore.suites.base import Nulls
 from fastscore.suites.columns import first_rows, gather_or_null, put_at, unknown_words
 from fastscore.suites.declarations import ROW_SCHEMA, rejects_of
-from fastscore.suites.group_travel.catalogue import cell_values, is_present, no_object
-from fastscore.suites.group_travel.json_members import BLANKS, flags, scalars, texts_or_replaced
+from fastscore.suites.group_travel.catalogue import (
+    as_flag,
+    as_text,
+    is_present,
+    no_object,
+    read_each,
+)
 from fastscore.suites.group_travel.lexicon import (
     ACCEPT_PLAN,
     ACTIONABLE,
@@ -41,7 +46,6 @@ from fastscore.suites.group_travel.lexicon import (
 from fastscore.suites.grouping import factorize, first_of_each, number_keys, offsets_of
 from fastscore.suites.identity import IDENTITY, refuse_blank_ids
 from fastscore.suites.json_values import (
-    JsonPlaces,
     JsonValues,
     Problems,
     column_values,
@@ -50,7 +54,6 @@ from fastscore.suites.json_values import (
     line_values,
     members,
     places,
-    python_values,
     raw_texts,
     texts,
 )
@@ -369,68 +372,49 @@ _CONDITION_AND_SEPARATOR = r"(?i)(^|[^a-z0-9])(?:c|cond(?:ition)?[_-]?)[1-5]($|[
 _NESTED = ("condition_flags", "flags")
 _MOST_MEMBERS = 1 << 53
 _NAMES = {"group_type": "group_type", "scenario": "stated_scenario", "dialogue_id": "stated_id"}
-_OF_METADATA: Shape = {
-    **dict.fromkeys((*FLAGS, *_NAMES, "condition", "members", "member_count")),
-    **{name: dict.fromkeys(FLAGS) for name in _NESTED},
-}
+_OF_METADATA = pl.Schema(
+    {
+        **dict.fromkeys(FLAGS, pl.Boolean()),
+        "stated_condition": pl.String(),
+        **dict.fromkeys(("member_count", "listed_members"), pl.Int64()),
+        **dict.fromkeys((*_NAMES.values(), "metadata_fault"), pl.String()),
+    }
+)
 _SOURCES = ("metadata", "condition", "file_name", "content")
 
 
-def read_metadata(cells: pl.Series) -> pl.DataFrame:
-    """Read what the metadata of dialogues' first turns says; null where it does not."""
-    codes, distinct = factorize(cells)
-    values = cell_values(distinct)
-    found = places(values.where(values.tags == OBJECT), _OF_METADATA, Problems())
-    stated = texts_or_replaced(found["condition"].values)
-    condition = stated.str.strip_chars(BLANKS).str.to_uppercase()
-    stated_count = found["member_count"].values
-    count = _counts(stated_count)
-    is_no_count = pl.lit(count.is_null() & pl.Series(~stated_count.is_missing))
-    read = pl.select(
-        *(_first_flag(found, flag).alias(flag) for flag in FLAGS),
-        condition.set(~condition.is_in([*CONDITIONS]).fill_null(False), None).alias(
-            "stated_condition"
-        ),
-        count.alias("member_count"),
-        _sizes(found["members"].values).alias("listed_members"),
-        *(_names(found[key].values).alias(name) for key, name in _NAMES.items()),
-        pl.coalesce(
-            no_object(values),
-            pl.when(is_no_count).then(pl.lit("member_count is no whole number; ignored")),
-        ).alias("metadata_fault"),
+def _read_metadata(value: Any) -> tuple[Any, ...]:
+    """Return what the metadata of a dialogue's first turn says, null where it says nothing."""
+    told = value if isinstance(value, dict) else {}
+    places = [told, *(told[name] for name in _NESTED if isinstance(told.get(name), dict))]
+    flags = [[as_flag(place.get(flag)) for place in places] for flag in FLAGS]
+    stated, members = told.get("condition"), told.get("members")
+    condition = stated.strip().upper() if isinstance(stated, str) else None
+    stated_count = told.get("member_count")
+    count = _count(stated_count)
+    is_no_count = stated_count is not None and count is None
+    return (
+        *(next((flag for flag in of_places if flag is not None), None) for of_places in flags),
+        condition if condition in CONDITIONS else None,
+        count,
+        (len(members) if isinstance(members, list) else 0) or None,
+        *(_name(told.get(key)) for key in _NAMES),
+        no_object(value) or ("member_count is no whole number; ignored" if is_no_count else None),
     )
-    return read[codes]
-
-
-def _first_flag(found: JsonPlaces, flag: str) -> pl.Expr:
-    return pl.coalesce(
-        pl.lit(flags(place[flag].values)) for place in (found, *(found[name] for name in _NESTED))
-    )
-
-
-def _counts(values: JsonValues) -> pl.Series:
-    rows = np.flatnonzero(~values.is_missing)
-    counts = [_count(value) for value in python_values(values, rows, Problems())]
-    return put_at(rows, pl.Series(counts, dtype=pl.Int64), len(values))
-
-
-def _sizes(values: JsonValues) -> pl.Series:
-    """Return how many elements lists have, null for none."""
-    _, owner = elements(values)
-    sizes = pl.Series(np.bincount(owner, minlength=len(values)), dtype=pl.Int64)
-    return sizes.set(sizes == 0, None)
 
 
 def read_stated_ids(rows: pl.DataFrame) -> pl.Series:
     """Return the id in the metadata of each row that is a dialogue or its first turn."""
-    codes, distinct = factorize(dialogue_metadata(rows).fill_null(""))
-    found = members(cell_values(distinct), ("dialogue_id",), Problems())
-    return _names(found["dialogue_id"])[codes]
+    return read_each(
+        dialogue_metadata(rows).fill_null(""),
+        lambda value: [_name(value.get("dialogue_id")) if isinstance(value, dict) else None],
+        pl.Schema({"id": pl.String()}),
+    ).to_series()
 
 
-def _names(values: JsonValues) -> pl.Series:
-    """Return texts and whole numbers as text."""
-    return scalars(values.where(values.tags != FLOAT))
+def _name(value: Any) -> str | None:
+    """Return a text, or a whole number as text."""
+    return None if isinstance(value, float) else as_text(value)
 
 
 def _count(value: object) -> int | None:
@@ -444,7 +428,7 @@ def _count(value: object) -> int | None:
 
 def name_conditions(read: Turns, synthesis: pl.DataFrame) -> pl.DataFrame:
     """Give dialogues their id, flags, condition and members."""
-    stated = read_metadata(read.dialogues["metadata"].fill_null(""))
+    stated = read_each(read.dialogues["metadata"].fill_null(""), _read_metadata, _OF_METADATA)
     named = pl.col("stem").str.extract(_CONDITION_IN_NAME)
     told = pl.concat([read.dialogues, stated], how="horizontal").with_columns(
         pl.format("C{}", named).alias("named_condition")
