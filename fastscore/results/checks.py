@@ -9,7 +9,7 @@ from typing import Any, Literal
 from fastscore.errors import RunError, UsageError, counted, did_you_mean, listed
 from fastscore.options import read_toml
 from fastscore.results.compare import choose_metrics, compare_runs, lost_dialogues
-from fastscore.results.comparison import Comparison, design_text
+from fastscore.results.comparison import Comparison, beside, design_text
 from fastscore.results.differences import Inference
 from fastscore.results.groups import defined_parts
 from fastscore.results.metric_text import interval_text, number_text, p_text
@@ -194,6 +194,7 @@ def _drops(compared: Comparison, limits: CheckLimits) -> list[Check]:
             f"{drop['n_a']:,} of {counted(n_base, kind)} compared",
             *([counted(drop["n_units"], "units")] if drop["n_units"] != drop["n_a"] else []),
             f"was {number_text(drop['mean_a'])}, is {number_text(drop['mean_b'])}",
+            *([row["lacking"]] if row["lacking"] else []),
             design_text(row),
         ]
         value = interval_text(drop["drop"], drop["low"], drop["high"])
@@ -234,7 +235,7 @@ def _margins(compared: Comparison, margins: Mapping[str, float], p: str, word: s
     for id, margin in margins.items():
         row = rows[id]
         value = interval_text(row["difference"], row["low"], row["high"])
-        shown = "no test" if row[p] is None else f"p = {p_text(row[p])}"
+        shown = "no test" if row[p] is None else f"p = {p_text(row[p])}{beside(row)}"
         kept = row[p] is not None and row[p] < ALPHA
         found.append(_decided(f"{id} {word}", value, f"{margin:g}", kept, shown))
     return found

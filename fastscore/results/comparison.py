@@ -54,6 +54,7 @@ DIFFERENCES_SCHEMA: dict[str, pl.DataType] = {
     "design": pl.Enum(["paired", "independent"]),
     **dict.fromkeys(("pair", "unit"), pl.String()),
     **dict.fromkeys(("n_a", "n_b", "n_base", "n_units", "null_a", "null_b"), pl.Int64()),
+    **dict.fromkeys(("missing_a", "missing_b"), pl.Int64()),
     **dict.fromkeys(("mean_a", "mean_b", "difference", "low", "high"), pl.Float64()),
     **dict.fromkeys(("standard_error", "degrees_of_freedom"), pl.Float64()),
     **dict.fromkeys(("method", "test"), pl.String()),
@@ -62,7 +63,7 @@ DIFFERENCES_SCHEMA: dict[str, pl.DataType] = {
     "family_size": pl.Int64(),
     "alpha": pl.Float64(),
     "significant": pl.Boolean(),
-    "verdict": pl.String(),
+    **dict.fromkeys(("verdict", "lacking"), pl.String()),
     "p_skewed": pl.Float64(),
     **dict.fromkeys(("higher", "lower"), pl.Int64()),
     **dict.fromkeys(("p_sign", "uneven", "margin", "p_no_worse", "p_equal"), pl.Float64()),
@@ -277,13 +278,17 @@ def headline(comparison: Comparison) -> str:
         return f"{row['b']} equals {row['a']} in the mean of every {kind}."
     if all(one["p"] is None for one in rows):
         return f"{row['b']} against {row['a']}: no {kind} can be tested ({designs})."
+    decided = [one for one in rows if verdict_text(one) != NONE]
+    # what all of them lack, such as dialogues of pairs, is named once
+    is_common = len({one["lacking"] for one in decided}) == 1
+    common = f"; {decided[0]['lacking']}" if is_common and decided[0]["lacking"] else ""
     parts = []
     for verdict in (*VERDICTS, "equal", "no worse"):
-        found = []
-        for one in (one for one in rows if verdict_text(one) == verdict):
-            nulls = ", ".join(remark for remark in remarks(one) if " null in " in remark)
-            beside = f" ({nulls})" if nulls else ""
-            found.append(f"{one['metric']} {_signed(one['difference'])}{beside}")
+        found = [
+            f"{one['metric']} {_signed(one['difference'])}{'' if is_common else beside(one)}"
+            for one in decided
+            if verdict_text(one) == verdict
+        ]
         if found:
             more = ", ..." if len(found) > NAMED else ""
             of_margin = "" if verdict in VERDICTS else f" within {row['margin']:g}"
@@ -291,9 +296,9 @@ def headline(comparison: Comparison) -> str:
             parts.append(f"{verdict}{of_margin} in {counted(len(found), 'metrics')}: {names}")
     if not parts:
         return f"{row['b']} and {row['a']} cannot be told apart in any {kind} ({how})."
-    undecided = sum(verdict_text(one) == NONE for one in rows)
+    undecided = len(rows) - len(decided)
     others = f"; undecided in {counted(undecided, 'metrics')}" if undecided else ""
-    return f"{row['b']} against {row['a']}: {'; '.join(parts)}{others} ({how})."
+    return f"{row['b']} against {row['a']}: {'; '.join(parts)}{common}{others} ({how})."
 
 
 def _many(rows: Sequence[Record], kind: str, how: str) -> str:
@@ -309,7 +314,8 @@ def _many(rows: Sequence[Record], kind: str, how: str) -> str:
     return (
         f"{len(clear):,} of {tested} are significant ({how}), the largest effect in "
         f"{_within(largest['group'], largest['metric'])}, "
-        f"{_signed(largest['difference'])} at {largest['b']} against {largest['a']}{untested}."
+        f"{_signed(largest['difference'])} at {largest['b']} against {largest['a']}"
+        f"{beside(largest)}{untested}."
     )
 
 
@@ -329,15 +335,27 @@ def verdict_text(row: Record) -> str:
     return "no worse" if no_worse else NONE
 
 
+def lacking_text(row: Record, a: str, b: str) -> str:
+    """Return what one side lacks: values, and dialogues of pairs; the sides are called a and b."""
+    only = " only" if row["pair"] else ""
+    found = []
+    for side, nulls, missing in (
+        (a, row["null_a"], row["missing_a"]),
+        (b, row["null_b"], row["missing_b"]),
+    ):
+        found += [f"{nulls:,} null in {side}{only}"] if nulls else []
+        found += [f"{counted(missing, 'dialogues')} missing in {side}"] if missing else []
+    return ", ".join(found)
+
+
+def beside(row: Record) -> str:
+    """Write in parentheses after a verdict what one side lacks."""
+    return f" ({row['lacking']})" if row["lacking"] else ""
+
+
 def remarks(row: Record) -> list[str]:
-    """Return what a reader must know beside a verdict."""
-    found = [
-        f"{row[f'null_{side}']:,} null in {row[side]} only"
-        if row["design"] == "paired"
-        else f"{row[f'null_{side}']:,} null in {row[side]}"
-        for side in ("a", "b")
-        if row[f"null_{side}"]
-    ]
+    """Return what a reader must know of a verdict, beside what one side lacks."""
+    found = []
     value, verdict = row["difference"], row["verdict"]
     if value is not None and row["uneven"]:
         is_most = abs(row["uneven"]) > abs(value - row["uneven"])
@@ -395,8 +413,10 @@ def verdict_notes(comparison: Comparison) -> list[str]:
     several = len({(row["group"], row["a"], row["b"]) for row in rows}) > 1
     for row in rows:
         at = f", {_sides_of(row)}" if several else ""
-        if row["difference"] is not None or row["null_a"] or row["null_b"]:
+        if row["difference"] is not None:
             notes += [f"{row['metric']}{at}: {text}" for text in remarks(row)]
+        elif row["null_a"] or row["null_b"]:
+            notes.append(f"{row['metric']}{at}: {row['lacking']}")
         else:
             empty.append(row["metric"])
     told = {row["metric"] for row in rows if row["metric"] not in empty}
@@ -459,16 +479,13 @@ def _differences(rows: pl.DataFrame, comparison: Comparison) -> Grid:
             f"p (Holm, α={comparison.alpha:g})",
             lambda row: p_text(row["p_holm"]) + "*" * bool(row["significant"]),
         ),
-        column("", verdict_text, right=False, drop=3),
+        column("", _verdict, right=False, drop=3),
         column(f"{EFFECTS[design]} [95 % CI]", _effect, drop=-1),
         column("p", lambda row: p_text(row["p"]), drop=-5),
         column("detectable", lambda row: number_text(row["detectable"], 3), drop=-7),
     ]
     if first["plan"] is not None:
         columns.append(column(f"units for {first['plan']:g}", _needed))
-    if any(row and (row["null_a"] or row["null_b"]) for row in records):
-        nulls = column("null a, b", lambda row: f"{row['null_a']:,}, {row['null_b']:,}", drop=1)
-        columns.append(nulls)
     if design == "paired":
         columns.append(column("pairs", lambda row: f"{row['n_a']:,}", drop=-4))
         columns.append(column("+, -", _higher_and_lower, drop=-6))
@@ -481,6 +498,12 @@ def _differences(rows: pl.DataFrame, comparison: Comparison) -> Grid:
     tests = f"tests: {', '.join(sizes)}" if sizes else "no test"
     title = f"{design}: {sides} ({design_text(first)}; {tests})"
     return Grid(title, tuple(columns), frozenset(headings))
+
+
+def _verdict(row: Record) -> str:
+    """Write the verdict, and what a side lacks; the title says which side is a."""
+    lacking = lacking_text(row, "a", "b")
+    return f"{verdict_text(row)} ({lacking})" if lacking else verdict_text(row)
 
 
 def _higher_and_lower(row: Record) -> str:

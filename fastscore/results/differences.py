@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from fastscore.errors import UsageError, counted
-from fastscore.results.comparison import SCHEMAS, Comparison
+from fastscore.results.comparison import SCHEMAS, Comparison, lacking_text
 from fastscore.results.repeats import describe_passes, describe_repeats
 from fastscore.statistics import ALPHA, significance
 from fastscore.statistics.clustered import Clusters, hedges_g, repeated_difference
@@ -179,10 +179,10 @@ def add_sides(
         pairs = [(sides[0], other) for other in sides[1:]]
     of_metric: dict[str, list[Curve]] = {metric.id: [] for metric in metrics}
     for a, b in pairs:
-        paired, more = _choose_design(a, b, how)
-        (notes if paired else independent).extend(more)
+        missing, more = _choose_design(a, b, how)
+        (notes if missing else independent).extend(more)
         for metric in metrics:
-            row, curve = _difference(a, b, metric, how, sides, paired=paired)
+            row, curve = _difference(a, b, metric, how, sides, missing)
             curves.append((row, curve))
             of_metric[metric.id].append(curve)
         if published:
@@ -207,18 +207,18 @@ def add_sides(
             found["omnibus"].append({"group": sides[0].group, "metric": metric.id, "p": p})
 
 
-def _choose_design(a: Side, b: Side, how: Inference) -> tuple[bool, list[str]]:
-    """Return whether two sides are compared by pairs, and what a reader must know of it."""
+def _choose_design(a: Side, b: Side, how: Inference) -> tuple[tuple[int, int] | None, list[str]]:
+    """Return how many dialogues of pairs each side lacks, None without pairs, and notes."""
     if not how.paired:
-        return False, []
+        return None, []
     pairs = [side.sums.frame["pair"].unique() for side in (a, b)]
     n_paired = int(pairs[0].is_in(pairs[1].implode()).sum())
     are_levels = how.by is not None and a.group is None
     least = min(map(len, pairs))
     if not least:  # a table without rows, such as that of shifts, has no pair to lack
-        return True, []
+        return (0, 0), []
     if are_levels and 2 * n_paired < least:
-        return False, [
+        return None, [
             f"{a.name} and {b.name} are independent samples: {n_paired:,} of "
             f"{counted(least, 'values')} of {how.pair} have a partner ({a.name} has "
             f"{_example(a)}, {b.name} {_example(b)}). pair_by names columns that they share"
@@ -229,8 +229,8 @@ def _choose_design(a: Side, b: Side, how: Inference) -> tuple[bool, list[str]]:
     of_pair = [
         side.sums.frame.unique(["id", "pair"]).group_by("pair").len("dialogues") for side in (a, b)
     ]
-    shared = of_pair[0].join(of_pair[1], on="pair")
-    uneven = shared.filter(pl.col("dialogues") != pl.col("dialogues_right"))
+    both = of_pair[0].join(of_pair[1], on="pair", how="full", coalesce=True)
+    uneven = both.drop_nulls().filter(pl.col("dialogues") != pl.col("dialogues_right"))
     if uneven.height:
         notes.append(
             f"{counted(uneven.height, 'values')} of {how.pair} with {uneven['dialogues'].sum():,} "
@@ -250,7 +250,9 @@ def _choose_design(a: Side, b: Side, how: Inference) -> tuple[bool, list[str]]:
                 f"{counted(n_several, 'values')} of {how.pair} in {where}{group} with several "
                 "dialogues each, whose rows are pooled"
             )
-    return True, notes
+    more = pl.col("dialogues").fill_null(0).cast(pl.Int64) - pl.col("dialogues_right").fill_null(0)
+    missing = both.select((-more).clip(0).sum().alias("a"), more.clip(0).sum().alias("b")).row(0)
+    return missing, notes
 
 
 def no_pairs(how: Inference, a: str, of_a: pl.Series, b: str, of_b: pl.Series) -> UsageError:
@@ -273,9 +275,15 @@ def _independent(side: Side, place: int) -> Side:
 
 
 def _difference(
-    a: Side, b: Side, metric: Metric, how: Inference, sides: Sequence[Side], *, paired: bool
+    a: Side,
+    b: Side,
+    metric: Metric,
+    how: Inference,
+    sides: Sequence[Side],
+    missing: tuple[int, int] | None,
 ) -> tuple[dict[str, Any], Curve]:
     """Compare two sides in one metric: the sample, the curve, and what a verdict needs beside."""
+    paired = missing is not None
     rows = [_with_value(side, metric) for side in (a, b)]
     if paired:
         # a pair counts if both sides, or all sides, have a value
@@ -316,6 +324,8 @@ def _difference(
         "n_base": n_base,
         "null_a": lost[0],
         "null_b": lost[1],
+        "missing_a": missing and missing[0],
+        "missing_b": missing and missing[1],
         "mean_a": x.mean if x.counts.sum() else None,
         "mean_b": y.mean if y.counts.sum() else None,
         "difference": curve.value,
@@ -482,6 +492,7 @@ def _decide(found: Curves, metrics: Sequence[Metric], how: Inference) -> list[di
                 "alpha": how.alpha,
                 "significant": significant,
                 "verdict": verdict,
+                "lacking": lacking_text(row, row["a"], row["b"]),
                 "detectable": curve.detectable(level),
                 "margin": margins[place],
                 "plan": how.plan,

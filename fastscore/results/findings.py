@@ -14,7 +14,7 @@ import polars as pl
 
 from fastscore.errors import UsageError, counted, listed
 from fastscore.results.compare import MOST_LEVELS, compare_runs
-from fastscore.results.comparison import design_text
+from fastscore.results.comparison import beside, design_text
 from fastscore.results.differences import Inference
 from fastscore.results.headlines import Headlines, baseline_text
 from fastscore.results.metric_text import (
@@ -266,7 +266,8 @@ def _difference_text(one: Differing, family: str) -> str:
     return (
         f"{message}: {row['b']} has {b} and is {row['verdict']} than {row['a']} with {a}, "
         f"difference {difference} (p = {p_text(row['p_holm'])}, Holm over "
-        f"{counted(row['family_size'], 'tests')} of this label; {design_text(row)})."
+        f"{counted(row['family_size'], 'tests')} of this label; {design_text(row)})"
+        f"{beside(row)}."
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,33 @@ def test_dialogues_without_partner_are_told(base: Run, better: Run) -> None:
         f"1 dialogue of {base.path} without a partner",
         f"2 dialogues of {better.path} without a partner",
     )
+
+
+def test_what_one_side_lacks_is_in_the_line_of_each_verdict(folder: Path) -> None:
+    """Text, page, JSON, findings and checks name it: the rest may be the easy dialogues."""
+    old = scored(folder, "whole", ("m1", 0.2, range(3, 15)))
+    new = scored(folder, "parts", ("m1", 0.9, range(5, 18)))
+    only = {"metrics": ["average_U_best_early"]}
+    row = row_of(fastscore.compare(old, new, **only).differences)
+    assert (row["missing_a"], row["missing_b"], row["verdict"]) == (3, 2, "better")
+    told = f"3 dialogues missing in {old.path}, 2 dialogues missing in {new.path}"
+    assert row["lacking"] == told
+    assert f"; {told} (pairs by" in str(fastscore.compare(old, new, **only))
+    words = ["compare", old.path, new.path, "--metric", "average_U_best_early"]
+    shown = fastscore_command(words, COLUMNS="400").stdout
+    assert "better (3 dialogues missing in a, 2 dialogues missing in b)" in shown
+    (row,) = json.loads(fastscore_command([*words, "--format", "json"]).stdout)["differences"]
+    assert row["lacking"] == told
+    page = fastscore.report(old, new, output=folder / "lacking.html").read_text()
+    assert re.search(
+        r'<td class="better">better \(3 dialogues missing in whole, 2 dialogues missing in parts\)',
+        page,
+    )
+    drop, _ = fastscore.check(new, against=old, max_drop={"average_U_best_early": 0.1})
+    assert told in drop.detail
+    # independent samples have no pair to lack
+    alone = row_of(fastscore.compare(old, new, unpaired=True, **only).differences)
+    assert (alone["missing_a"], alone["missing_b"], alone["lacking"]) == (None, None, "")
 
 
 def test_holm_runs_over_distinct_tests_of_a_family(base: Run, better: Run) -> None:
@@ -349,7 +377,7 @@ def test_without_a_p_nothing_is_significant_or_not(base: Run, better: Run) -> No
 
 def test_alpha_is_an_option_with_bounds(both: Run) -> None:
     command = ["compare", both.path, "--by", "miner_uid", "--metric", "U_best", "--alpha"]
-    assert "p < 0.01" in fastscore_command([*command, "0.01"]).stdout
+    assert "p < 0.01" in fastscore_command([*command, "0.01"], COLUMNS="200").stdout
     for alpha in ("0", "1", "nan", "much"):
         assert fastscore_command([*command, alpha]).returncode == 2
     for value in (0.0, 1.0, math.nan):

@@ -84,9 +84,9 @@ def test_nulls_on_one_side_are_told_beside_the_verdict() -> None:
     found = compared({"base": sums_of({"x": a, "y": a}), "new": sums_of({"x": b, "y": a * np.nan})})
     row = row_of(found.differences, metric="x")
     assert (row["null_a"], row["null_b"], row["n_base"]) == (0, lost, 50)
-    assert f"({lost} null in new only)" in headline(found)
+    assert f"; {lost} null in new only (" in headline(found)
     notes = verdict_notes(found)
-    assert f"x: {lost} null in new only" in notes
+    assert row["lacking"] == f"{lost} null in new only"
     assert "y: 50 null in new only" in notes
     assert not any("both sides" in note for note in notes)
 

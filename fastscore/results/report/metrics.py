@@ -422,7 +422,7 @@ def _histogram(metric: Metric, binned: Mapping[str, Binned], charts: Charts) -> 
 def _difference(metric: Metric, name: str, comparison: Comparison) -> Values:
     rows = comparison.differences.filter(pl.col("metric") == metric.id)
     if rows.is_empty():
-        return {"run": name, "text": "-", "p": "-", "verdict": "", "value": None}
+        return {"run": name, "text": "-", "p": "-", "verdict": "", "value": None, "lacking": ""}
     row = rows.row(0, named=True)
     decimals = decimals_for((row["mean_a"], row["mean_b"]))
     return {
@@ -431,6 +431,7 @@ def _difference(metric: Metric, name: str, comparison: Comparison) -> Values:
         "text": interval_text(row["difference"], row["low"], row["high"], decimals),
         "p": p_text(row["p_holm"]),
         "verdict": row["verdict"],
+        "lacking": row["lacking"],
     }
 
 
