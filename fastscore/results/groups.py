@@ -11,7 +11,7 @@ from fastscore.results.runs import Run
 from fastscore.suites.declarations import LABEL_TABLE, Metric
 from fastscore.suites.estimates import Part, estimate_metrics
 from fastscore.suites.summary import ALL, summarise
-from fastscore.suites.sums import BETWEEN, require_labels
+from fastscore.suites.sums import BETWEEN, joined_values, require_labels
 
 MOST_GROUPS = 100
 
@@ -55,10 +55,7 @@ def _levels(run: Run, columns: Sequence[str]) -> dict[str, int]:
         raise UsageError(
             f"{run.path}: {name} has {levels.height:,} values, expected at most {MOST_GROUPS}."
         )
-    written = levels.select(pl.concat_str(pl.all().cast(pl.String), separator=BETWEEN)).to_series()
-    if written.is_duplicated().any():
-        twice = written.filter(written.is_duplicated())[0]
-        raise UsageError(f"{run.path}: two values of {name} are written {twice!r}.")
+    written = levels.select(joined_values(columns)).to_series()
     return {value: place for place, value in enumerate(written)}
 
 

@@ -31,6 +31,7 @@ from fastscore.suites.sums import (
     TOTALS,
     Size,
     grids_of,
+    joined_values,
     joint_size,
     list_reasons,
     mean_of,
@@ -106,8 +107,7 @@ def summarise(
     """Summarise tables of a suite over all rows, and by each label."""
     unit = (cluster,) if cluster else suite.design.unit
     if by:
-        joined = pl.concat_str(pl.col(by).cast(pl.String), separator=BETWEEN)
-        named = tables[LABEL_TABLE].with_columns(joined.alias(BETWEEN.join(by)))
+        named = tables[LABEL_TABLE].with_columns(joined_values(by).alias(BETWEEN.join(by)))
         tables = {**tables, LABEL_TABLE: named}
     groups = (BETWEEN.join(by),) if by else ()
     asked = suite.summarised(options, (*groups, *unit))

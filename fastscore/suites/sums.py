@@ -354,16 +354,36 @@ def dialogue_places(dialogues: pl.LazyFrame, design: Design, labels: Sequence[st
     )
 
 
-def name_of(columns: Sequence[str]) -> pl.Expr:
-    """Return what values of several columns are called together; null if all are null."""
-    text = [pl.col(column).cast(pl.String) for column in columns]
-    if len(text) == 1:
-        return text[0]
-    joined = pl.concat_str([one.fill_null("") for one in text], separator=BETWEEN)
-    return pl.when(pl.any_horizontal(one.is_not_null() for one in text)).then(joined)
-
-
 BETWEEN = " / "
+_LIKE_ALONE = r"\x00"
+_LIKE_SEVERAL = r'^$|^"|^/ | / | /$|^/$|\x00'
+"""Values that could be taken for a null, for several joined values, or for `ALONE`."""
+
+
+def name_of(columns: Sequence[str]) -> pl.Expr:
+    """Return the name of values of several columns, which no others have; null if all are null."""
+    if len(columns) == 1:
+        return _quoted_if(_LIKE_ALONE, columns[0])
+    joined = joined_values(columns, null="")
+    return pl.when(pl.any_horizontal(pl.col(columns).is_not_null())).then(joined)
+
+
+def joined_values(columns: Sequence[str], null: str | None = None) -> pl.Expr:
+    """Write values of columns as one text, which no other values have; null if one is null."""
+    if len(columns) == 1:
+        return pl.col(columns[0]).cast(pl.String)
+    parts = [_quoted_if(_LIKE_SEVERAL, column) for column in columns]
+    if null is not None:
+        parts = [part.fill_null(null) for part in parts]
+    return pl.concat_str(parts, separator=BETWEEN)
+
+
+def _quoted_if(pattern: str, column: str) -> pl.Expr:
+    """Write values as text, those that match a pattern in quotation marks."""
+    text = pl.col(column).cast(pl.String)
+    escaped = text.str.replace_all("\\", "\\\\", literal=True)
+    escaped = escaped.str.replace_all('"', '\\"', literal=True)
+    return pl.when(text.str.contains(pattern)).then('"' + escaped + '"').otherwise(text)
 
 
 def require_labels(

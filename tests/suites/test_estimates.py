@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import polars as pl
@@ -22,7 +23,7 @@ from fastscore.suites.declarations import (
     Table,
 )
 from fastscore.suites.estimates import Part, estimate
-from fastscore.suites.sums import Sums, sum_by_dialogue
+from fastscore.suites.sums import ALONE, Sums, joined_values, name_of, sum_by_dialogue
 
 SCORE = Metric(
     id="score",
@@ -127,6 +128,39 @@ def test_a_pair_of_two_columns_is_null_only_if_both_are() -> None:
     rows: list[Row] = [("1", None, "x", 1.0), ("2", None, "x", 3.0), ("3", "b", "x", 2.0)]
     sums = summed(rows, design=Design(pair=("task", "model")))
     assert sums.frame["pair"].to_list() == [" / x", " / x", "b / x"]
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 3])
+def test_names_of_different_values_differ(n_columns: int) -> None:
+    odd = [
+        "a",
+        "/",
+        "a /",
+        "/ a",
+        "a / a",
+        " / ",
+        "",
+        " ",
+        '"',
+        '"a',
+        '"a"',
+        '""',
+        "\\",
+        '\\"',
+        None,
+    ]
+    odd += [f"{ALONE}a", f'"{ALONE}', f'"\\"{ALONE}"', f'"{ALONE}a"']
+    values = list(product(odd, repeat=n_columns))
+    columns = [f"c{place}" for place in range(n_columns)]
+    frame = pl.DataFrame(values, columns, orient="row")
+    of_pair, of_group = frame.select(pair=name_of(columns), group=joined_values(columns))
+    assert of_pair.null_count() == 1
+    assert of_pair.n_unique() == len(values)
+    assert of_group.drop_nulls().n_unique() == (len(odd) - 1) ** n_columns
+    # a dialogue by itself is no other's name
+    assert not of_pair.drop_nulls().str.starts_with(ALONE).any()
+    plain = pl.select(c0=pl.lit("d/1"), c1=pl.lit("x"))
+    assert plain.select(name_of(["c0", "c1"])).item() == "d/1 / x"
 
 
 def test_rows_whose_value_is_fixed_are_left_out_and_named_by_a_label() -> None:
