@@ -341,6 +341,8 @@ def expected_number(value: float, rules: Mapping[str, Any], noun: str = "a numbe
     above, below = rules.get("above"), rules.get("below")
     outside = (low is not None and value < low) or (high is not None and value > high)
     outside |= (above is not None and value <= above) or (below is not None and value >= below)
+    if above is not None and math.isinf(value):
+        return _bounds("a finite number", rules)
     return _bounds(noun, rules) if outside or math.isnan(value) else ""
 
 

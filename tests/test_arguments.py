@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ OF_COMPARE: list[tuple[dict[str, Any], str]] = [
     ({"margin": 0}, "margin is 0.0, expected a number above 0."),
     ({"margin": -1.0}, "margin is -1.0, expected a number above 0."),
     ({"margin": NAN}, "margin is nan, expected a number above 0."),
+    ({"margin": math.inf}, "margin is inf, expected a finite number above 0."),
     ({"margin": "0.02"}, "margin is '0.02', expected float."),
     ({"plan": "many"}, "plan is 'many', expected float."),
     ({"plan": NAN}, "plan is nan, expected a number above 0."),
@@ -48,6 +50,36 @@ OF_COMPARE: list[tuple[dict[str, Any], str]] = [
     ({"judge": 5}, "judge is of type int, expected a path or a list."),
     ({"judge_scale": 5}, "judge_scale is 5, expected 2 numbers."),
 ]
+
+
+def test_every_verb_refuses_pairs_of_independent_samples(
+    run: fastscore.Run, tmp_path: Path
+) -> None:
+    design: dict[str, Any] = {"pair_by": "dialogue_uid", "unpaired": True}
+    page = tmp_path / "page.html"
+    calls: list[Callable[[], object]] = [
+        lambda: fastscore.compare(run, run, **design),
+        lambda: fastscore.check(run, minimum={METRIC: 0.1}, **design),
+        lambda: fastscore.check(run, against=run, max_drop={METRIC: 0.1}, **design),
+        lambda: fastscore.report(run, output=page, **design),
+        lambda: fastscore.report(run, run, output=page, **design),
+    ]
+    for call in calls:
+        with pytest.raises(UsageError, match="pair_by names 'dialogue_uid', and unpaired=True"):
+            call()
+    assert not page.exists()
+    # a flag wins over the file of limits, and so does --unpaired over its pairs
+    limits = tmp_path / "limits.toml"
+    limits.write_text(f'[check]\npair_by = "dialogue_uid"\nmax_drop = {{{METRIC} = 0.1}}\n')
+    words = ["check", run.path, "--against", run.path, "--unpaired", "--config", limits]
+    assert fastscore_command(words).returncode == 0
+
+
+@pytest.mark.parametrize("margin", [math.inf, -0.1, 0, NAN])
+def test_margins_of_a_check_are_numbers_above_0(run: fastscore.Run, margin: float) -> None:
+    for name in ("no_worse", "equal_within"):
+        with pytest.raises(UsageError, match=f"{name}: '{margin}' is no (margin|finite number)"):
+            fastscore.check(run, against=run, **{name: {METRIC: margin}})
 
 
 @pytest.mark.parametrize(("given", "message"), OF_COMPARE, ids=lambda each: str(each)[:40])
@@ -196,6 +228,7 @@ def test_several_values_may_be_any_sequence(run: fastscore.Run) -> None:
     [
         ("plan", "nan", "plan is nan, expected a number above 0."),
         ("margin", "nan", "margin is nan, expected a number above 0."),
+        ("margin", "inf", "margin is inf, expected a finite number above 0."),
         ("margin", "0", "x>0"),
         ("alpha", "1", "0<x<1"),
         ("seed", "-1", "x>=0"),

@@ -241,7 +241,8 @@ def check_command(
         opened,
         read_limits(opened.manifest.suite, given, **flags),
         None if other is None else open_run(other),
-        pair_by=pair_by or given.get("pair_by"),
+        # flags win: --unpaired leaves out the pairs of the file
+        pair_by=pair_by or (None if unpaired else given.get("pair_by")),
         unpaired=unpaired or given.get("unpaired", False),
         cluster=cluster or given.get("cluster"),
         different_signatures=allow_different_signatures,

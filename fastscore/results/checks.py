@@ -1,5 +1,6 @@
 """Checks of a run for continuous integration: bounds, nulls, rejects, and drops against a run."""
 
+import math
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -90,6 +91,7 @@ def check(
             "Name that with against=RUN.",
         )
     _refuse_damage(run)
+    how = Inference.of(run.suite.design, pair_by=pair_by, cluster=cluster, unpaired=unpaired)
     for id in metrics:
         has_no_direction = run.suite.metric(id).scale.better == "neither"
         if has_no_direction and (id in limits.max_drop or id in limits.no_worse):
@@ -97,7 +99,6 @@ def check(
     found = _of_one_run(run, limits)
     if against is not None and needs_another:
         _refuse_damage(against)
-        how = Inference.of(run.suite.design, pair_by=pair_by, cluster=cluster, unpaired=unpaired)
         notes: Sequence[str] = ()
         if limits.of_differences:
             compared = _compared(against, run, limits, how, different=different_signatures)
@@ -388,7 +389,7 @@ def _values(
         if not equals:
             raise UsageError(f"{flag} is {pair!r}, expected METRIC=VALUE.")
         pairs[metric] = value
-    read = _share if flag == "max_null" else _number
+    read = _READERS.get(flag, _number)
     return {metric.removeprefix(f"{suite}."): read(flag, text) for metric, text in pairs.items()}
 
 
@@ -408,6 +409,16 @@ def _share(flag: str, text: str) -> float:
     return value
 
 
+def _margin(flag: str, text: str) -> float:
+    value = _number(flag, text)
+    if value <= 0.0:
+        raise UsageError(f"{flag}: {text!r} is no margin.", "Write a number above 0.")
+    return value
+
+
+_READERS = {"max_null": _share, "no_worse": _margin, "equal_within": _margin}
+
+
 def _share_or_number(flag: str, text: str) -> int | float:
     """Read a whole number as one, anything else as a share."""
     try:
@@ -424,6 +435,6 @@ def _number(flag: str, text: str) -> float:
         value = float(text.removesuffix("%"))
     except ValueError as error:
         raise UsageError(f"{flag}: {text!r} is no number.") from error
-    if value != value:
-        raise UsageError(f"{flag}: {text!r} is no number.")
+    if not math.isfinite(value):
+        raise UsageError(f"{flag}: {text!r} is no finite number.")
     return value / 100 if text.endswith("%") else value

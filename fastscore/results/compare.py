@@ -144,8 +144,6 @@ def compare(
     files = (judge,) if isinstance(judge, str | PathLike) else tuple(judge)
     judged = judge_runs(opened, files, judge_columns, judge_scale) if files else []
     notes = check_judges(judged, allow=allow_different_signatures)
-    if unpaired and pair_by is not None:
-        notes.append(f"unpaired: values of {pair_by} are units of each side, and no pairs")
     how = Inference.of(
         opened[0].suite.design,
         by,

@@ -72,6 +72,11 @@ class Inference:
         """Change a suite's design as it is asked for."""
         if levels and by is None:
             raise UsageError("Levels are values of a column.", "Name the column with by.")
+        if unpaired and pair_by is not None:
+            raise UsageError(
+                f"pair_by names {pair_by!r}, and unpaired=True makes no pairs.",
+                "Leave out one of them. cluster names units of independent samples.",
+            )
         pattern = pair_by if pair_by is not None and "(" in pair_by else None
         if pattern is not None:
             _check_pattern(pattern)

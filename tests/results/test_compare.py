@@ -241,9 +241,7 @@ def test_levels_of_one_run_without_common_ids_are_independent_samples(both: Run)
     (note,) = found.notes
     assert note.startswith("m1 and m2 are independent samples: 0 of 11 values of dialogue")
     assert "pair_by names columns" in note
-    alone = fastscore.compare(
-        both, by="miner_uid", pair_by="dialogue_uid", unpaired=True, levels=["m2", "m1"]
-    )
+    alone = fastscore.compare(both, by="miner_uid", unpaired=True, levels=["m2", "m1"])
     assert set(alone.differences["design"]) == {"independent"}
     assert set(alone.differences["a"]) == {"m2"}
 

@@ -328,8 +328,9 @@ def write_report(
         run.require_declared()
     path = Path(output)
     check_output(path, "a report", begins=PAGE_MARK)
+    design: dict[str, Any] = {"pair_by": pair_by, "unpaired": unpaired, "cluster": cluster}
+    Inference.of(opened[0].suite.design, **design)  # refuses what cannot be a design
     read = headlines or [read_headlines(run, cluster=cluster) for run in opened]
-    design = {"pair_by": pair_by, "unpaired": unpaired, "cluster": cluster}
     content = make_content(opened, read, design, texts)
     commit_bytes(path, render_page("report.html", content).encode())
     return path
