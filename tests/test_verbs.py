@@ -116,6 +116,19 @@ def test_scores_in_memory_are_compared(both: list[fastscore.Run], example: Any) 
     assert held.compare(by="miner_uid", metrics=[METRIC]).suite == "score_dialogue"
 
 
+def test_rows_in_memory_are_called_by_their_place_or_name(example: Any) -> None:
+    (log,) = example.logs.iterdir()
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    first, second = (fastscore.score(rows, LEXICAL) for _ in range(2))
+    found = fastscore.compare(first, second, metrics=[METRIC])
+    assert found.differences.select("a", "b").row(0) == ("run 1", "run 2")
+    assert str(found).startswith("run 2 equals run 1")
+    by_name = {"old prompt": first, "new prompt": second}
+    found = fastscore.compare(by_name, metrics=[METRIC], repeats="miner_uid")
+    assert set(found.sides["side"]) == {"old prompt", "new prompt"}
+    assert not any("frame" in note for note in found.notes)
+
+
 @pytest.mark.parametrize("output", [None, "run"])
 @pytest.mark.parametrize("form", [list, pl.DataFrame, iter])
 def test_rows_in_memory_are_explained(

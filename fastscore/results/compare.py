@@ -133,7 +133,7 @@ def compare(
     given: Iterable[Any] = runs
     if len(runs) == 1 and isinstance(runs[0], Mapping) and runs[0]:
         names, given = [str(name) for name in runs[0]], runs[0].values()
-    opened = as_runs(given)
+    opened = as_runs(given, names)
     _require_one_suite(opened)
     if repeats is not None and test == "permutation":
         raise UsageError(

@@ -13,6 +13,7 @@ import polars as pl
 
 from fastscore.errors import RunError, UsageError, did_you_mean
 from fastscore.extras import explained, require
+from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.score_input import ScoreInput
 from fastscore.options import available_processors, build_options
 from fastscore.run.commit import (
@@ -356,13 +357,19 @@ def as_run(run: Run | str | PathLike[str]) -> Run:
     )
 
 
-def as_runs(runs: Iterable[Run | str | PathLike[str]]) -> list[Run]:
-    """Return runs, opened. Scores in memory with equal names get a number."""
-    found: list[Run] = []
-    names: Counter[Place] = Counter()
-    for run in map(as_run, runs):
-        names[run.path] += 1
-        number = names[run.path]
-        is_again = run.scores is not None and number > 1
-        found.append(replace(run, path=Path(f"{run.path} ({number})")) if is_again else run)
+def as_runs(runs: Iterable[Run | str | PathLike[str]], names: Sequence[str] = ()) -> list[Run]:
+    """Return runs, opened. Scores in memory have the names that are given, or else numbers."""
+    found = [as_run(run) for run in runs]
+    used: Counter[Place] = Counter()
+    for place, run in enumerate(found):
+        used[run.path] += 1
+        if run.scores is None:
+            continue
+        name = names[place] if names else ""
+        if not name and str(run.path) == FRAME_NAME and len(found) > 1:
+            name = f"run {place + 1}"
+        elif not name and used[run.path] > 1:
+            name = f"{run.path} ({used[run.path]})"
+        if name:
+            found[place] = replace(run, path=Path(name))
     return found
