@@ -143,14 +143,6 @@ MANY: dict[str, tuple[Callable[[fastscore.Run, Path], Any], str]] = {
         lambda run, to: fastscore.report(run, output=to, cluster=["miner_uid"]),  # type: ignore[arg-type]
         "cluster is ['miner_uid'], expected str.",
     ),
-    "agreement of frames": (
-        lambda *_: fastscore.agreement(pl.DataFrame(SCORES), pl.DataFrame(SCORES)),  # type: ignore[arg-type]
-        "files[0] is of type DataFrame, expected a path.",
-    ),
-    "agreement of rows": (
-        lambda *_: fastscore.agreement("a.csv", SCORES),  # type: ignore[arg-type]
-        "files[1] is of type list, expected a path.",
-    ),
     "agreement columns": (
         lambda *_: fastscore.agreement("a.csv", "b.csv", columns="coherence"),
         "columns is of type str, expected a list.",
@@ -165,7 +157,7 @@ MANY: dict[str, tuple[Callable[[fastscore.Run, Path], Any], str]] = {
     ),
     "rank": (
         lambda *_: fastscore.rank(5),  # type: ignore[arg-type]
-        "files[0] is of type int, expected a path.",
+        "The source is of type int; expected a path, paths, a frame or rows (dicts).",
     ),
     "judge of rows": (
         lambda _, to: fastscore.judge(SCORES, "m", output=to),  # type: ignore[arg-type,list-item]

@@ -7,7 +7,7 @@ with quadratic weights, all raters by Krippendorff's alpha.
 
 import math
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields, replace
 from itertools import chain, combinations, islice
 from os import PathLike, fspath
@@ -20,8 +20,9 @@ import polars as pl
 from fastscore.errors import InputError, UsageError, counted, listed
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
-from fastscore.logs.read.rows import read_shard
+from fastscore.logs.read.rows import join_parts, read_shard
 from fastscore.logs.samples.records import records
+from fastscore.logs.score_input import ScoreInput
 from fastscore.options import check_arguments
 from fastscore.results.metric_text import write_data
 from fastscore.results.runs import Run
@@ -64,12 +65,16 @@ from fastscore.terminal.grids import (
 KEY = "dialogue"
 
 
-def read_judgements(file: str | Path, source: Source) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read the rows of a judge's file, and its rejects in `REJECT_SCHEMA`."""
-    with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
-        files = resolve_inputs([file], source.formats)
-        plan = plan_shards(files, source, scratch=Path(scratch))
-        parts = [read_shard(shard, source) for shard in plan.shards]
+def read_judgements(file: Any, source: Source) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read the rows of a judge's file or frame, and the rejects in `REJECT_SCHEMA`."""
+    given = ScoreInput.of(file)
+    if given.is_frame:
+        parts = [join_parts(given.read(source), source)]
+    else:
+        with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
+            files = resolve_inputs(given.paths, source.formats)
+            plan = plan_shards(files, source, scratch=Path(scratch))
+            parts = [read_shard(shard, source) for shard in plan.shards]
     rows = pl.concat([part.frame for part in parts])
     # an empty cell of CSV names nothing
     rows = rows.with_columns(
@@ -78,12 +83,12 @@ def read_judgements(file: str | Path, source: Source) -> tuple[pl.DataFrame, pl.
     return rows, pl.concat([part.rejects for part in parts])
 
 
-def require_columns(files: Sequence[str | PathLike[str]], names: Sequence[str]) -> None:
+def require_columns(files: Sequence[Any], names: Sequence[str]) -> None:
     """Refuse a name of a column with scores that none of the judges' files has."""
     found: dict[str, None] = {}
     lacking = list(names)
-    for file in resolve_inputs(files, judge_source(names).formats) if names else ():
-        for row in records(file):
+    for file in files if names else ():
+        for row in _records(file, names):
             # a judge of ours writes its scores or verdicts as an object
             objects = [each for each in row.values() if isinstance(each, Mapping)]
             found |= dict.fromkeys(chain(row, *objects))
@@ -92,10 +97,25 @@ def require_columns(files: Sequence[str | PathLike[str]], names: Sequence[str]) 
                 return
     if lacking:
         raise UsageError(
-            f"{', '.join(fspath(file) for file in files)}: no column {lacking[0]!r}, which "
-            "judge_columns names.",
+            f"{', '.join(names_of(files))}: no column {lacking[0]!r}, which judge_columns names.",
             f"Columns: {listed([*found])}.",
         )
+
+
+def _records(file: Any, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    """Yield rows of a file or frame as they are, to see what it contains."""
+    given, source = ScoreInput.of(file), judge_source(columns)
+    if given.is_frame:
+        return given.records(source)
+    return chain.from_iterable(map(records, resolve_inputs(given.paths, source.formats)))
+
+
+def names_of(files: Sequence[Any]) -> list[str]:
+    """Return what files are called: paths as they are, frames and rows by their place."""
+    return [
+        fspath(file) if isinstance(file, str | PathLike) else f"frame {place}"
+        for place, file in enumerate(files, 1)
+    ]
 
 
 JUDGE_TABLE = "judge"
@@ -297,7 +317,7 @@ class Agreement:
 
 
 def agreement(
-    *files: str | PathLike[str],
+    *files: str | PathLike[str] | pl.DataFrame | Sequence[Mapping[str, Any]],
     columns: Sequence[str] = (),
     scale: tuple[float, float] = (1.0, 5.0),
 ) -> Agreement:
@@ -307,10 +327,10 @@ def agreement(
     ----------
     *files
         Files of judges or people: JSON, JSON Lines, CSV or Parquet, a row a dialogue and rater.
-        A row has ``dialogue``, the scores in an object ``judge`` or in columns, and the rater under
-        ``judged_by``, ``rater`` or ``annotator``. Without that the file is the rater. Judged pairs
-        have the verdicts ``A``, ``B`` and ``tie`` in an object ``verdict`` or in columns, and the
-        models of A and B under ``model_a`` and ``model_b``.
+        Or frames, or lists of dicts. A row has ``dialogue``, the scores in an object ``judge`` or
+        in columns, and the rater under ``judged_by``, ``rater`` or ``annotator``. Without that the
+        file is the rater. Judged pairs have the verdicts ``A``, ``B`` and ``tie`` in an object
+        ``verdict`` or in columns, and the models of A and B under ``model_a`` and ``model_b``.
     columns
         Names of columns with scores, beside the bundled rubric's and ``overall``.
     scale
@@ -334,7 +354,7 @@ def agreement(
     """
     check_arguments(agreement, locals())
     rated, notes = read_ratings(files, columns, scale)
-    ratings = _with_raters(rated, [fspath(file) for file in files])
+    ratings = _with_raters(rated, names_of(files))
     raters = ratings["rater"].unique(maintain_order=True).to_list()
     are_pairs = ratings["is_pair"].any()
     if are_pairs and not ratings["is_pair"].all():
@@ -396,35 +416,38 @@ def _nothing_shared(ratings: pl.DataFrame, raters: Sequence[str]) -> UsageError:
 
 
 def read_ratings(
-    files: Sequence[str | PathLike[str]], columns: Sequence[str], scale: tuple[float, float]
+    files: Sequence[Any], columns: Sequence[str], scale: tuple[float, float]
 ) -> tuple[list[pl.DataFrame], list[str]]:
     """Read each file's ratings, a row a score, and describe what was refused."""
     if not files:
         raise UsageError("No file is named.", "Name files with the scores of judges or people.")
     check_scale(scale)
     require_columns(files, columns)
-    found = [_ratings(fspath(file), columns, scale) for file in files]
+    found = [
+        _ratings(file, name, columns, scale)
+        for file, name in zip(files, names_of(files), strict=True)
+    ]
     return [ratings for ratings, _ in found], [note for _, notes in found for note in notes]
 
 
 def _ratings(
-    file: str, columns: Sequence[str], scale: tuple[float, float]
+    file: Any, name: str, columns: Sequence[str], scale: tuple[float, float]
 ) -> tuple[pl.DataFrame, list[str]]:
-    rows, rejects = read_judgements(Path(file), judge_source(columns))
+    rows, rejects = read_judgements(file, judge_source(columns))
     ratings, refused = list_ratings(rows, scale, columns)
     notes = []
     if refused.height or rejects.height:
         first = (rejects if refused.is_empty() else refused).row(0, named=True)
         notes.append(
-            f"{file}: {counted(rejects.height, 'rows')} and {counted(refused.height, 'scores')} "
+            f"{name}: {counted(rejects.height, 'rows')} and {counted(refused.height, 'scores')} "
             f"were refused, the first at line {first['line']}: {first['field']}: {first['reason']} "
             f"({first['found']})."
         )
     if ratings.is_empty():
-        told = "".join(f" {note.removeprefix(f'{file}: ')}" for note in notes)
+        told = "".join(f" {note.removeprefix(f'{name}: ')}" for note in notes)
         are_pairs = rows["model_a"].count() > 0
         raise InputError(
-            f"{file}: no score was found.{told}{_texts_of(file, columns)}",
+            f"{name}: no score was found.{told}{_texts_of(file, columns)}",
             "Verdicts are A, B or tie."
             if are_pairs
             else "Scores are numbers in an object 'judge', or in columns that judge_columns names.",
@@ -432,15 +455,14 @@ def _ratings(
     return ratings, notes
 
 
-def _texts_of(file: str, columns: Sequence[str]) -> str:
+def _texts_of(file: Any, columns: Sequence[str]) -> str:
     """Name the columns of a file that are not read, each with the first value that it has."""
     known = {key.lower() for column in judge_source(columns).columns for key in column.keys}
     firsts: dict[str, Any] = {}
-    for found in resolve_inputs([file], judge_source(columns).formats):
-        for row in islice(records(found), _ROWS_NAMED):
-            for name, value in row.items():
-                if name.lower() not in known and value not in (None, ""):
-                    firsts.setdefault(name, value)
+    for row in islice(_records(file, columns), _ROWS_NAMED):
+        for name, value in row.items():
+            if name.lower() not in known and value not in (None, ""):
+                firsts.setdefault(name, value)
     named = [f"{name} ({value!r})" for name, value in firsts.items()]
     return f" Columns that are not read: {listed(named)}." if named else ""
 

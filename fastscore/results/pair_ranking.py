@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +21,7 @@ import polars as pl
 
 from fastscore.errors import UsageError, counted
 from fastscore.options import check_arguments
-from fastscore.results.agreement import read_ratings, with_keys
+from fastscore.results.agreement import names_of, read_ratings, with_keys
 from fastscore.results.differences import letter_groups
 from fastscore.results.metric_text import NONE, interval_text, write_data
 from fastscore.statistics import ALPHA
@@ -86,15 +86,19 @@ class PairRanking:
         return html_tables(_grids(self))
 
 
-def rank(*files: str | PathLike[str], columns: Sequence[str] = ()) -> PairRanking:
+def rank(
+    *files: str | PathLike[str] | pl.DataFrame | Sequence[Mapping[str, Any]],
+    columns: Sequence[str] = (),
+) -> PairRanking:
     """Rank systems by verdicts on pairs of their dialogues, with the model of Bradley and Terry.
 
     Parameters
     ----------
     *files
         ``pairs.jsonl`` of `fastscore judge --against`, or people's files: JSON, JSON Lines, CSV or
-        Parquet, a row a pair and rater. A row has ``dialogue``, ``model_a``, ``model_b``, and the
-        verdicts ``A``, ``B`` or ``tie`` in an object ``verdict`` or in columns.
+        Parquet, a row a pair and rater. Or frames, or lists of dicts. A row has ``dialogue``,
+        ``model_a``, ``model_b``, and the verdicts ``A``, ``B`` or ``tie`` in an object ``verdict``
+        or in columns.
     columns
         Names of columns with verdicts, beside the bundled rubric's and ``overall``.
 
@@ -115,7 +119,7 @@ def rank(*files: str | PathLike[str], columns: Sequence[str] = ()) -> PairRankin
     check_arguments(rank, locals())
     rated, notes = read_ratings(files, columns, (-math.inf, math.inf))
     named = []
-    for ratings, file in zip(rated, [fspath(file) for file in files], strict=True):
+    for ratings, file in zip(rated, names_of(files), strict=True):
         if not ratings["is_pair"].all():
             raise UsageError(
                 f"{file} has scores of dialogues, not verdicts on pairs.",

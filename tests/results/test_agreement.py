@@ -267,3 +267,33 @@ def test_the_command_shows_both_tables_and_every_value(files: list[Path]) -> Non
     refused = fastscore_command(["agreement", paths[0]])
     assert refused.returncode == 2
     assert refused.stderr.startswith("Error: Only one rater")
+
+
+def test_frames_and_rows_are_compared_as_their_files(tmp_path: Path) -> None:
+    """A notebook has scores in memory: the numbers are those of the same rows in a file."""
+    rows = [{"dialogue": f"d{n}", "overall": n % 5 + 1, "empathy": 3} for n in range(9)]
+    others = [{**row, "overall": (n * 2) % 5 + 1} for n, row in enumerate(rows)]
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for path, scores in zip(paths, (rows, others), strict=True):
+        pl.DataFrame(scores).write_csv(path)
+    of_files = fastscore.agreement(*paths)
+    found = fastscore.agreement(pl.DataFrame(rows), others)
+    assert found.raters == ("frame 1", "frame 2")
+    names = ("first", "second")
+    assert found.pairs.drop(names).equals(of_files.pairs.drop(names))
+    assert found.alphas.equals(of_files.alphas)
+    named = fastscore.agreement(
+        pl.DataFrame(rows).with_columns(rater=pl.lit("ann")), others, columns=["empathy"]
+    )
+    assert named.raters == ("ann", "frame 2")
+    with pytest.raises(UsageError, match="frame 1, frame 2: no column 'warmth'"):
+        fastscore.agreement(pl.DataFrame(rows), others, columns=["warmth"])
+    verdicts = {"dialogue": ["u1", "u2"], "model_a": "x", "model_b": "y", "overall": ["A", "B"]}
+    frame = pl.DataFrame(verdicts)
+    frame.write_csv(tmp_path / "verdicts.csv")
+    drawn = [
+        fastscore.rank(one).strengths.drop("rater") for one in (frame, tmp_path / "verdicts.csv")
+    ]
+    assert drawn[0].equals(drawn[1])
+    with pytest.raises(InputError, match="no column 'dialogue'"):
+        fastscore.rank(frame.drop("dialogue"))
