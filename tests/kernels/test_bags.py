@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from fastscore_kernels import distinct_counts_ragged, idf_cosine_counted_csr, idf_cosine_csr
+from fastscore_kernels import distinct_counts_ragged, idf_cosine_counted_csr
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,17 +38,6 @@ def test_the_counted_cosine_equals_the_oracle(pairs, idf):
     expected = [naive_bags.idf_cosine_counted(x, y, idf) for x, y in pairs]
     np.testing.assert_allclose(got, expected, rtol=1e-12, atol=0)
     np.testing.assert_array_equal(got, idf_cosine_counted_csr(b, a, np.array(idf)))
-
-
-def test_bags_without_repeats_are_sets():
-    rows = [[1, 4], [], [2, 7, 9]]
-    others = [[4, 9], [3], [2, 9]]
-    idf = np.linspace(1, 3, TERMS)
-    a, b = ragged(rows), ragged(others)
-    bag_a, bag_b = distinct_counts_ragged(*a), distinct_counts_ragged(*b)
-    np.testing.assert_allclose(
-        idf_cosine_counted_csr(bag_a, bag_b, idf), idf_cosine_csr(a, b, idf), rtol=1e-15
-    )
 
 
 def test_neither_threads_nor_chunks_change_a_bag():

@@ -1,4 +1,4 @@
-"""Kernels with bounds checks: each names the index out of range."""
+"""Kernels with bounds checks: one of every kind of access names the index out of range."""
 
 from importlib import import_module
 
@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from fastscore_jit.declaring import CHECKED
 from fastscore_jit.memory import Views
-from fastscore_kernels._lanes import LONG
-from fastscore_kernels.character_ngrams import index_character_ngrams
 from fastscore_kernels.ngrams import _allocate_scratch
-from fastscore_kernels.shared import _Lists, _Texts
+from fastscore_kernels.shared import _Texts
 
 pytestmark = pytest.mark.skipif(not CHECKED, reason="kernels are compiled without checks")
 
@@ -39,19 +37,7 @@ def empty(shape, dtype=np.int64):
 CUT = b"\xe4"  # the first of three bytes
 
 
-def character_ngrams():
-    index = index_character_ngrams(
-        np.frombuffer(" abc ".encode("utf-32-le"), np.uint32), [0, 4], [0, 1]
-    )
-    texts = (np.full(3, ord("a"), np.uint32), longs(0, 6))
-    return (index.trie, index.postings, texts, 1, 0.5, empty((1, 1), np.int32), 0, 1)
-
-
 CASES = {
-    "fastscore_jit.arrow:_rows_of_offsets": (
-        lambda: (rows(b"abc"), longs(0, 5), 0, Views(empty(1), empty(1))),
-        "5 items at index 0 of 3",
-    ),
     "fastscore_jit.arrow:_rows_of_views": (
         lambda: (empty(0), empty(16, np.uint8), 1, Views(empty(1), empty(1))),
         "4 items at index 16 of 16",
@@ -60,60 +46,13 @@ CASES = {
         lambda: (rows(CUT), rows(b"b"), empty(1, np.int32)),
         "1 items at index 1 of 1",
     ),
-    f"{KERNELS}._lanes:similarities": (
-        lambda: (rows(b"ab", b"a"), rows(b"b"), empty(2, np.int32), empty(2, np.float64)),
-        "1 items at index 1 of 1",
-    ),
-    f"{KERNELS}.levenshtein:long_distances": (
-        lambda: (rows(CUT), rows(b"b"), empty(1), np.full(1, LONG, np.int32)),
-        "1 items at index 1 of 1",
-    ),
-    "fastscore_jit.arrow:_gather_rows": (
-        lambda: (rows(b"abc"), longs(0, 3), empty(7, np.uint8)),
-        "8 items at index 0 of 7",
-    ),
     f"{KERNELS}.ids:_hash_rows": (
         lambda: (rows(b"abc"), 0, 2, empty((2, 2), np.uint64)),
-        "1 items at index 1 of 1",
-    ),
-    f"{KERNELS}.characters:_mark_seen": (
-        lambda: (rows(CUT), empty(0x110000, np.bool_)),
-        "1 items at index 1 of 1",
-    ),
-    f"{KERNELS}.characters:_write": (
-        lambda: (
-            rows(CUT),
-            empty((1, 2), np.int32),
-            empty(1, np.uint8),
-            1,
-            0,
-            empty(2),
-            empty(9, np.uint8),
-        ),
         "1 items at index 1 of 1",
     ),
     f"{KERNELS}.strings:_mark_changes": (
         lambda: (rows(b"abc", b"abd"), empty(1, np.bool_)),
         "1 items at index 1 of 1",
-    ),
-    f"{KERNELS}.strings:_mark_surrounded": (
-        lambda: (rows(b"abc", b"abd"), empty(1, np.bool_)),
-        "1 items at index 1 of 1",
-    ),
-    f"{KERNELS}.numbering:_number_texts": (
-        lambda: (Views(rows(b"abc").addresses, longs(3, 3)),),
-        "1 items at index 1 of 1",
-    ),
-    f"{KERNELS}.keywords:_search": (
-        lambda: (
-            rows(b"z"),
-            empty((1, 1), np.uint32),
-            empty(100, np.uint8),
-            empty((1, 1), np.uint64),
-            empty(1, np.uint32),
-            empty((1, 1), np.uint64),
-        ),
-        "1 items at index 122 of 100",
     ),
     f"{KERNELS}.words:_count_phrases": (
         lambda: (
@@ -128,32 +67,6 @@ CASES = {
         lambda: (empty(1, np.int32), longs(0, 4), empty(1, np.int32), longs(0, 1), empty(1), 0, 1),
         "16 items at index 0 of 4",
     ),
-    f"{KERNELS}.cosine:_dots": (
-        lambda: (empty((2, 4), np.float32), longs(5), longs(0), 0, 1, empty(1, np.float64)),
-        "16 items at index 80 of 32",
-    ),
-    f"{KERNELS}.cosine:_weighted_means": (
-        lambda: (
-            empty((2, 4), np.float32),
-            longs(0, 5),
-            longs(0),
-            (longs(0), longs(1), empty(1, np.float64)),
-            1,
-            empty(1, np.float64),
-            0,
-            1,
-        ),
-        "16 items at index 80 of 32",
-    ),
-    f"{KERNELS}.file_rows:_checksum_rows": (
-        lambda: (
-            empty((1, 16), np.uint8),
-            empty(1, np.uint64),
-            empty(2, np.uint64),
-            empty(1, np.uint64),
-        ),
-        "1 items at index 1 of 1",
-    ),
     f"{KERNELS}.file_rows:_read_rows": (
         lambda: (
             0,
@@ -166,16 +79,6 @@ CASES = {
             longs(5),
         ),
         "8 items at index 40 of 16",
-    ),
-    f"{KERNELS}.shared:_count_members": (
-        lambda: (
-            _Lists(empty(1, np.uint64), empty(1, np.uint64), longs(0, 2)),
-            _Lists(empty(2, np.uint64), empty(1, np.uint64), longs(0, 2)),
-            empty((3, 1)),
-            0,
-            1,
-        ),
-        "1 items at index 1 of 1",
     ),
     f"{KERNELS}.shared:_count_ngrams": (
         lambda: (
@@ -200,18 +103,6 @@ CASES = {
         ),
         "5 items at index 0 of 2",
     ),
-    f"{KERNELS}.bags:_counted_cosine": (
-        lambda: (
-            (np.array([7], np.int32), longs(1), longs(0, 1)),
-            (np.array([0], np.int32), longs(1), longs(0, 1)),
-            empty(3, np.float64),
-            empty(1, np.float64),
-            0,
-            1,
-        ),
-        "1 items at index 7 of 3",
-    ),
-    f"{KERNELS}.character_ngrams:_nearest": (character_ngrams, "1 items at index 3 of 3"),
 }
 
 

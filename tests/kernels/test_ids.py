@@ -61,21 +61,6 @@ def test_ids_of_groups_that_came_one_by_one_are_found_in_the_first(wanted, group
         assert of.find(as_ids(wanted)).tolist() == [expected.get(pair, -1) for pair in wanted]
 
 
-def test_groups_are_added_to_slots_until_they_are_three_quarters_full():
-    ids = np.random.default_rng(2).integers(0, 2**64, (10, 2, 600), np.uint64)
-    groups = [tuple(each) for each in ids]
-    one = index_ids(groups[:1])  # 600 of 1,024
-    assert one._slots.size == 1024 + 1
-    two = index_ids(groups[:2], one)
-    assert two._slots.size == 2048 + 1  # 1,200 of them
-    three = index_ids([*groups[:2], tuple(ids[2, :, :300])], two)
-    assert three._slots is two._slots
-    # those of another third group may not be added beside them
-    assert index_ids([*groups[:2], tuple(ids[3, :, :300])], two)._slots is not two._slots
-    # nor is an index of other groups grown
-    assert index_ids(groups[1:3], two)._slots is not two._slots
-
-
 def test_a_look_up_of_few_ids_allocates_as_much_in_any_index():
     ids = np.random.default_rng(1).integers(0, 2**64, (2, 200_000), np.uint64)
     index, few = index_ids([tuple(ids)]), np.ascontiguousarray(ids[:, :100].T)
@@ -103,16 +88,6 @@ def test_one_first_word_for_all():
     among = [(5, other) for other in range(300)]
     assert found([(5, 299), (4, 0), (5, 300), (6, 1)], among) == [299, -1, -1, -1]
     assert found([(other, 0) for other in range(300)], [(9, 0), (250, 0)])[8:11] == [-1, 0, -1]
-
-
-def test_many_hashes_are_all_found():
-    rng = np.random.default_rng(0)
-    ids = rng.integers(0, 2**64, (5000, 2), dtype=np.uint64)
-    first, second, positions, inverse = distinct_ids(np.concatenate([ids, ids[::-1]]))
-    np.testing.assert_array_equal(ids[positions], np.column_stack((first, second)))
-    np.testing.assert_array_equal(inverse[:5000], inverse[:4999:-1])
-    places = index_ids([(first, second)]).find(ids)
-    np.testing.assert_array_equal(places, inverse[:5000])
 
 
 def test_wrong_arguments_are_refused():

@@ -59,16 +59,6 @@ def test_known_distances():
     assert levenshtein_pairs(a, b).tolist() == [3, 4, 3, 1, 2, 1, 2, 0]
 
 
-def test_a_hundred_thousand_characters():
-    base = "ab" * 50_000
-    unlike = list(base)
-    for number, at in enumerate((5, 17, 40_000, 63_999, 64_000, 99_990)):
-        unlike[at] = chr(0x4E00 + number)
-    a = [base, base, "x" * 100_000, base]
-    b = ["".join(unlike), base[1:] + "z", "y" * 99_999, ""]
-    assert levenshtein_pairs(a, b).tolist() == [6, 2, 100_000, 100_000]
-
-
 def test_more_astral_symbols_than_a_pair_may_share():
     many = "".join(chr(0x1F300 + i) for i in range(90))
     a, b = [many, many[:60], "a" + many], [many[::-1], many[60:] + "b", "b" + many[1:] + "a"]
@@ -124,11 +114,6 @@ def test_repeated_pairs_and_pairs_that_look_repeated():
     a, b = [row[0] for row in rows], [row[1] for row in rows]
     assert levenshtein_pairs(a, b).tolist() == [expected[row] for row in rows]
     assert levenshtein_pairs(b, a).tolist() == [expected[row] for row in rows]
-
-
-def test_both_empty_are_not_similar():
-    similar = levenshtein_similarity_pairs(["", "", "a"], ["", "b", "a"])
-    assert similar.tolist() == [0.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

@@ -159,15 +159,6 @@ def test_numbered_tokens_oracle(given_texts):
     assert found.vocabulary.to_list() == vocabulary
 
 
-def test_the_table_of_tokens_grows():
-    given_texts = [f"t{row % 7000} common u{row}" for row in range(9000)]
-    given_texts.append(" ".join(f"v{place}" for place in range(70_000)))
-    found = number_tokens(given_texts)
-    sequences, vocabulary = naive_texts.number_tokens(given_texts)
-    assert found.ids.tolist() == [token for sequence in sequences for token in sequence]
-    assert found.vocabulary.to_list() == vocabulary
-
-
 tokens = st.lists(st.integers(0, 5), max_size=7)
 targets = st.lists(st.lists(tokens, max_size=3), min_size=1, max_size=4)
 

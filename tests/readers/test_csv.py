@@ -166,13 +166,6 @@ def test_a_record_that_is_too_long_is_given_up_at_its_first_line() -> None:
     assert scan.stop == 20
 
 
-def test_only_the_wanted_cells_are_noted() -> None:
-    data = np.frombuffer(b"1,2,3\n4,5,6\n", np.uint8)
-    scan = scan_csv(data, np.array([-1, 1, -1]), [PLACES] * 3)
-    assert scan.tags.tolist() == [[0, 0], [STRING, STRING], [0, 0]]
-    assert scan.value_start[1].tolist() == [2, 8]
-
-
 def test_bad_arguments() -> None:
     data = np.zeros(4, np.uint8)
     with pytest.raises(TypeError, match="`data` has dtype float64; expected uint8"):

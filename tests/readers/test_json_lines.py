@@ -209,25 +209,6 @@ def test_a_faulty_line_leaves_no_value_behind() -> None:
     assert scan.tags.tolist() == [[tokens.ABSENT], [tokens.INTEGER]]
 
 
-def test_restarts_number_the_lines() -> None:
-    scan = jsonl.scan_jsonl(as_bytes(b"{}\n{}\nx\n{}\n"), (), restarts=((0, 10), (6, 3)))
-    assert scan.line.tolist() == [10, 11, 4]
-    assert scan.fault_line.tolist() == [3]
-    assert scan.next_line == 5
-
-
-def test_read_only_and_offset_buffers() -> None:
-    data = np.frombuffer(b'xx{"a":12}\nzz', np.uint8)
-    scan = jsonl.scan_jsonl(data[2:11], (b"a",))
-    assert scan.data[scan.value_start[0, 0] : scan.value_end[0, 0]].tobytes() == b"12"
-
-
-def test_line_ends_are_counted() -> None:
-    for data in (b"", b"\r", b"\n", b"\r\n", b"a\rb\r\nc\n\r", b"x" * 300 + b"\r" * 300 + b"\n\n"):
-        expected = len((data + b".").decode().splitlines()) - 1
-        assert line_ends.count_line_ends(as_bytes(data)) == expected
-
-
 def test_line_ends_are_counted_in_pieces_that_may_part_one(monkeypatch: pytest.MonkeyPatch) -> None:
     piece = 100
     monkeypatch.setattr(line_ends, "_PIECE_BYTES", piece)
@@ -243,22 +224,6 @@ def test_line_ends_are_counted_in_pieces_that_may_part_one(monkeypatch: pytest.M
     data = b"\r\n" * (piece + 5)
     assert line_ends.count_line_ends(as_bytes(data)) == piece + 5
     assert line_ends.count_line_ends(as_bytes(data[1:])) == piece + 5
-
-
-def test_counting_line_ends_takes_as_much_memory_for_more_data(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    plain, sizes = np.empty, []
-
-    def empty(size: int, dtype: type) -> np.ndarray[Any, Any]:
-        sizes.append(size)
-        return plain(size, dtype)
-
-    monkeypatch.setattr(line_ends, "_PIECE_BYTES", 100)
-    monkeypatch.setattr(line_ends.np, "empty", empty)
-    for pieces in (1, 2, 50):
-        line_ends.count_line_ends(np.zeros(pieces * 100, np.uint8))
-    assert len(set(sizes)) == 1
 
 
 def test_lines_are_found_in_what_positions_reach() -> None:

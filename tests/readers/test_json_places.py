@@ -127,12 +127,6 @@ BRACKETS = st.recursive(
 )
 
 
-@given(st.lists(BRACKETS, max_size=5), st.sampled_from([None, [None], {"a": None}]))
-def test_brackets_in_strings_end_nothing(values: list[Any], shape: Shape) -> None:
-    place, _, data = find([json.dumps(values).encode(), b"[]"], [shape])
-    check(place, naive_place([values, []], [0, 1], [shape]), data)
-
-
 @given(VALUES | BRACKETS, SHAPES, st.booleans())
 def test_escapes_by_number_are_noticed(value: Any, shape: Shape, ascii: bool) -> None:
     text = written([value], ascii)

@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pytest
 from fastscore_readers.json import located_values
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,23 +28,6 @@ def test_unescaped(texts: list[str]) -> None:
             assert out[start:end].tobytes().decode() == meant
 
 
-@given(st.lists(st.lists(st.sampled_from(["\\ud83d", "\\uDE00", "\\n", "é", "x" * 70, "\\\\ud8"]))))
-def test_halves_of_surrogate_pairs_are_found(parts: list[list[str]]) -> None:
-    inside = ["".join(part) for part in parts]
-    ends = np.cumsum([len(text.encode()) for text in inside], dtype=np.int64)
-    starts = ends - np.array([len(text.encode()) for text in inside], np.int64)
-    data = np.frombuffer("".join(inside).encode(), np.uint8)
-    expected = []
-    for text in inside:
-        try:
-            json.loads(f'"{text}"').encode()
-            expected.append(False)
-        except UnicodeEncodeError:
-            expected.append(True)
-    _, _, found = located_values.unescaped(data, starts, ends)
-    assert (found < 0).tolist() == expected
-
-
 @given(st.lists(st.text(max_size=30)), st.lists(st.text(max_size=30)))
 def test_views_make_string_columns(first: list[str], second: list[str]) -> None:
     import polars as pl
@@ -66,14 +48,6 @@ def test_views_make_string_columns(first: list[str], second: list[str]) -> None:
     column = pa.Array.from_buffers(pa.string_view(), len(views), buffers)
     column.validate(full=True)
     assert pl.from_arrow(column).to_list() == first + second
-
-
-def test_views_want_as_much_room_as_there_are_places() -> None:
-    one = np.zeros(1, np.int64)
-    with pytest.raises(ValueError, match=r"expected \(1, 4\)"):
-        located_values.views(as_bytes(b"abc"), one, one + 1, 0, np.zeros((0, 4), np.int32))
-    with pytest.raises(ValueError, match="ends before it begins"):
-        located_values.views(as_bytes(b"abc"), one, one - 1, 0, np.zeros((1, 4), np.int32))
 
 
 @given(LONG_TEXT, LONG_TEXT)

@@ -84,15 +84,6 @@ def test_a_share_has_wilsons_interval_with_the_effective_number_of_units() -> No
     assert (found.low, found.high) == pytest.approx((low, high))
 
 
-def test_a_range_of_minus_one_to_one_is_scaled() -> None:
-    values = RNG.beta(1, 3, size=12)
-    unit = clustered_mean(values, np.ones(12), minimum=0.0, maximum=1.0)
-    wide = clustered_mean(2 * values - 1, np.ones(12), minimum=-1.0, maximum=1.0)
-    assert unit.low is not None
-    assert unit.high is not None
-    assert (wide.low, wide.high) == pytest.approx((2 * unit.low - 1, 2 * unit.high - 1))
-
-
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_fewer_than_three_units_have_no_interval(n: int) -> None:
     found = clustered_mean(np.full(n, 0.5), np.ones(n), minimum=0.0, maximum=1.0)

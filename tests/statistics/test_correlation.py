@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from fastscore.statistics import agreement
 from fastscore.statistics.agreement import (
     MEASURES,
     Correlation,
@@ -192,20 +191,6 @@ def test_incomplete_clusters_have_the_test_of_their_interval() -> None:
     assert clustered_spearman(x, y, [1, 2, 3, 4, 5], ["m", "m", "m", "n", "n"]).method != "exact"
 
 
-@pytest.mark.parametrize("clustered", [clustered_spearman, clustered_kendall])
-def test_interval_and_jackknife_p_agree(clustered: Any) -> None:
-    generator = np.random.default_rng(11)
-    decided = 0
-    for _ in range(100):
-        x, y = generator.normal(size=(2, 36))
-        found = clustered(x, y + 0.4 * x, np.arange(36) // 3)
-        excludes_zero = found.low > 0 or found.high < 0
-        assert excludes_zero == (found.p_value < 0.05)
-        assert found.low <= found.value <= found.high
-        decided += excludes_zero
-    assert 10 < decided < 90
-
-
 def test_perfect_correlation_has_no_interval() -> None:
     found = clustered_spearman([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1, 2, 3])
     assert (found.value, found.low, found.p_value) == (1.0, None, pytest.approx(1 / 3))
@@ -213,29 +198,6 @@ def test_perfect_correlation_has_no_interval() -> None:
     assert found.reason == "zero_variance"
     many = clustered_spearman(np.arange(20.0), np.arange(20.0), np.arange(20))
     assert (many.value, many.p_value, many.reason) == (1.0, None, "zero_variance")
-
-
-def test_more_clusters_than_parts_are_left_out_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    generator = np.random.default_rng(2)
-    x, y = generator.normal(size=(2, 60))
-    clusters = np.arange(60) // 2
-    monkeypatch.setattr(agreement, "JACKKNIFE_PARTS", 10)
-    found = clustered_spearman(x, y, clusters)
-    joined = clustered_spearman(x, y, clusters % 10)
-    assert (found.low, found.p_value) == pytest.approx((joined.low, joined.p_value))
-    assert (found.clusters, joined.clusters) == (30, 10)
-
-
-def test_kendall_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    generator = np.random.default_rng(7)
-    x, y, strata = generator.integers(0, 9, size=(3, 80))
-    clusters = generator.integers(0, 12, size=80)
-    compared = clustered_kendall(x, y, clusters, strata // 5)
-    monkeypatch.setattr(agreement, "_MOST_COMPARISONS", 10)
-    written_out = clustered_kendall(x, y, clusters, strata // 5)
-    assert (compared.value, compared.low, compared.high) == pytest.approx(
-        (written_out.value, written_out.low, written_out.high)
-    )
 
 
 @given(ROWS, st.randoms())
@@ -246,17 +208,6 @@ def test_order_never_matters(rows: Rows, random: Any) -> None:
         assert measure(*arrays(rows)[:2]) == measure(*arrays(shuffled)[:2])
     for clustered, _ in PLAIN:
         assert clustered(*arrays(rows)) == clustered(*arrays(shuffled))
-
-
-def test_block_size_never_matters(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, y = np.random.default_rng(5).normal(size=(2, 300))
-    clusters = np.arange(300) % 40
-    for clustered, _ in PLAIN:
-        found = clustered(x, y, clusters)
-        for block in (1, 700):
-            with monkeypatch.context() as patch:
-                patch.setattr(agreement, "_BLOCK_VALUES", block)
-                assert clustered(x, y, clusters) == found
 
 
 def test_smallest_detectable_correlation_by_hand() -> None:

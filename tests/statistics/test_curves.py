@@ -102,16 +102,6 @@ def test_paired_proportions_have_mcnemars_exact_test() -> None:
     assert curve.interval(0.95) == bonett_price(7, 2, 20, level=0.95)
 
 
-def test_a_range_scales_the_interval() -> None:
-    a, b = flags(8, 10), flags(3, 10)
-    scaled = [Clusters(1 + 4 * side.sums, side.counts) for side in (a, b)]
-    curve = difference_curve(a, b, shared=False, **RANGE)
-    wide = difference_curve(*scaled, shared=False, minimum=1.0, maximum=5.0)
-    assert wide.value == pytest.approx(-2.0)
-    low, high = curve.interval(0.95)
-    assert wide.interval(0.95) == pytest.approx((4 * (low or 0), 4 * (high or 0)))
-
-
 @pytest.mark.parametrize("limit", [-0.4, -0.1, 0.05, 0.2])
 def test_a_limit_at_an_end_of_the_interval_has_the_ends_p(limit: float) -> None:
     """Of every method: the interval of level L ends where the one-sided p is (1 - L) / 2."""

@@ -52,24 +52,10 @@ def test_four_pairs_that_all_rise_have_two_of_sixteen_rearrangements() -> None:
     assert permutation_test(a, b, shared=True).p_value == 2 / 16
 
 
-def test_pairs_that_rise_alike_and_units_at_both_ends() -> None:
-    zeros, ones = units(np.zeros(4)), units(np.ones(4))
-    assert permutation_test(zeros, ones, shared=True).p_value == 2 / 16
-    assert permutation_test(zeros, ones, shared=False).p_value == pytest.approx(2 / 70)
-
-
 def test_nothing_to_test_has_no_p() -> None:
     ones = units(np.ones(4))
     assert permutation_test(ones, ones, shared=True).p_value is None
     assert permutation_test(units(np.ones(2)), units(np.zeros(2)), shared=True).p_value is None
-
-
-def test_drawn_rearrangements_are_near_the_exact_ones() -> None:
-    x, y = RNG.normal(size=40), RNG.normal(0.5, 1.0, size=40)
-    found = permutation_test(units(x), units(y), shared=False, seed=1)
-    assert not found.is_exact
-    assert found.p_value == pytest.approx(scipy.stats.ttest_ind(x, y).pvalue, abs=0.015)
-    assert found == permutation_test(units(x), units(y), shared=False, seed=1)
 
 
 def test_clusters_of_rows_are_swapped_whole() -> None:
