@@ -58,16 +58,6 @@ def test_memory_lives_as_long_as_a_slice_and_no_longer() -> None:
     assert (first(), second()) == (None, None)
 
 
-def test_a_column_that_an_error_drops_leaves_the_error() -> None:
-    def failing() -> None:
-        series, *_ = column()
-        raise ValueError(str(len(series)))
-
-    for _ in range(50):
-        with pytest.raises(ValueError, match=r"^4$"):
-            failing()
-
-
 def test_threads_let_go_of_columns() -> None:
     left: list[object] = []
 

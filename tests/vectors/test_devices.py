@@ -1,7 +1,6 @@
 """Devices: refusals, and the options given to a GPU's provider, which is faked."""
 
 import dataclasses
-import re
 
 import numpy as np
 import onnxruntime
@@ -9,11 +8,10 @@ import pytest
 
 from fastscore.errors import ModelError, UsageError
 from fastscore.signature import EmbedderIdentity
-from fastscore.vectors.accuracy import list_accuracies, save_accuracy, stated_accuracy
+from fastscore.vectors.accuracy import list_accuracies, stated_accuracy
 from fastscore.vectors.devices import CPU, CUDA, DEVICES
-from fastscore.vectors.embedder import Embedder, WindowEmbedder, cut_batches, group_texts
-from fastscore.vectors.models import open_store, verify_model
-from fastscore.vectors.precisions import calls_at_once
+from fastscore.vectors.embedder import Embedder, cut_batches
+from fastscore.vectors.models import verify_model
 from tests.conftest import fastscore_command
 
 PROVIDER = "CUDAExecutionProvider"
@@ -96,13 +94,6 @@ def test_the_command_line_refuses_it_in_the_same_words(own_cache, tmp_path):
     assert "pip install 'fastscore-dialogue[cuda]'" in done.stderr
 
 
-@pytest.mark.parametrize("precision", ["bf16"])
-def test_a_gpu_runs_fp32_only(tiny_cache, provider, precision, monkeypatch):
-    monkeypatch.setattr("fastscore.vectors.embedder.check_precision", lambda precision: None)
-    with pytest.raises(UsageError, match=f"runs precision fp32 only, and precision is {precision}"):
-        Embedder("tiny", precision=precision, device=CUDA, cache_dir=tiny_cache)
-
-
 def test_a_session_that_fell_back_to_the_processor_is_refused(tiny_cache, provider):
     provider(FallenBack)
     embedder = Embedder("tiny", device=CUDA, cache_dir=tiny_cache)
@@ -145,19 +136,6 @@ def test_batches_and_windows_are_larger_on_a_gpu(tiny_cache, provider, monkeypat
     assert len(list(cut_batches(1000, 4, device=CUDA))) < len(list(cut_batches(1000, 4)))
 
 
-def test_windows_of_long_texts_take_the_device_too(tiny_cache, provider):
-    long = " ".join(["w1 w2 w3"] * 30)
-    exact, gpu = (Embedder("tiny", device=device, cache_dir=tiny_cache) for device in DEVICES)
-    np.testing.assert_array_equal(
-        WindowEmbedder(gpu).encode([long]), WindowEmbedder(exact).encode([long])
-    )
-
-
-def test_two_calls_keep_a_gpu_busy_whatever_the_threads():
-    assert [calls_at_once("fp32", threads, CUDA) for threads in (1, 8)] == [2, 2]
-    assert [calls_at_once("fp32", threads, CPU) for threads in (1, 8)] == [1, 8]
-
-
 def test_stores_of_two_devices_never_mix_and_the_processors_stay(tiny_cache, provider):
     exact, gpu = (Embedder("tiny", device=device, cache_dir=tiny_cache) for device in DEVICES)
     assert exact.fingerprint != gpu.fingerprint
@@ -180,30 +158,6 @@ def test_accuracy_is_measured_kept_and_stated(own_cache, provider, monkeypatch):
     assert list_accuracies(gpu.exported.folder) == [measured]
 
 
-def test_what_is_kept_of_the_processor_is_as_it_was(own_cache, provider, monkeypatch):
-    monkeypatch.setenv("FASTSCORE_CACHE", str(own_cache))
-    exact = Embedder("tiny")
-    (measured,) = verify_model("tiny", precision="fp32", texts=TEXTS).accuracies
-    assert "device" not in (exact.exported.folder / "accuracy-fp32.json").read_text()
-    save_accuracy(exact, dataclasses.replace(measured, texts=7))
-    assert [each.texts for each in list_accuracies(exact.exported.folder)] == [7]
-
-
-def test_the_command_prints_the_device_beside_the_precision(own_cache, provider, tmp_path):
-    texts = tmp_path / "texts.txt"
-    texts.write_text("\n".join(TEXTS))
-    words = ["models", "verify", "tiny", "--device", "cuda", "--texts", str(texts)]
-    done = fastscore_command(words, FASTSCORE_CACHE=str(own_cache))
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"^fp32 cuda +1\.00000 ", done.stdout, re.MULTILINE)
-
-
-def test_a_store_is_opened_by_device(own_cache, provider, tmp_path, monkeypatch):
-    monkeypatch.setenv("FASTSCORE_CACHE", str(own_cache))
-    folders = {open_store("tiny", tmp_path, "fp32", device).folder for device in DEVICES}
-    assert len(folders) == 2
-
-
 def test_the_device_is_signed_unless_it_is_the_processor():
     exact = EmbedderIdentity(recipe="tiny", fingerprint="0123456789", precision="fp32", dim=64)
     gpu = dataclasses.replace(exact, device=CUDA, accuracy="cos=1.00000")
@@ -211,17 +165,3 @@ def test_the_device_is_signed_unless_it_is_the_processor():
     assert str(gpu) == "tiny@01234567,fp32,cuda(cos=1.00000),dim=64"
     assert "device" not in exact.as_dict()
     assert gpu.as_dict()["device"] == CUDA
-
-
-def test_groups_do_not_depend_on_the_device(tiny_cache):
-    import polars as pl
-
-    embedder = Embedder("tiny", cache_dir=tiny_cache)
-    _, tokenizer = embedder._load()
-    groups = {
-        device: [
-            group.ids.tolist() for group in group_texts(pl.Series(TEXTS), tokenizer, device=device)
-        ]
-        for device in DEVICES
-    }
-    assert groups[CPU] == groups[CUDA]

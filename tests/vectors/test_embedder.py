@@ -1,6 +1,5 @@
 import json
 import math
-import os
 import random
 import shutil
 from pathlib import Path
@@ -16,7 +15,6 @@ from fastscore.errors import ModelError, UsageError
 from fastscore.vectors.accuracy import reference_texts
 from fastscore.vectors.embedder import Embedder, cut_batches, load_tokenizer
 from fastscore.vectors.models import export_model, list_models
-from fastscore.vectors.view import truncate
 from tests.models.tiny_bert import forward, make_config, make_recipe, make_weights, word_tokenizer
 from tests.vectors.conftest import WORDS
 
@@ -85,13 +83,6 @@ def test_equals_a_plain_forward_pass(tiny):
     assert (tiny.name, tiny.dim) == ("tiny", 12)
 
 
-def test_more_texts_than_a_window(tiny, monkeypatch):
-    monkeypatch.setattr("fastscore.vectors.embedder._TEXTS_PER_WINDOW", 10)
-    monkeypatch.setattr("fastscore.vectors.embedder.TOKENS_PER_BATCH", 12)
-    expected = np.array([tiny_vector(text) for text in TEXTS])
-    np.testing.assert_allclose(tiny.encode(TEXTS), expected, atol=1e-5)
-
-
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_threads_do_not_change_a_bit(tiny_cache, tiny, threads):
     other = Embedder("tiny", threads=threads, cache_dir=tiny_cache)
@@ -155,11 +146,6 @@ def test_dim_truncates_then_normalises(tiny):
         )
 
 
-def test_a_zero_vector_stays_zero():
-    vectors = np.array([[0, 0, 1], [3, 4, 0]], np.float32)
-    np.testing.assert_allclose(truncate(vectors, 2), [[0, 0], [0.6, 0.8]], atol=1e-7)
-
-
 @pytest.mark.parametrize("dim", [0, -1, 13])
 def test_a_width_that_the_model_lacks_is_refused(tiny, dim):
     with pytest.raises(UsageError, match="1 to 12"):
@@ -191,11 +177,6 @@ def test_fingerprint_follows_all_that_decides_a_vector(tmp_path, tiny_cache, tin
 def test_a_model_that_was_not_exported(tmp_path):
     with pytest.raises(ModelError, match=r"Run `fastscore models export minilm-l6-v2`\."):
         Embedder("minilm-l6-v2", cache_dir=tmp_path)
-
-
-def test_an_unknown_model_suggests_the_nearest(tmp_path):
-    with pytest.raises(ModelError, match="Did you mean 'minilm-l6-v2'"):
-        Embedder("minilm", cache_dir=tmp_path)
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
@@ -238,12 +219,6 @@ def test_an_export_that_took_a_shipped_name_is_refused(own_cache):
         Embedder("minilm-l6-v2", cache_dir=own_cache)
 
 
-def test_a_recipe_file_that_differs_in_words_only_is_the_same_model(tmp_path, tiny_cache):
-    path = tmp_path / "tiny.toml"
-    path.write_text('name = "tiny"\npooling = "mean"\ndims = [12]\nmax_tokens = 8\nlicence = "MIT"')
-    assert Embedder(str(path), cache_dir=tiny_cache).dim == 12
-
-
 def test_an_export_of_another_exporter_counts_as_not_exported(own_cache):
     manifest = own_cache / "models" / "tiny" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"exporter": 1', '"exporter": 0'))
@@ -267,12 +242,6 @@ def test_a_damaged_manifest_does_not_hide_other_models(own_cache, monkeypatch):
     assert listings["broken"].line.split() == ["broken", "?", "?", "?", "damaged"]
     assert listings["minilm-l6-v2"].line.split()[1:] == ["384", "mean", "Apache-2.0", "damaged"]
     assert "exported (" in listings["tiny"].line
-
-
-def test_processors_are_counted_where_affinity_is_unknown(monkeypatch, tiny_cache):
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    monkeypatch.setattr(os, "cpu_count", lambda: 3)
-    assert Embedder("tiny", cache_dir=tiny_cache).threads == 3
 
 
 def test_a_folder_without_pinned_hashes_is_named(tiny_cache, tmp_path, monkeypatch):

@@ -1,7 +1,6 @@
 """What ``embedder=`` takes: a name, an export's folder, an `Embedder`, a function."""
 
 import hashlib
-import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -44,19 +43,6 @@ def test_a_function_gives_the_vectors(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-6)
     assert "embedder=lengths_and_firsts@" in run.signature
     assert run.signature.count("dim=2")
-
-
-def test_a_run_of_a_function_has_the_same_numbers(tmp_path: Path) -> None:
-    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    run = fastscore.score(
-        tmp_path / "log.jsonl",
-        OPTIONS,
-        embedder=lengths_and_firsts,
-        store=tmp_path / "store",
-        output=tmp_path / "run",
-    )
-    found = run.tables["steps"]["semantic_cosine_raw"].to_list()
-    assert found == cosines(embedder=lengths_and_firsts, store=tmp_path / "other")
 
 
 def test_a_vector_of_zeros_is_refused_by_its_text() -> None:
@@ -191,23 +177,7 @@ def test_a_function_that_gives_no_matrix_is_refused(function: Any, tmp_path: Pat
         fastscore.score(ROWS, OPTIONS, embedder=function, store=tmp_path)
 
 
-def test_a_folder_that_is_no_export_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"has no manifest\.json.*models export"):
-        fastscore.score(ROWS, OPTIONS, embedder=tmp_path)
-
-
-def test_workers_of_an_engine_take_no_function(tmp_path: Path) -> None:
-    with pytest.raises(FastscoreError, match="is a function of this process"):
-        fastscore.score("x", OPTIONS, embedder=lengths_and_firsts, engine="dask", output=tmp_path)
-
-
 def test_a_text_of_a_function_is_read_whole_and_counts_by_its_characters() -> None:
     (found,) = WindowEmbedder(FunctionEmbedder(lengths_and_firsts)).encode(["abc"])
     vector = np.array([3.0, 99.0])
     np.testing.assert_allclose(found, 3 * vector / np.linalg.norm(vector), rtol=1e-6)
-
-
-def test_the_signature_names_what_is_taken() -> None:
-    for function in (fastscore.score, fastscore.Scorer.__init__):
-        shown = str(inspect.signature(function).parameters["embedder"])
-        assert shown.count("StrPath | Embedder | Embed | None") == 1

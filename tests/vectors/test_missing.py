@@ -51,24 +51,6 @@ def test_a_killed_run_keeps_its_windows(store, tiny):
     assert embed_missing(TEXTS, tiny, store) == len(TEXTS) - 30
 
 
-def test_progress_counts_all_texts(store, tiny):
-    seen = []
-    embed_missing(
-        TEXTS,
-        tiny,
-        store,
-        progress=lambda done, total: seen.append((done, total)),
-        texts_per_append=10,
-    )
-    assert seen[-1] == (len(TEXTS), len(TEXTS))
-    assert seen == sorted(seen)
-
-
-def test_nothing_to_embed_loads_no_model(store):
-    assert embed_missing([], None, store) == 0
-    assert embed_missing(pl.Series([None], dtype=pl.String), None, store) == 0
-
-
 def test_the_order_of_texts_does_not_matter(tmp_path, tiny):
     files = []
     for number, texts in enumerate((TEXTS, TEXTS[::-1])):

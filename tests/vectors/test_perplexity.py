@@ -63,12 +63,6 @@ def test_long_texts_are_cut_at_the_models_positions(model):
     np.testing.assert_allclose(model.encode([text])[0, 0], expected, rtol=1e-5)
 
 
-def test_progress_reaches_the_end(model):
-    seen = []
-    model.encode(TEXTS, progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (len(TEXTS), len(TEXTS))
-
-
 def test_the_store_keeps_it(model, tmp_path, monkeypatch):
     store = VectorStore.open(model.fingerprint, model.dim, root=tmp_path)
     assert embed_missing([*TEXTS, ""], model, store, texts_per_append=7) == len(TEXTS) + 1

@@ -9,7 +9,7 @@ import pytest
 from fastscore_jit.system import processor_flags
 from onnx import TensorProto, helper
 
-from fastscore.errors import ModelError, UsageError
+from fastscore.errors import ModelError
 from fastscore.vectors import accuracy, precisions
 from fastscore.vectors.accuracy import (
     list_accuracies,
@@ -31,11 +31,6 @@ def any_processor(monkeypatch):
     """A processor with AVX512-BF16, as far as fastscore can tell."""
     flags = frozenset({"avx512_bf16"})
     monkeypatch.setattr(precisions, "processor_flags", lambda: flags)
-
-
-def test_unknown_precision_suggests_the_nearest(tiny_cache):
-    with pytest.raises(UsageError, match="Did you mean 'fp32'"):
-        Embedder("tiny", precision="fp23", cache_dir=tiny_cache)
 
 
 def test_bf16_is_refused_where_the_processor_lacks_it(tiny_cache, monkeypatch):
@@ -61,14 +56,6 @@ def test_openvino_is_imported_without_what_reports_over_the_network():
         "assert 'openvino.tools.ovc' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_stores_of_two_precisions_never_mix(own_cache, any_processor):
-    fingerprints = {
-        Embedder("tiny", precision=precision, cache_dir=own_cache).fingerprint
-        for precision in precisions.PRECISIONS
-    }
-    assert len(fingerprints) == len(precisions.PRECISIONS)
 
 
 @needs_bfloat16

@@ -81,14 +81,6 @@ def test_a_large_append_becomes_several_segments(tmp_path, monkeypatch):
     np.testing.assert_array_equal(store.gather(ids), vectors_of(ids))
 
 
-def test_chunks_do_not_show(tmp_path, monkeypatch):
-    monkeypatch.setattr("fastscore.vectors.segments._ROWS_PER_CHUNK", 7)
-    store = open_store(tmp_path)
-    ids = window_ids(0)
-    store.append(ids, vectors_of(ids))
-    np.testing.assert_array_equal(store.gather(ids[::-1]), vectors_of(ids[::-1]))
-
-
 def test_view_holds_each_text_once(tmp_path):
     store = open_store(tmp_path)
     texts = ["b", "a", "b", None, "c"]
@@ -101,14 +93,6 @@ def test_view_holds_each_text_once(tmp_path):
     np.testing.assert_array_equal(view.matrix[codes[[0, 1, 2, 4]]], vectors_of(ids)[[1, 0, 1, 2]])
     with pytest.raises(StoreError, match="1 of 2 texts"):
         store.view(["a", "unseen"])
-
-
-def test_two_open_stores_see_each_others_vectors(tmp_path):
-    first, second = open_store(tmp_path), open_store(tmp_path)
-    append_texts(first, 0)
-    assert not second.missing(window_ids(0)).any()
-    append_texts(second, 1)
-    np.testing.assert_array_equal(first.gather(window_ids(1)), vectors_of(window_ids(1)))
 
 
 def test_the_first_segment_by_name_answers_and_compact_drops_the_other(tmp_path):
@@ -153,16 +137,6 @@ def test_a_segment_that_vanishes_between_listing_and_reading(tmp_path, monkeypat
 
     monkeypatch.setattr(reader, "_refresh", compact_after_listing)
     np.testing.assert_array_equal(reader.gather(window_ids(1)), vectors_of(window_ids(1)))
-
-
-def test_compact_leaves_full_segments_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr("fastscore.vectors.store._SEGMENT_BYTES", 60 * 4 * DIM)
-    store = open_store(tmp_path)
-    for window in range(3):
-        append_texts(store, window)
-    before = files_of(store)
-    store.compact()
-    assert files_of(store) == before
 
 
 def test_compact_removes_old_garbage_only(tmp_path):

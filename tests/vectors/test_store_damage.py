@@ -70,13 +70,6 @@ def test_a_cut_file_is_set_aside_on_opening(tmp_path, suffix, keep):
     assert reopened.stats().damaged == 1
 
 
-def test_a_lost_index_is_set_aside(tmp_path):
-    store = open_store(tmp_path)
-    append_texts(store, 0)
-    next(store.folder.glob("*.faiss")).unlink()
-    assert open_store(tmp_path).missing(window_ids(0)).all()
-
-
 def test_an_index_without_ids_is_ignored(tmp_path):
     store = open_store(tmp_path)
     append_texts(store, 0)
@@ -102,23 +95,12 @@ def test_another_kind_of_store_is_refused_untouched(tmp_path):
     assert files_of(store) == before
 
 
-def test_a_file_where_the_folder_should_be(tmp_path):
-    (tmp_path / "f00d").write_text("")
-    with pytest.raises(StoreError, match="cannot be opened"):
-        open_store(tmp_path)
-
-
 def test_a_store_that_was_removed(tmp_path):
     store = open_store(tmp_path)
     (store.folder / "store.json").unlink()
     store.folder.rmdir()
     with pytest.raises(StoreError, match="No such file"):
         store.missing(window_ids(0))
-
-
-def test_vectors_of_a_wrong_shape_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="expected"):
-        open_store(tmp_path).append(window_ids(0), np.zeros((50, 3), np.float32))
 
 
 def flip_vector(path):
@@ -171,18 +153,6 @@ def test_an_intact_copy_answers_for_a_damaged_one(tmp_path, caplog):
     assert path.stem in record.getMessage()
 
 
-def test_damage_without_a_copy_names_what_is_absent(tmp_path):
-    store = open_store(tmp_path)
-    append_texts(store, 0)
-    append_texts(store, 1)
-    flip_vector(sorted(store.folder.glob("*.faiss"))[0])
-    both = np.concatenate([window_ids(0), window_ids(1)])
-    with pytest.raises(StoreError, match=r"50 of 100 texts have no vector.* Embed them again"):
-        store.gather(both)
-    append_texts(store, 0)
-    np.testing.assert_array_equal(store.gather(both), vectors_of(both))
-
-
 def test_more_damaged_segments_than_attempts(tmp_path):
     store = open_store(tmp_path)
     for _ in range(12):
@@ -191,16 +161,6 @@ def test_more_damaged_segments_than_attempts(tmp_path):
         flip_vector(path)
     np.testing.assert_array_equal(store.gather(window_ids(0)), vectors_of(window_ids(0)))
     assert store.stats().damaged == 11
-
-
-def test_compact_merges_what_is_intact(tmp_path):
-    store, path = twice(tmp_path)
-    append_texts(store, 1)
-    flip_vector(path)
-    stats = store.compact()
-    assert (stats.segments, stats.vectors, stats.damaged) == (1, 100, 1)
-    both = np.concatenate([window_ids(0), window_ids(1)])
-    np.testing.assert_array_equal(store.gather(both), vectors_of(both))
 
 
 def test_compact_removes_segments_set_aside_long_ago(tmp_path):
@@ -227,24 +187,6 @@ def test_a_damaged_description_can_be_removed_without_losing_vectors(tmp_path):
     np.testing.assert_array_equal(
         open_store(tmp_path).gather(window_ids(0)), vectors_of(window_ids(0))
     )
-
-
-def test_stats_while_another_process_compacts(tmp_path, monkeypatch):
-    store = open_store(tmp_path)
-    append_texts(store, 0)
-    append_texts(store, 1)
-    listing = os.listdir
-
-    def compact_then_list(folder):
-        names = listing(folder)
-        if len(store._segments.now()) == 2:  # listed, not yet measured
-            monkeypatch.setattr(os, "listdir", listing)
-            open_store(tmp_path).compact()
-        return names
-
-    monkeypatch.setattr(os, "listdir", compact_then_list)
-    stats = store._segments.retrying(store._segments.count)
-    assert (stats.segments, stats.vectors) == (1, 100)
 
 
 def test_a_listing_that_compaction_outdates_is_made_again(tmp_path, monkeypatch):

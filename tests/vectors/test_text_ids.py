@@ -34,11 +34,6 @@ def test_as_series_takes_columns_of_every_kind(texts):
     assert series.to_list() == ["a", None]
 
 
-def test_as_series_of_nothing():
-    assert as_series([]).dtype == pl.String
-    assert as_series(pl.Series([None, None])).dtype == pl.String
-
-
 @pytest.mark.parametrize("texts", [[1, 2], pl.Series([1, 2]), pa.array([1, 2])])
 def test_numbers_are_refused(texts):
     with pytest.raises(TypeError):

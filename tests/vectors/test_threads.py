@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 
 import numpy as np
-import polars as pl
 import pytest
 from fastscore_jit.threads import StoppedError, own_stop_flag, request_stop
 from fastscore_models import ExportedModel
@@ -48,26 +47,6 @@ def test_threads_share_a_store(tmp_path):
             other.result()
     assert store.stats().damaged == 0
     assert store.compact().vectors == 8 * THREADS * 50
-
-
-def test_threads_that_meet_damage_at_once_all_find_the_copy(tmp_path):
-    for _ in range(2):
-        append_texts(open_store(tmp_path), 0)
-    path = sorted((tmp_path / "f00d").glob("*.faiss"))[0]
-    content = bytearray(path.read_bytes())
-    content[100] ^= 64
-    path.write_bytes(content)
-    store = open_store(tmp_path)
-    together = threading.Barrier(THREADS)
-
-    def read(_):
-        together.wait()
-        return store.gather(window_ids(0))
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        for found in pool.map(read, range(THREADS)):
-            np.testing.assert_array_equal(found, vectors_of(window_ids(0)))
-    assert store.stats().damaged == 1
 
 
 def test_threads_load_one_session(tiny_cache, monkeypatch):
@@ -161,18 +140,3 @@ def test_calls_that_were_ended_end_no_others(tiny):
         np.testing.assert_array_equal(second.submit(run, inputs).result(), expected)
     np.testing.assert_array_equal(run(inputs), expected)
     np.testing.assert_array_equal(tiny.encode(["w1 w2"]), tiny.encode(["w1 w2"]))
-
-
-def test_texts_are_tokenised_no_longer_than_they_are_wanted():
-    class Tokenizer:
-        asked = 0
-
-        def encode_batch_fast(self, texts):
-            self.asked += 1
-            request_stop()
-            return []
-
-    tokenizer = Tokenizer()
-    with own_stop_flag(), pytest.raises(StoppedError):
-        next(embedder.group_texts(pl.Series(["a"] * 2000), tokenizer))
-    assert tokenizer.asked == 1

@@ -38,14 +38,6 @@ def test_a_text_without_a_vector_is_named():
         view.codes(["a", "zebra", "yak", "zebra"])
 
 
-def test_empty():
-    view = VectorView.empty()
-    assert (len(view), view.dim) == (0, 0)
-    assert view.codes(pl.Series([None, None], dtype=pl.String)).tolist() == [-1, -1]
-    with pytest.raises(StoreError):
-        view.codes(["a"])
-
-
 def test_a_matrix_of_another_length_is_refused():
     with pytest.raises(ValueError, match="expected"):
         VectorView.from_texts(TEXTS, MATRIX[:3])

@@ -8,7 +8,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from fastscore.errors import UsageError
 from fastscore.run.request import EmbedderSettings
 from fastscore.run.scoring import TextsToEmbed
 from fastscore.suites.group_travel import SUITE
@@ -58,11 +57,6 @@ def test_every_window_has_the_prefix(tiny_cache: Path) -> None:
     np.testing.assert_allclose(found, expected_sum(embedder, words, room), atol=1e-5)
 
 
-def test_a_text_without_tokens_counts_as_one(tiny: Embedder) -> None:
-    found = WindowEmbedder(tiny).encode([""])
-    np.testing.assert_allclose(found, tiny.encode([""]), atol=1e-6)
-
-
 def test_what_is_stored_is_told_apart(tiny: Embedder) -> None:
     fingerprints = {each.fingerprint for each in (tiny, WindowEmbedder(tiny), TokenCounter(tiny))}
     assert len(fingerprints) == 3
@@ -88,12 +82,6 @@ def test_texts_that_cannot_be_cut_are_not_counted(minilm: Embedder) -> None:
     drawn = pl.Series(["".join(rng.choices(characters, k=rng.randint(1, 200))) for _ in range(300)])
     counts = counter.encode(drawn)[:, 0]
     assert not (counts[~counter.may_be_cut(drawn)] > counter.limit).any()
-
-
-def test_null_texts_are_refused(tiny: Embedder) -> None:
-    for encoder in (WindowEmbedder(tiny), TokenCounter(tiny)):
-        with pytest.raises(UsageError, match="1 of the texts are null"):
-            encoder.encode([None, "w1"])
 
 
 @pytest.mark.parametrize("dim", [None, 5])
