@@ -1,9 +1,7 @@
 """The drop-in's perplexity penalty: off unless asked for, by flag, variable or argument."""
 
 import json
-import logging
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fastscore.compat import environment, score_dialogue
+from fastscore.compat import environment
 from fastscore.compat.score_dialogue import main, score_jsonl
 from fastscore.errors import ModelError, UsageError
-from fastscore.suites.score_dialogue import ScoreDialogue
 from fastscore.vectors.view import VectorView
 from tests.vectors.conftest import masked_cache, masked_folder  # noqa: F401
 
@@ -118,24 +115,11 @@ def test_the_command_says_that_its_score_is_not_the_published_one(
     assert "Dialogue average U (best-early): 0.4000" in out
 
 
-@pytest.mark.parametrize("weight", ["-1", "1001", "nan", "much"])
-def test_weights_out_of_range_are_wrong_usage(weight: str) -> None:
-    with pytest.raises(SystemExit) as exit:
-        main(["--jsonl", "x.jsonl", "--pppl-model", "any", "--pppl-weight", weight])
-    assert exit.value.code == 2
-    assert os.listdir() == ["x.jsonl"]
-
-
 def test_a_weight_without_a_model_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit:
         main(["--jsonl", "x.jsonl", "--pppl-weight", "0.5"])
     assert exit.value.code == 2
     assert "--pppl-weight needs a masked language model" in capsys.readouterr().err
-
-
-def test_the_commands_bound_is_the_options() -> None:
-    declared = ScoreDialogue.__dataclass_fields__["pppl_weight"].metadata
-    assert declared["maximum"] == score_dialogue.MOST_PPPL_WEIGHT
 
 
 @pytest.mark.parametrize(
@@ -160,28 +144,3 @@ def test_a_model_that_is_not_exported_is_an_error(capsys: pytest.CaptureFixture[
     command = ["--jsonl", "x.jsonl", "--lex-weight", "1", "--pppl-model", "no-such-model"]
     assert main(command) == 1
     assert "no-such-model" in capsys.readouterr().err
-
-
-def test_an_empty_log_needs_no_model() -> None:
-    Path("empty.jsonl").touch()
-    document = score_jsonl("empty.jsonl", 1.0, pppl_model="no-such-model")
-    assert document["utterances"] == []
-
-
-@pytest.mark.parametrize("variable", ["EMBED_DEVICE", "BB_SCORER_DEVICE"])
-def test_another_device_is_said_once_to_be_the_processor(
-    variable: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    class Model:
-        def __init__(self, name: str) -> None:
-            self.name = name
-
-    monkeypatch.setattr(environment, "Embedder", Model)
-    monkeypatch.setattr(environment, "_embedders", {})
-    monkeypatch.setenv(variable, "cpu")
-    environment.load_embedder("first")
-    monkeypatch.setenv(variable, "cuda:1")
-    for _ in range(2):
-        environment.load_embedder("second")
-    said = [record.message for record in caplog.records if record.levelno == logging.WARNING]
-    assert said == [f"{variable}=cuda:1: the embedder runs on the CPU; numbers are the same"]

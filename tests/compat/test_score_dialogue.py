@@ -20,7 +20,7 @@ from fastscore.compat.score_dialogue import (
     score_jsonl,
     write_document,
 )
-from fastscore.errors import FastscoreError, InputError, ModelError, UsageError
+from fastscore.errors import InputError, ModelError, UsageError
 from tests.conftest import often
 from tests.oracles.score_dialogue import score_log
 from tests.suites.score_dialogue.test_oracle import event_rows, plain_rows
@@ -253,18 +253,6 @@ if __name__ == "__main__":
     first, second = done.stdout.splitlines()
     assert first == f"validator.scoring.score_dialogue 0.0 {1 - 1 / 3}"
     assert second == "1.0"
-
-
-@pytest.mark.parametrize("weight", [-0.1, 1.01, float("nan")])
-def test_a_weight_out_of_range_is_refused(weight: float) -> None:
-    write_log("x.jsonl")
-    with pytest.raises(FastscoreError, match="lex_weight"):
-        score_jsonl("x.jsonl", lex_weight=weight)
-
-
-def test_a_missing_file_is_an_error_of_its_own() -> None:
-    with pytest.raises(FileNotFoundError):
-        score_jsonl("no.jsonl", lex_weight=1.0)
 
 
 def test_the_json_file_is_written_whole_or_not_at_all(caplog: pytest.LogCaptureFixture) -> None:

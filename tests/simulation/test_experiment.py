@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from fastscore.cli.chat_models import experiment_command
-from fastscore.errors import RunConflictError, UsageError
+from fastscore.errors import UsageError
 from fastscore.llm.client import ModelServerError
 from fastscore.llm.spending import BudgetError, TooManyFailuresError
 from fastscore.run.progress import SilentReporter
@@ -190,17 +190,6 @@ def test_what_is_expected_is_what_is_asked(stub, tmp_path):
     assert shown.exit_code == 0
     assert "requests   44," in shown.output
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.usefixtures("no_pages")
-def test_another_experiment_is_not_mixed_in(stub, tmp_path):
-    run(written(tmp_path, stub), tmp_path / "run")
-    with pytest.raises(RunConflictError, match="another user"):
-        run(written(tmp_path, stub, top='user = "openai:tiny"'), tmp_path / "run")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.txt").write_text("")
-    with pytest.raises(RunConflictError, match="cannot take an experiment: it holds"):
-        run(written(tmp_path, stub), tmp_path / "mine")
 
 
 @pytest.mark.parametrize(

@@ -90,18 +90,6 @@ def test_a_user_that_is_reworded_stays_as_planned(stub, tmp_path):
                 assert template == two["text"]
 
 
-@pytest.mark.parametrize(
-    ("fault", "reason"),
-    [("refusal", "refused"), ("cut_off", "length"), ("filtered", "content_filter")],
-)
-def test_words_that_a_model_does_not_find_are_the_templates(stub, tmp_path, fault, reason):
-    stub.fault = lambda number: fault
-    run(stub, tmp_path, agent="offline", user="openai:talker", sessions=1)
-    for turn in logs(tmp_path / "logs")[0]["conversation"][::2]:
-        assert turn["text"] == turn["user_meta"]["template"]
-        assert turn["user_meta"]["not_reworded"] == reason
-
-
 def test_replies_that_are_refused_or_cut_are_marked(stub, tmp_path):
     faults = (None, "refusal", "cut_off", "filtered", None)
     stub.fault = lambda number: faults[number]
@@ -112,18 +100,6 @@ def test_replies_that_are_refused_or_cut_are_marked(stub, tmp_path):
         None, None, "length", "content_filter", None
     ]  # fmt: skip
     assert turns[3]["text"] == "I recommend"
-
-
-def test_reasoning_is_no_part_of_what_is_said(stub, tmp_path):
-    def answer(body):
-        said = "Well..." if body["model"] == "talker" else "Fine."
-        return f'<think>"The Movie That Never Was"?</think>\n\n{said}\n'
-
-    stub.answer = answer
-    run(stub, tmp_path, user="openai:talker", sessions=1)
-    for turn in logs(tmp_path / "logs")[0]["conversation"]:
-        assert turn["text"] == ("Well..." if turn["speaker"] == "USER" else "Fine.")
-        assert "unknown_titles" not in turn
 
 
 def test_a_session_that_fails_costs_itself_alone_and_is_made_again(stub, tmp_path):

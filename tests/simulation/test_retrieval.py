@@ -4,22 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastscore.simulation.users import AGENT, USER, Draws, find_year, load_retrieval
+from fastscore.simulation.users import AGENT, USER, Draws, load_retrieval
 from tests.conftest import often
 from tests.oracles.retrieval import FIELDS, PlainRetrieval
 from tests.simulation.worlds import PLOTTED, plotted, sample, sample_movies
 
 WORDS = (
-    "Al Pacino",
-    "drama",
-    "dra",
-    "1994",
-    "199",
-    "Film 1",
-    "detective river",
-    "",
-    "nothing",
-    "x",
+    *("Al Pacino", "drama", "dra", "1994", "199", "Film 1", "detective river", "", "nothing", "x"),
 )
 
 
@@ -91,15 +82,6 @@ def test_by_hand(made):
     assert len(retrieval.fitting({})) == 42
 
 
-def test_a_title_in_an_answer_is_the_longest_whole_one(made):
-    retrieval, _ = made
-    assert retrieval.find_titles("See Film 12, then Film 1. Or Film 123? You!") == [
-        "Film 12",
-        "Film 1",
-        "You",
-    ]
-
-
 def test_recommendations_are_cut_and_shuffled_by_the_session_alone():
     retrieval = sample()
     one = retrieval.recommend({"genre": "drama"}, Draws(7, 3, USER), 30)
@@ -109,19 +91,3 @@ def test_recommendations_are_cut_and_shuffled_by_the_session_alone():
     assert len(one) == len(set(one)) == 30
     assert len(retrieval.recommend({}, Draws(0, 0, USER), 99)) == 50
     assert len(retrieval.recommend({}, Draws(0, 0, USER), 0)) == 1
-
-
-def test_samples_are_shuffles():
-    counts = dict.fromkeys(range(5), 0)
-    for session in range(2000):
-        drawn = Draws(1, session, USER).sample(range(5), 5)
-        assert sorted(drawn) == [0, 1, 2, 3, 4]
-        counts[drawn[2]] += 1
-    assert all(320 < count < 480 for count in counts.values())  # 400 expected, 4.5 deviations
-
-
-@pytest.mark.parametrize(
-    ("text", "year"), [("in 1999, or 2001", "1999"), ("1899 and 19990", None), ("a2001", None)]
-)
-def test_years(text, year):
-    assert find_year(text) == year

@@ -4,7 +4,6 @@ import random
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from importlib.metadata import EntryPoint
 
 import polars as pl
@@ -14,7 +13,6 @@ import fastscore
 from fastscore.errors import RunConflictError, RunError, UsageError
 from fastscore.run.progress import SilentReporter
 from fastscore.simulation import agents as agents_module
-from fastscore.simulation import simulate as module
 from fastscore.simulation.simulate import SESSIONS_A_SHARD, Simulation, simulate
 from tests.simulation.worlds import SAMPLE
 
@@ -72,14 +70,6 @@ def test_what_stands_is_kept_and_more_sessions_are_added(tmp_path):
     assert (more.kept, more.shards, more.sessions) == (1, 2, 70)
     run(asked(tmp_path / "at once", sessions=120))
     assert shards(tmp_path) == shards(tmp_path / "at once")
-
-
-def test_a_damaged_shard_is_made_again(tmp_path):
-    run(asked(tmp_path, sessions=60))
-    whole = shards(tmp_path)
-    (tmp_path / "sessions-00001.jsonl").write_bytes(b"{}")
-    assert run(asked(tmp_path, sessions=60)).shards == 1
-    assert shards(tmp_path) == whole
 
 
 def test_another_simulation_is_not_mixed_in(tmp_path):
@@ -207,21 +197,6 @@ def test_an_agent_that_is_none_is_refused(tmp_path, own_agents, agent, message):
     with pytest.raises(UsageError) as refused:
         run(asked(tmp_path / "logs", agent=agent))
     assert message in f"{refused.value.message} {refused.value.hint}"
-
-
-def test_a_catalogue_without_genres_is_refused(tmp_path):
-    file = tmp_path / "films.json"
-    file.write_text('{"Heat": {"year": 1995}}')
-    with pytest.raises(UsageError, match="has no genres"):
-        run(replace(asked(tmp_path / "logs"), catalogue=str(file)))
-
-
-def test_a_worker_ends_without_its_parent(monkeypatch):
-    ended = []
-    monkeypatch.setattr(module.os, "getppid", lambda: 1)
-    monkeypatch.setattr(module.os, "_exit", ended.append)
-    module._exit_after_parent(parent=2)
-    assert ended == [1]
 
 
 def test_workers_import_nothing_from_the_folder_of_their_user(tmp_path):

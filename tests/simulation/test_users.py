@@ -77,13 +77,6 @@ def load_text():
     return files("fastscore.simulation").joinpath("user.toml").read_text(encoding="utf-8")
 
 
-def test_a_longer_plan_begins_as_a_shorter_one():
-    for session in range(5):
-        short = plan_user(sample(), POLICY, seed=3, session=session, turns=12)
-        long = plan_user(sample(), POLICY, seed=3, session=session, turns=40)
-        assert long.turns[:12] == short.turns
-
-
 def test_plans_follow_the_state_machine(tmp_path):
     retrieval = load_retrieval(plotted(tmp_path))
     fields = set()
