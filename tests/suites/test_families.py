@@ -39,17 +39,6 @@ def test_headline_metrics_are_those_of_the_source(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HEADLINE)
-def test_declarations_name_metrics_and_columns_that_are_there(name: str) -> None:
-    suite = load_suite(name)
-    ids = {one.id for one in suite.metrics}
-    columns = {table.name: table.schema for table in suite.tables}
-    for one in suite.metrics:
-        assert one.same_test_as in ids or not one.same_test_as
-        named = [fixed.column for fixed in one.fixed_where] + [one.scale.by] * bool(one.scale.by)
-        assert set(named) <= set(columns[one.table]), one.id
-
-
-@pytest.mark.parametrize("name", HEADLINE)
 def test_every_metric_is_in_one_test_of_one_family(name: str) -> None:
     suite = load_suite(name)
     found = families(suite.metrics)

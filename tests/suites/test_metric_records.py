@@ -117,12 +117,6 @@ def test_reasons_may_be_listed_by_reason_before_metric() -> None:
     ]
 
 
-def test_no_row_has_no_nulls() -> None:
-    rows = pl.DataFrame(schema={"a": pl.Boolean})
-    found = find_nulls(rows, [metric("m", rule("a", "no_vector"))])
-    assert (len(found.column), len(found.is_null("m"))) == (0, 0)
-
-
 @pytest.mark.parametrize("suite", suite_names())
 def test_symbols_are_those_of_the_formula(suite: str) -> None:
     """Each symbol is in the formula, or in the meaning of a symbol that is."""

@@ -7,7 +7,6 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -130,51 +129,6 @@ def test_every_verb_takes_it_as_any_other(logs: Path, tmp_path: Path, mine: str)
     assert all("best_step" in part["values"] for part in found["evidence"])
     shown = command("explain", run, "--worst", "won_early", "won_early").stdout
     assert "Share of utterances whose best step is the first or second." in shown
-
-
-@pytest.mark.parametrize("headline", [True, False])
-def test_only_a_headline_metric_is_tested_with_those_of_the_suite(
-    logs: Path, headline: bool
-) -> None:
-    @fastscore.metric(suite="score_dialogue", range=(0, None), better="higher", headline=headline)
-    def longest_text(steps: pl.LazyFrame) -> pl.LazyFrame:
-        """Characters of the longest prediction."""
-        lengths = pl.col("prediction").str.len_chars()
-        return steps.group_by("dialogue_row").agg(value=lengths.max())
-
-    run = fastscore.score(logs, LEXICAL, metrics=[longest_text])
-    families = dict(fastscore.compare(run, run).differences.select("metric", "family").iter_rows())
-    own = families.pop("longest_text")
-    assert (own == "headline") is headline
-    assert "headline" in families.values()
-
-
-@fastscore.metric(suite="group_travel", range=(0, None), better="neither", unit="pairs")
-def n_pairs(pairs: pl.LazyFrame, dialogues: pl.LazyFrame) -> pl.LazyFrame:
-    """Pairs of a member and a slot."""
-    counted = pairs.group_by("dialogue_row").agg(value=pl.len())
-    rows = dialogues.select("dialogue_row").join(counted, on="dialogue_row", how="left")
-    return rows.select("dialogue_row", pl.col("value").fill_null(0))
-
-
-def test_metrics_of_the_suite_are_explained_as_without_it(tmp_path: Path) -> None:
-    write_example("group_travel", tmp_path)
-    alone, beside = (
-        fastscore.score(
-            tmp_path / "logs",
-            fastscore.GroupTravel(),
-            output=tmp_path / f"run-{len(metrics)}",
-            metrics=metrics,
-            embedder=None,
-        )
-        for metrics in ([], [n_pairs])
-    )
-    name = alone.tables["dialogues"]["dialogue"][0]
-    before, after = (run.explain(name).explanations for run in (alone, beside))
-    assert len(after[0].evidence) >= 1
-    of_suite = [one for one in after if one.metric != "n_pairs"]
-    assert of_suite == list(before)
-    assert len(after) == len(before) + 1
 
 
 def test_a_run_is_resumed_under_the_same_source_and_refused_under_another(
@@ -383,13 +337,6 @@ def test_bad_declarations_are_refused(logs: Path, tmp_path: Path, mine: str) -> 
     exec(textwrap.dedent(FILE.partition("@fast")[0]) + "def f(steps):\n    'Do.'\n", namespace)
     with pytest.raises(UsageError, match="The source of 'f' cannot be read"):
         declared(namespace["f"])
-
-
-def test_an_installed_metric_is_named(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    point = SimpleNamespace(name="longest", value="mine:longest", load=lambda: longest)
-    monkeypatch.setattr(own_metrics, "entry_points", lambda group: [point])
-    scores = fastscore.score(logs, LEXICAL, metrics=["longest"])
-    assert scores.tables["dialogues"]["longest"].null_count() == 0
 
 
 def test_a_suite_with_a_summary_of_its_own_has_the_metric_too(tmp_path: Path) -> None:

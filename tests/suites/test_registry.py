@@ -11,7 +11,7 @@ import pytest
 
 from fastscore.errors import UsageError
 from fastscore.suites import registry
-from fastscore.suites.base import FunctionAt, LazyFunction, Suite
+from fastscore.suites.base import Suite
 from fastscore.suites.declarations import (
     Design,
     Formula,
@@ -21,7 +21,6 @@ from fastscore.suites.declarations import (
     Source,
     Table,
 )
-from tests.results.conftest import SUITES
 
 TURNS = Table(
     name="turns",
@@ -113,32 +112,6 @@ def test_what_is_no_suite_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_entries", lambda: {"gone": point})
     with pytest.raises(UsageError, match="fastscore_gone:SUITE cannot be imported"):
         registry.load_suite("gone")
-
-
-def test_suites_name_their_functions_alike() -> None:
-    fields = [name for name, field in vars(Suite).items() if isinstance(field, LazyFunction)]
-    assert {"read", "score", "texts"} <= {*fields}
-    for field in fields:
-        found = {getattr(registry.load_suite(name), field) for name in SUITES}
-        assert len({function.__name__ for function in found - {None}}) <= 1, field
-
-
-OF_ALL = {"show", "turns", "sections"}
-FOUND = {
-    "group_travel": OF_ALL | {"long_texts", "notes", "texts_in_logs", "trivial_agents"},
-    "guest_simulation": OF_ALL | {"notes", "texts_in_logs", "trivial_agents"},
-    "memory_finance": OF_ALL
-    | {"cases", "evidence", "legacy_files", "texts_in_logs", "trivial_agents"},
-    "preference_shift": OF_ALL | {"analyse", "evidence", "legacy_files", "trivial_agents"},
-    "score_dialogue": OF_ALL | {"evidence", "perplexity_texts"},
-}
-
-
-@pytest.mark.parametrize("name", FOUND)
-def test_functions_for_results_are_found_at_their_places(name: str) -> None:
-    suite = registry.load_suite(name)
-    places = [field for field, one in vars(Suite).items() if isinstance(one, FunctionAt)]
-    assert {field for field in places if getattr(suite, field) is not None} == FOUND[name]
 
 
 def test_a_suite_in_a_module_finds_no_function() -> None:

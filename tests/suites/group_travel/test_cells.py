@@ -132,27 +132,6 @@ def test_a_lone_surrogate_and_numbers_without_end() -> None:
     assert as_flag(read["a"]) is False
 
 
-@pytest.mark.parametrize(
-    ("literal", "expected"),
-    [
-        (r"['\/']", ["\\/"]),
-        (r"['\/', r'\/', R'\d', u'\d']", ["\\/", "\\/", "\\d", "\\d"]),
-        (r"['\\/', '\'\/', '\n\x41\u0041\N{BULLET}\101\377']", ["\\/", "'\\/", "\nAA\u2022A\xff"]),
-        (r"['\400', '\7770']", ["\u0100", "\u01ff0"]),
-        (r"{'a': b'\/\N\u\400', b'\d': 1, 'b': rb'\/'}", {"a": {}, "b": {}}),
-        ("['a' # it's \\/\n, '\\/']", ["a", "\\/"]),
-        (r"""['''it's \/''', "\d"]""", ["it's \\/", "\\d"]),
-        (r"['\/", r"['\/"),
-        ('["' + r"\"" * 9, '["' + r"\"" * 9),
-    ],
-)
-def test_escapes_that_python_warns_of(literal: str, expected: Any) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert parse_cell(literal) == expected
-        assert list(parse_cells(pl.Series([literal]))) == [expected]
-
-
 ESCAPING = st.text("\\/'\"rbN{}u04719x#\n d", max_size=9)
 
 

@@ -6,17 +6,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import fastscore
 from fastscore.suites.group_travel import SUITE, GroupTravel
-from fastscore.suites.group_travel.catalogue import parse_cell
 from fastscore.suites.json_values import line_parts, line_values
-from tests.conftest import often
 from tests.suites.group_travel.travelling import (
-    PLAN,
-    RECORDS,
     dialogue,
     opening,
     raw_rows,
@@ -30,22 +24,6 @@ TURNS = [
     turn("Bob", "user_provide_cuisine", "seafood"),
     turn("System", "sys_present_plan", "", plan={"days": [{"lunch": "A"}]}),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("cell", "value"),
-    [
-        (" None ", None),
-        ('"-"', None),
-        ("[1, NaN]", [1.0, pytest.approx(float("nan"), nan_ok=True)]),
-        ("{'a': (1, None)}", {"a": [1, None]}),
-        ('"{\\"a\\": 1}"', {"a": 1}),
-        ("__import__('os')", "__import__('os')"),
-        ("plain text", "plain text"),
-    ],
-)
-def test_cells(cell: str, value: Any) -> None:
-    assert parse_cell(cell) == value
 
 
 def write_csv(path: Path, turns: list[dict[str, Any]]) -> None:
@@ -163,13 +141,6 @@ def test_what_of_a_synthesis_cannot_be_read_is_a_warning() -> None:
     ]
 
 
-@pytest.mark.parametrize("count", [4.5, -1, True, [4]])
-def test_a_member_count_that_is_none_is_a_warning(count: Any) -> None:
-    row = dialogue(opening("C2", member_count=count), turn("A", "user_provide_event", "x"))
-    assert row["warnings"] == ["line 2, metadata: member_count is no whole number; ignored"]
-    assert row["M1_den"] == 1
-
-
 def test_no_dialogue_gives_empty_tables() -> None:
     tables = score()
     assert {name: table.height for name, table in tables.items()} == {
@@ -178,48 +149,6 @@ def test_no_dialogue_gives_empty_tables() -> None:
         "dialogues": 0,
     }
     assert score([turn("A", "x")])["dialogues"].height == 1
-
-
-WISHES = ("italian or thai", "seafood please", "a private room", "museums", "quiet hostel", "zoo")
-SLOTS = ("cuisine", "lodging", "attraction", "house_rule")
-statements = st.lists(
-    st.tuples(st.sampled_from("abcd"), st.sampled_from(SLOTS), st.sampled_from(WISHES)),
-    max_size=8,
-    unique_by=lambda wish: wish[:2],
-)
-
-
-@settings(max_examples=often(10, 200), suppress_health_check=[HealthCheck.too_slow])
-@given(stated=statements, order=st.randoms())
-def test_what_holds_in_every_dialogue(stated: list[Any], order: Any) -> None:
-    ends = [
-        turn("System", "sys_synthesize_cuisine", "Both: thai, then quiet seafood",
-             metadata={"resolution_explanation": "private seafood"}),
-        turn("System", "sys_present_plan", "a museum", plan=PLAN, **RECORDS),
-    ]  # fmt: skip
-    wishes = [turn(who, f"user_provide_{slot}", text) for who, slot, text in stated]
-    shuffled = list(wishes)
-    order.shuffle(shuffled)
-    tables = score(
-        [opening("C4"), *wishes, *ends],
-        [opening("C4"), *shuffled, *ends],
-        [opening("C2"), *wishes, *ends],
-        semantic=True,
-    )
-    rows = tables["dialogues"].to_dicts()
-    metrics = [metric.id for metric in SUITE.metrics]
-    assert [rows[0][name] for name in metrics] == [rows[1][name] for name in metrics]
-    alone = score([opening("C4"), *wishes, *ends], semantic=True)["dialogues"].to_dicts()[0]
-    assert [rows[0][name] for name in metrics] == [alone[name] for name in metrics]
-    for row in rows:
-        if row["W1"] is not None:
-            assert row["W2"] <= row["W3"] + 1e-12
-            assert row["W3"] <= row["W1"] + 1e-12
-            assert row["M11"] <= row["W1"]
-            assert 0.0 <= row["M13"] <= (row["W1_den"] - 1) / row["W1_den"] + 1e-12
-        if row["M8"] is not None:
-            assert row["M8"] >= max(row["M8a"] or 0.0, row["M8b"] or 0.0)
-    assert rows[2]["M8"] == rows[2]["M8b"]
 
 
 def test_one_id_in_two_files_is_two_dialogues(tmp_path: Path) -> None:
@@ -259,14 +188,6 @@ def lines(tmp_path: Path, *documents: Any) -> Any:
         pl.read_parquet(run / "dialogues" / "*.parquet"),
         pl.read_parquet(run / "rejects" / "*.parquet"),
     )
-
-
-def test_dialogues_without_a_turn_are_rejects_and_not_scored(tmp_path: Path) -> None:
-    documents = [{"turns": [TURNS[1]]}, {"turns": "x"}, {"turns": []}, {"turns": [1]}]
-    scored, rejects = lines(tmp_path, *documents, {"turns": TURNS[:2]})
-    found = scored.select("dialogue", "M7_total_turns").rows()
-    assert found == [("d.jsonl:1", 1), ("d.jsonl:5", 2)]
-    assert rejects.select("line", "field").rows() == [(2, "turns"), (3, "turns"), (4, "turns[0]")]
 
 
 def test_files_that_are_read_together_keep_their_rejects(tmp_path: Path) -> None:

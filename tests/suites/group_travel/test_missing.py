@@ -111,12 +111,6 @@ def test_a_synthesis_of_a_slot_without_a_preference_addresses_nobody() -> None:
     assert missing(row) == {"M3", "M4b"}
 
 
-def test_one_synthesis_of_two_that_says_nothing_may_have_explained_the_slot() -> None:
-    turns = but_for(example(), SYNTHESIS, utterance=None, metadata=None)
-    row, _ = scored([*turns, turn("System", "sys_synthesize_cuisine", "Two words")])
-    assert "M3" in missing(row)
-
-
 def test_channels_do_not_fire_for_a_share_that_is_unknown() -> None:
     whole, _ = scored(example())
     row, _ = scored(but_for(example(), A_CUISINE, utterance=None))

@@ -1,20 +1,16 @@
 """Plans, stops, catalogues and M9, M12, M13 and M16: by hand."""
 
-import math
 from typing import Any
 
-import numpy as np
 import pytest
 
 from fastscore.suites.group_travel import SUITE, GroupTravel
-from fastscore.suites.group_travel.similarity import _join_windows
 from tests.suites.group_travel.travelling import (
     CATALOGUE,
     DAY,
     DEFAULTS,
     dialogue,
     opening,
-    pairs_of,
     presented,
     ratio,
     read,
@@ -118,135 +114,6 @@ def test_no_place_is_found_without_a_plan_or_catalogue() -> None:
     missing = ("M9", "M10", "M10b", "M11", "M12", "M13", "M15", "M16", "W1", "W2", "W3")
     reasons = {entry["metric"]: entry["reason"] for entry in row["null_reasons"]}
     assert {reasons[metric] for metric in missing} == {"missing_input"}
-
-
-def test_the_last_plan_counts_and_empty_cells_do_not() -> None:
-    turns = [
-        opening("C4"),
-        turn("System", "sys_present_plan", plan=[{"lunch": "A"}]),
-        turn("System", "sys_present_plan", plan=str([DAY])),
-        turn("System", "x", plan=" [] "),
-        turn("System", "x", plan='"-"'),
-    ]
-    assert ratio(dialogue(*turns), "M16") == (1.0, 4, 4)
-
-
-def test_windows_that_cancel_out_are_like_nothing() -> None:
-    sums = np.array([[3.0, 4.0], [-3.0, -4.0], [0.0, 2.0]], np.float32)
-    row_of, vectors = _join_windows(sums, np.array([1, 1, 0]), np.array([0, 1, 2]))
-    assert vectors[row_of[[0, 1]]].tolist() == [[0.0, 1.0], [0.0, 0.0]]
-
-
-def test_windows_that_nearly_cancel_out_have_length_1_as_all() -> None:
-    _, vectors = _join_windows(
-        np.array([[1.0, 0.0], [-0.7, 0.4]], np.float32), np.array([0, 0]), np.array([0, 1])
-    )
-    assert vectors[0].tolist() == pytest.approx([0.6, 0.8], abs=1e-6)
-
-
-def test_a_name_of_one_word_is_looked_for_from_three_letters_on() -> None:
-    plan = {"days": [{"lunch": "Zoo, Rome", "dinner": "Ox, Rome", "breakfast": "Ox Bar, Rome"}]}
-    turns = [
-        opening("C3"),
-        wish("a", "cuisine", "the zoo and the ox or the ox bar"),
-        turn("System", "x", plan=plan,
-             ref_info_restaurants=[{"name": name} for name in ("Zoo", "Ox", "Ox Bar")]),
-    ]  # fmt: skip
-    places = score(turns)["places"]
-    explicit = dict(places.select("place", "explicit").rows())
-    assert {name.partition(",")[0]: found for name, found in explicit.items()} == {
-        "Zoo": True,
-        "Ox": False,
-        "Ox Bar": True,
-    }
-
-
-def test_a_preference_that_stands_for_nothing_is_compared_with_nothing() -> None:
-    turns = [
-        opening("C3"),
-        wish("a", "cuisine", "pizza"),
-        wish("b", "cuisine", " N/A "),
-        wish("b", "event", "pizza"),
-        wish("c", "cuisine", "Unknown"),
-        turn("System", "sys_synthesize_cuisine", "n/a", metadata={
-            "resolution_explanation": "pizza"}),
-        turn("System", "x", plan=[{"lunch": "pizza"}], ref_info_restaurants=[{"name": "pizza"}]),
-    ]  # fmt: skip
-    tables = score(turns, semantic=True)
-    row = tables["dialogues"].row(0, named=True)
-    # a 1, b 0 for an event that the plan lacks: c has no mean, and counts nowhere
-    assert ratio(row, "M12") == (0.5, pytest.approx(1.0), 2)
-    assert row["M13"] == pytest.approx(0.5)
-    assert [member["semantic_mean"] for member in row["members"]] == [pytest.approx(1.0), 0.0, None]
-    assert ratio(row, "M14") == (pytest.approx(1.0), pytest.approx(1.0), 1)
-    # but they are preferences, which nothing addresses or satisfies
-    assert (row["M8_den"], row["M10_den"]) == (4, 4)
-    of_b = tables["pairs"].filter(member="b", slot="cuisine").row(0, named=True)
-    silent = ("synthesis_similarity", "place_similarity", "slot_similarity")
-    assert [of_b[name] for name in silent] == [None, None, None]
-    assert (of_b["semantic_channel"], of_b["addressed"]) == (False, False)
-    # a text of the synthesis that says nothing is near nothing
-    of_a = tables["pairs"].filter(member="a").row(0, named=True)
-    assert of_a["synthesis_similarity"] == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("semantic", [True, False])
-def test_only_preferences_that_stand_for_nothing(semantic: bool) -> None:
-    turns = [*presented([DAY], **CATALOGUE), wish("a", "cuisine", "none")]
-    turns.append(turn("System", "sys_synthesize_cuisine", "", metadata={
-        "resolution_explanation": "so be it"}))  # fmt: skip
-    row = dialogue(*turns, semantic=semantic)
-    reasons = {entry["metric"]: entry["reason"] for entry in row["null_reasons"]}
-    assert [reasons[name] for name in ("M12", "M13", "M14")] == ["not_applicable"] * 3
-    assert row["M10"] == 0.0
-
-
-def test_one_letter_names_and_names_across_two_wishes_are_never_explicit() -> None:
-    plan = [{"lunch": "Oz", "dinner": "Blue Door", "attraction": "Art Hall"}]
-    records = [{"name": name} for name in ("Oz", "Blue Door", "Art Hall")]
-    turns = [
-        *presented(plan, ref_info_restaurants=records),
-        wish("a", "cuisine", "Oz, the blue"),
-        wish("a", "event", "door to art-halls"),
-        wish("b", "event", "the ART hall!"),
-    ]
-    places = score(turns)["places"]
-    assert dict(places.select("key", "explicit").rows()) == {
-        "oz": False,
-        "blue door": False,
-        "art hall": True,
-    }
-
-
-def test_m12_averages_windows_by_tokens() -> None:
-    vectors = {
-        "pizza": [1.0, 0.0, 0.0],
-        "far": [0.0, 0.0, 1.0],
-        "Luigi, Rome": [1.0, 0.0, 0.0],
-        "a long way to go": [0.0, 1.0, 0.0],
-    }
-
-    def vector(text: str) -> Any:
-        return np.array(vectors.get(text, [0.0, 0.0, 1.0]), np.float32)
-
-    plan = {"days": [{"lunch": "Luigi, Rome"}], "raw_output": "a long way to go"}
-    turns = [
-        opening("C2"),
-        wish("a", "cuisine", "pizza"),
-        wish("b", "cuisine", "far"),
-        wish("a", "event", "pizza"),
-        turn("System", "x", plan=plan),
-    ]
-    # the entries are two tokens, the raw output five: (2, 5, 0) / 7, scaled to length 1; of the
-    # event nothing is entered, so the raw output alone is compared
-    rows = pairs_of(*turns, semantic=vector)
-    assert rows["a", "cuisine"]["slot_similarity"] == pytest.approx(2 / math.sqrt(29), rel=1e-6)
-    assert rows["b", "cuisine"]["slot_similarity"] == 0.0
-    assert rows["a", "event"]["slot_similarity"] == 0.0
-    slot = GroupTravel(m12_target="slot")
-    rows = pairs_of(*turns, semantic=vector, options=slot)
-    assert rows["a", "cuisine"]["slot_similarity"] == pytest.approx(1.0)
-    assert rows["a", "event"]["slot_similarity"] == 0.0
 
 
 def test_only_m12_reads_in_windows() -> None:

@@ -3,21 +3,15 @@
 import math
 from typing import Any
 
-import polars as pl
-import pytest
-
 from fastscore.suites.group_travel import GroupTravel
-from fastscore.suites.group_travel.metrics import METRICS, SUMMARISED
 from tests.suites.group_travel.travelling import (
     CATALOGUE,
     DAY,
     dialogue,
-    embed,
     opening,
     pairs_of,
     presented,
     ratio,
-    score,
     turn,
     wish,
 )
@@ -123,45 +117,3 @@ def test_m8_adds_up_over_synthesis_and_plan() -> None:
     assert ratio(row, "M8") == (0.75, 3, 4)
     assert ratio(row, "M8a") == (0.0, 0, 4)
     assert ratio(row, "M8b") == (0.25, 1, 4)
-
-
-def test_semantic_metrics_are_means_and_maxima_of_cosines() -> None:
-    def near(a: str, b: str) -> float:
-        return max(0.0, float(embed(a) @ embed(b)))
-
-    plan = {"days": [{"lunch": "Luigi, Rome", "dinner": "Anna"}], "raw_output": "stroll"}
-    records = [{"name": "Luigi", "cuisines": "Pizza", "description": "wood oven"}]
-    turns = [
-        opening("C3"),
-        wish("a", "cuisine", "pizza oven"),
-        wish("b", "cuisine", "luigi stroll"),
-        wish("a", "travel_purpose", "stroll far"),
-        turn("System", "sys_synthesize_cuisine", "x", metadata={
-            "resolution_explanation": "pizza for all"}),
-        turn("System", "x", plan=plan, ref_info_restaurants=records),
-    ]  # fmt: skip
-    tables = score(turns, semantic=True, options=GroupTravel(m12_long="cut"))
-    row = tables["dialogues"].row(0, named=True)
-    record, target = "Luigi. Pizza. wood oven", "Luigi, Rome; Anna\nstroll"
-    x = [near("pizza oven", target), near("luigi stroll", target)]
-    assert math.isclose(row["M12"], sum(x) / 2, rel_tol=1e-6)
-    assert math.isclose(row["M13"], abs(x[0] - x[1]) / (2 * sum(x)), rel_tol=1e-5)
-    resolved = (near("pizza oven", "pizza for all") + near("luigi stroll", "pizza for all")) / 2
-    assert math.isclose(row["M14"], resolved, rel_tol=1e-6)
-    nearest = [
-        max(near(text, record), near(text, "Anna")) for text in ("pizza oven", "luigi stroll")
-    ]
-    found = tables["pairs"].filter(pl.col("actionable"))["place_similarity"].to_list()
-    assert found == pytest.approx(nearest, rel=1e-6)
-    # Luigi is named by b, so nothing is serendipitous
-    assert ratio(row, "M15") == (0.0, 0, 1)
-    assert tables["places"]["explicit"].to_list() == [True, None]
-    turns[2] = wish("b", "cuisine", "luigi's stroll")
-    row = dialogue(*turns, semantic=True)
-    assert ratio(row, "M15") == (1.0, 1, 1)
-
-
-def test_firings_of_channels_are_parts_of_m10_in_the_summary() -> None:
-    assert [
-        metric.id for metric in SUMMARISED if metric.role == "part" and metric not in METRICS
-    ] == [f"n_{channel}_channel" for channel in ("room", "category", "lexical", "semantic")]

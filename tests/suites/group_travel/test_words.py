@@ -16,7 +16,6 @@ from fastscore.suites.group_travel.lexicon import (
     quotes_theory,
     wanted_rooms,
 )
-from fastscore.suites.group_travel.plans import _read_entries
 from fastscore.suites.group_travel.similarity import TextCodes, find_informative
 
 WORDS = load_lexicon()
@@ -191,8 +190,3 @@ def test_theory_that_is_quoted(text: str, quoted: bool) -> None:
 def test_tokens_before_which_their_clause_has_no_negator(text: str, affirmed: str) -> None:
     found = affirmed_tokens(pl.Series([text]), WORDS)["token"].to_list()
     assert " ".join(found).split() == affirmed.split()
-
-
-def test_digits_of_other_scripts_are_no_time():
-    found = _read_entries(pl.Series(["Bar, visit from ٠٧:30 to 08:00"]))
-    assert found.rows() == [("Bar", None, 480)]

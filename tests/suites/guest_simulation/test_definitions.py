@@ -142,28 +142,6 @@ def test_bvs_counts_changes_of_three_behaviours_only() -> None:
     assert found["BVS"] == pytest.approx(11 / 12, abs=1e-15)
 
 
-def test_bvs_at_exactly_a_fifth() -> None:
-    changed = state(explores="does_not_explore_menu", mood="confused", ordering="all_at_once")
-    assert dialogue(*[state()] * 5, changed)["BVS"] == 1.0
-
-
-def test_an_exit_is_a_default_state_in_the_published_profile_only() -> None:
-    rows = (state(), guest("exit"), case(ADA))
-    assert dialogue(*rows)["null_reasons"]["BVS"] == "not_applicable"
-    published = dialogue(*rows, profile="published")
-    # exploration and ordering change: a = 2/3, BVS = 1 - (2/3 - 1/5) / (4/5) = 5/12
-    assert (published["n_states"], published["n_transitions"]) == (2, 2)
-    assert published["BVS"] == pytest.approx(5 / 12, abs=1e-15)
-
-
-def test_a_message_without_a_state_is_none_or_the_default() -> None:
-    rows = (state(), guest("hm"), state())
-    assert dialogue(*rows)["n_states"] == 2
-    found = score(*rows, profile="published")["messages"]
-    assert found["ordering_style"].to_list() == ["one_by_one", "all_at_once", "one_by_one"]
-    assert found["state_source"].to_list() == ["columns", "default", "columns"]
-
-
 def test_fewer_than_two_states_are_zero_in_the_published_profile() -> None:
     assert dialogue(state(), profile="published")["BVS"] == 0.0
     assert dialogue(state())["BVS"] is None

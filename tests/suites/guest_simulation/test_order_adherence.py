@@ -66,20 +66,6 @@ def test_ora_of_two_empty_sets() -> None:
     assert ora(items("the"), items("of the"), profile="published") == 0.0
 
 
-def test_words_that_are_not_given_are_not_compared() -> None:
-    wanted = {"items": items("chicken")}
-    silent = [{**guest(), "content": None}, {**guest(), "content": None}]
-    found = dialogue(*silent, case(ADA, order=wanted))
-    assert (found["ORA"], found["ORA_source"]) == (None, "text")
-    assert found["null_reasons"]["ORA"] == "missing_input"
-    found = dialogue(silent[0], guest("chicken"), case(ADA, order=wanted))
-    assert (found["ORA"], found["ORA_source"]) == (1.0, "text")
-    found = dialogue(guest(""), case(ADA, order=wanted))
-    assert (found["ORA"], found["ORA_source"]) == (0.0, "text")
-    found = dialogue(*silent, case(ADA, order=wanted), profile="published")
-    assert found["ORA"] == 0.0
-
-
 def test_apostrophes_break_published_cells() -> None:
     cell = repr(items("Nonna's Pasta"))
     assert ora(cell, items("Nonna's Pasta")) == 1.0

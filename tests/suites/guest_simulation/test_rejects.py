@@ -67,27 +67,6 @@ def test_a_test_case_that_cannot_be_read(content: str, field: str, metrics: set[
     assert dialogue["BVS"] == 0.0
 
 
-@pytest.mark.parametrize("persona", [5, 5.5, True, [1], {"full_name": "A\ud83d"}])
-def test_a_persona_in_a_column_that_cannot_be_read(persona: Any) -> None:
-    rows = (state(guest_persona=json.dumps(persona)), state())
-    reject, dialogue = rejected(*rows)
-    assert (reject["line"], reject["field"].split(".")[0]) == (1, "guest_persona")
-    assert dialogue["null_reasons"]["PAS"] == "bad_input"
-    assert dialogue["persona"] is None
-
-
-@pytest.mark.parametrize("field", ["guest_persona", "target_order"])
-def test_a_lone_surrogate_in_a_column_is_rejected_where_it_stands(
-    field: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "messages.jsonl"
-    rows = ({}, {}, {field: "A\ud83d"})
-    path.write_text("".join(f"{json.dumps(state() | row)}\n" for row in rows))
-    raw = read_shard(whole_file(str(path)), SUITE.source)
-    (reject,) = SUITE.read(raw.frame, GuestSimulation()).rejects.to_dicts()
-    assert (reject["line"], reject["field"], reject["reason"]) == (3, field, "lone_surrogate")
-
-
 @pytest.mark.parametrize("profile", ["default", "published"])
 def test_a_lone_surrogate_is_no_letter_of_an_item(profile: str, tmp_path: Path) -> None:
     path = tmp_path / "messages.jsonl"

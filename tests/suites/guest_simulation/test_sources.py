@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -92,16 +91,6 @@ def test_ids_repeat_across_levels() -> None:
     assert found["DEI"].to_list() == [0.0, 0.2]
 
 
-def test_rows_of_two_conversations_may_alternate() -> None:
-    rows = [row | {"conversation_id": each}
-            for row in (state(), state(mood="confused")) for each in "ab"]  # fmt: skip
-    found = score(*rows)
-    assert found["dialogues"]["n_states"].to_list() == [2, 2]
-    assert found["dialogues"]["n_transitions"].to_list() == [1, 1]
-    assert found["messages"]["dialogue"].to_list() == ["a/level=5"] * 2 + ["b/level=5"] * 2
-    assert found["messages"]["line"].to_list() == [1, 3, 2, 4]
-
-
 def test_test_cases_are_known_by_the_file_name() -> None:
     name = "chat_with_guest_simulation_llm_messages_log_Ada-Okoro_test_case_number_7"
     found = dialogue(state() | {"conversation_id": name})
@@ -156,36 +145,3 @@ def test_a_pas_without_attributes_of_the_persona_is_said() -> None:
     assert [note for note in described.notes if note.startswith("PAS: 1 of 2 conversations have")]
     named = fastscore.score([row(1, ADA)], "guest_simulation")
     assert not [note for note in named.notes if "persona without attributes" in note]
-
-
-TARGET = {"items": [{"name": "Mocha"}]}
-CHATS: dict[str, list[dict[str, Any]]] = {
-    "openai": [
-        {"id": "c1", "model": "a", "target_order": TARGET}
-        | {"messages": [{"role": "user", "content": "A mocha"}]},
-        {"id": "c2", "model": "b", "target_order": TARGET}
-        | {"messages": [{"role": "user", "content": "Tea"}]},
-    ],
-    "sharegpt": [
-        {"id": "c1", "model": "a", "target_order": TARGET}
-        | {"conversations": [{"from": "human", "value": "A mocha"}]},
-        {"id": "c2", "model": "b", "target_order": TARGET}
-        | {"conversations": [{"from": "human", "value": "Tea"}]},
-    ],
-    "turns": [
-        {"conversation_id": "c1", "model": "a", "target_order": TARGET}
-        | {"role": "user", "content": "A mocha"},
-        {"conversation_id": "c2", "model": "b", "target_order": TARGET}
-        | {"role": "user", "content": "Tea"},
-    ],
-}
-
-
-@pytest.mark.parametrize("layout", CHATS)
-def test_id_and_model_are_kept_under_layouts(layout: str) -> None:
-    # the layout openai has no key for an id
-    columns = {"conversation_id": "id"} if layout == "openai" else None
-    options = fastscore.GuestSimulation(level=1)
-    run = fastscore.score(CHATS[layout], options, layout=layout, columns=columns)
-    found = run.tables["dialogues"].select("conversation_id", "model").rows()
-    assert found == [("c1", "a"), ("c2", "b")]

@@ -85,42 +85,6 @@ def test_an_order_that_is_empty_or_unreadable_as_published_is_a_state_row(cell: 
     assert dialogue(*rows, profile="published")["n_states"] == 1
 
 
-def test_rows_that_hold_only_orders_are_the_source_of_published_states() -> None:
-    # two rows tell of the order alone, one of nothing: the default, as the exit
-    rows = (guest("a cola?", current_items_in_order=items("Cola")), guest("ugh, what is it?"),
-            guest("fine", current_items_in_order=items("Cola", "Soup")), guest("exit"))  # fmt: skip
-    tables = score(*rows, case(ADA, "Cola"), profile="published")
-    assert tables["messages"]["state_source"].to_list() == [None, "default", None, "default"]
-    found = only(tables["dialogues"])
-    assert found["state_source"] == "columns"
-    # no, does not explore, casual, all at once, against no, explores, casual, one by one: 2 of 4
-    assert (found["n_scored_messages"], found["PAS"]) == (1, 2 / 4)
-    assert (found["n_states"], found["BVS"]) == (2, 0.0)
-    # by default no state stands there, so the words are read
-    assert dialogue(*rows, case(ADA, "Cola"))["state_source"] == "heuristic"
-    # the order of an exit makes a row, too
-    leaving = (guest("ugh"), guest("exit", current_items_in_order=items("Cola")))
-    assert dialogue(*leaving, profile="published")["state_source"] == "columns"
-
-
-@pytest.mark.parametrize("blank", ["", " ", "\t \n"])
-def test_a_behaviour_of_blanks_is_none_as_published(blank: str) -> None:
-    # one row of blanks alone, one whose mood is blank: the default's, casual, as Ada is to be
-    rows = (state(*[blank] * 4, current_items_in_order=items("Cola")), state(mood=blank))
-    found = dialogue(*rows, case(ADA, "Cola"), profile="published")
-    assert (found["n_states"], found["PAS"]) == (1, 1.0)
-    # blank in all five columns is no state row, so the default: 2/4
-    rows = (state(*[blank] * 4, current_items_in_order=blank), state())
-    found = dialogue(*rows, case(ADA, "Cola"), profile="published")
-    assert (found["n_states"], found["PAS"]) == (2, (2 / 4 + 1) / 2)
-
-
-@pytest.mark.parametrize("states", ["tools", "heuristic"])
-def test_orders_in_columns_pass_nothing_over_where_states_come_from_elsewhere(states: str) -> None:
-    rows = (guest("hello"), guest("fine", current_items_in_order=items("Cola")))
-    assert dialogue(*rows, profile="published", states=states)["n_states"] == 2
-
-
 # --- files ----------------------------------------------------------------------------------------
 
 LOG = (restaurant(), guest("one", message_id="m1"), restaurant(), guest("two", message_id="m3"),
@@ -147,13 +111,6 @@ def test_files_say_the_states_of_messages_by_their_place(tmp_path: Path) -> None
     # of the mood, then of exploration, mood and ordering: 4 of 6, a = 2/3, BVS = 5/12
     assert published["n_transitions"] == 4
     assert published["BVS"] == pytest.approx(5 / 12, abs=1e-15)
-
-
-def test_a_guest_message_without_a_row_has_the_default_state_as_published(tmp_path: Path) -> None:
-    write_file(tmp_path, record(1), record(5))
-    messages = score(*LOG, states_from=str(tmp_path), profile="published")["messages"]
-    assert messages["state_source"].to_list() == ["columns", "default", "columns", "default"]
-    assert messages["menu_exploration_style"].to_list()[1] == "does_not_explore_menu"
 
 
 def test_files_count_instead_of_columns_and_tools(tmp_path: Path) -> None:
@@ -289,14 +246,6 @@ def test_other_conversations_stand_beside_an_odd_file(tmp_path: Path) -> None:
     assert events.rejects["line"].to_list() == [2]
     found = SUITE.score(events, VectorView.empty(), options)["dialogues"]
     assert found["PAS"].to_list() == [None, 1.0]
-
-
-def test_a_fault_of_the_log_does_not_hide_that_of_the_file(tmp_path: Path) -> None:
-    write_file(tmp_path, record("x"))
-    rows = (guest(guest_persona="5"), guest())
-    events, _, _ = read(*rows, options={"states_from": str(tmp_path)})
-    assert events.rejects.select("line", "field").rows() == [(1, "guest_persona"),
-                                                             (2, "states_from")]  # fmt: skip
 
 
 def test_a_broken_order_in_a_file_is_named_with_its_line(tmp_path: Path) -> None:

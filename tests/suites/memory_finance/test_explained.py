@@ -50,16 +50,6 @@ def test_a_key_that_cannot_be_resolved_is_named_and_not_counted(tmp_path: Path) 
     assert "key profile_gt.constraints_gt[7]: cannot be resolved, not counted" in page.read_text()
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_a_turn_none_of_whose_keys_can_be_resolved_is_shown(tmp_path: Path) -> None:
-    run = run_of(
-        tmp_path, dialog(turn("好的。", keys=KEYS[1:], recall=RECALLED), profile_gt=PROFILE)
-    )
-    (found,) = explained(run, "key_coverage")
-    assert (found.value, found.reason) == (None, "not_applicable")
-    assert fastscore_command(["report", run, "-o", tmp_path / "page.html"]).returncode == 0
-
-
 @pytest.mark.parametrize("numbers", [(1, 1), ("1", "2"), (None, None), (2.0, True)])
 def test_evidence_has_the_reply_of_its_own_turn(tmp_path: Path, numbers: tuple[Any, Any]) -> None:
     first, second = (

@@ -21,16 +21,6 @@ def changed(folder: Path, old: str, new: str) -> str:
     return str(path)
 
 
-def test_the_built_in_lexicon_is_whole() -> None:
-    words = load_lexicon()
-    assert [tag.name for tag in words.risk_tags][-1] == "risk_disclosure_present"
-    assert len(words.risk_tags) == 11
-    assert len(words.explanation_elements) == 6
-    assert len(words.triggers) == 5
-    assert words.profile["horizon"].level(" 6-24月 ") == "medium"
-    assert words.profile["horizon"].level("6-24") == "unknown"
-
-
 def test_a_lexicon_of_ones_own_replaces_the_built_in_one(tmp_path: Path) -> None:
     path = changed(tmp_path, 'keywords = ["波动风险", "波动", "回撤"]', 'keywords = ["起伏"]')
     options = MemoryFinance(lexicon=path)
@@ -74,8 +64,3 @@ def test_a_faulty_lexicon_is_refused(tmp_path: Path, old: str, new: str, message
         load_lexicon(path)
     assert message in f"{refused.value.message} {refused.value.hint}"
     assert path in str(refused.value)
-
-
-def test_a_missing_lexicon_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"none\.toml: cannot be read"):
-        load_lexicon(str(tmp_path / "none.toml"))

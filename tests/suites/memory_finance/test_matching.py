@@ -8,8 +8,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastscore.suites.grouping import factorize
-from fastscore.suites.json_values import Problems, column_values, elements, line_values, members
+from fastscore.suites.json_values import Problems, column_values, elements, members
 from fastscore.suites.memory_finance import replies
 from fastscore.suites.memory_finance.replies import contains, match_groups
 from tests.suites.memory_finance.tracing import dialog, first_turn, turn
@@ -45,13 +44,6 @@ def test_pairs_are_searched_as_python_searches_them(pairs: list[tuple[str, str]]
     assert contains(texts, needles).tolist() == [needle in text for text, needle in pairs]
 
 
-@given(texts=st.lists(st.none() | letters))
-def test_distinct_texts_are_numbered_by_first_appearance(texts: list[str | None]) -> None:
-    codes, found = factorize(pl.Series(texts, dtype=pl.String))
-    assert found.to_list() == list(dict.fromkeys(texts))
-    assert [found[code] for code in codes.tolist()] == texts
-
-
 @given(
     rows=st.lists(st.lists(json_values, max_size=4), min_size=1, max_size=4), indent=st.booleans()
 )
@@ -62,26 +54,6 @@ def test_arrays_are_split_as_python_reads_them(rows: list[list[Any]], indent: bo
     assert [found.python(row) for row in range(len(found))] == [v for row in rows for v in row]
     paths = [f"x[{position}]" for items in rows for position in range(len(items))]
     assert [found.path(row) for row in range(len(found))] == paths
-
-
-@given(rows=st.lists(st.none() | st.lists(json_values, max_size=4) | json_values, max_size=6))
-def test_values_of_lines_are_those_of_texts(rows: list[Any]) -> None:
-    column = pl.Series("x", [None if row is None else json.dumps(row) for row in rows], pl.String)
-    in_place, copied = line_values(column), column_values(column)
-    assert in_place.tags.tolist() == copied.tags.tolist()
-    for row in range(len(rows)):
-        assert in_place.python(row) == copied.python(row)
-        assert in_place.describe(row) == copied.describe(row)
-    for values in (in_place, copied):
-        found, owner = elements(values)
-        assert owner.tolist() == [i for i, row in enumerate(rows or []) for _ in listed(row)]
-        assert [found.python(row) for row in range(len(found))] == [
-            value for row in rows for value in listed(row)
-        ]
-
-
-def listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 @given(rows=st.lists(st.dictionaries(st.sampled_from("abc"), json_values), min_size=1, max_size=4))

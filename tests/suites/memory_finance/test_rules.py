@@ -80,45 +80,6 @@ def test_key_resolution(key: Any, expected: tuple[Any, str]) -> None:
     assert resolve(key) == expected
 
 
-def test_without_raw_turns_the_users_texts_count() -> None:
-    turns = [turn(keys=["history_turn_index:2"], user_text="甲"), turn(user_text=None), turn()]
-    row = first_turn(dialog(*turns, raw_turns=[]))
-    assert row["resolved_keys"][0]["target_text"] == ""
-    assert row["resolved_keys"][0]["resolver"] == "history_user_turn"
-    assert row["key_hit_flags"] == [0]
-
-
-def test_without_user_texts_the_traces_own_turns_are_paired() -> None:
-    first = turn(keys=["history_turn_index:1", "history_turn_index:2"], role="user", text="问")
-    del first["user_text"]
-    second = turn(role="assistant", text="答")
-    row = first_turn(dialog(first, second))
-    assert [key["target_text"] for key in row["resolved_keys"]] == ["问", "答"]
-    assert [key["resolver"] for key in row["resolved_keys"]] == [
-        "history_user_turn",
-        "history_abs_turn",
-    ]
-
-
-def test_of_what_a_user_says_before_an_answer_the_first_is_counted() -> None:
-    spoken = [
-        ("user", "一"),
-        ("assistant", "答"),
-        ("user", "二"),
-        ("user", "三"),
-        ("assistant", "好"),
-    ]
-    keys = ["history_turn_index:2", "history_turn_index:3"]
-    said = [{"role": role, "text": text} for role, text in spoken]
-    row = first_turn(dialog(turn(keys=keys), raw_turns=said))
-    # the user's turns are 一 and 二; a third is looked for among all
-    assert [key["target_text"] for key in row["resolved_keys"]] == ["二", "二"]
-    assert [key["resolver"] for key in row["resolved_keys"]] == [
-        "history_user_turn",
-        "history_abs_turn",
-    ]
-
-
 def test_targets_are_looked_for_in_three_sources() -> None:
     recall = {
         "short_term_context": "用户很稳健",
@@ -301,16 +262,6 @@ def test_judge_score_is_null_when_nothing_is_required() -> None:
     assert row["null_reasons"] == [{"metric": "judge_score_1_5", "reason": "not_applicable"}]
 
 
-def test_texts_are_what_python_makes_of_them() -> None:
-    row = first_turn(dialog(turn(["依据"], rubric=["['依据']"], turn_pair_id="7")))
-    assert row["rubric_hit_items"] == ["['依据']"]
-    assert row["turn_pair_id"] == 7
-    assert first_turn(dialog(turn(0, rubric=["0"], turn_pair_id=2.9)))["rubric_hit_items"] == []
-    assert first_turn(dialog(turn(1e5, rubric=["100000.0"], turn_pair_id=True)))[
-        "rubric_hit_items"
-    ] == ["100000.0"]
-
-
 def test_dialogues_that_are_not_valid_have_no_turns() -> None:
     tables = score(
         dialog(turn("一"), valid_dialog=False, dialog_status="skipped", profile_gt=PROFILE),
@@ -363,12 +314,3 @@ def test_sums_and_ratios_of_a_dialogue() -> None:
     assert row["compliance_label_acc"] == 1.0
     assert row["rubric_hit_rate"] == 1 / 4
     assert row["judge_score_mean"] == (1.0 + 2.33) / 2
-
-
-def test_memory_keys_can_be_ignored() -> None:
-    trace = dialog(turn("稳健", keys=["profile_gt.risk_level_gt", 5]), profile_gt=PROFILE)
-    tables = score(trace, options=MemoryFinance(ignore_memory_keys=True))
-    row = tables["turns"].row(0, named=True)
-    assert row["required_keys_raw"] == []
-    assert not row["eligible_m1"]
-    assert tables["dialogues"]["key_coverage"].to_list() == [None]

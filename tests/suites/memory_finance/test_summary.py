@@ -114,19 +114,6 @@ def test_cases_are_counted_by_turns_and_dialogues() -> None:
     assert sum(found["M2, dialogues"][:2]) == 3
 
 
-def test_failed_dialogues_are_counted_one_by_one() -> None:
-    tables = score(
-        rubric_dialog(1, 0, dialog_id="a", profile_gt={"x": 1}),
-        rubric_dialog(1, 0, dialog_id="b", profile_gt={"x": 1}),
-        dialog(turn("依据"), dialog_id="c"),
-        dialog(dialog_id="d", valid_dialog=False),
-        dialog(dialog_id="e", valid_dialog=False),
-    )
-    cases = SUITE.cases({name: table.lazy() for name, table in tables.items()})
-    # two of five have a profile; two of the three that have none failed
-    assert cases.row(1) == ("M2, dialogues", 2, 3, 2)
-
-
 def test_the_legacy_mean_of_judge_scores_is_one_running_sum_of_turns() -> None:
     # 1, 2 and 5 of 6 elements: 1.67, 2.33 and 4.33
     def judged(*hits: int, dialog_id: str) -> dict[str, Any]:
@@ -144,24 +131,6 @@ def test_the_legacy_mean_of_judge_scores_is_one_running_sum_of_turns() -> None:
     assert found == running / 6 != (((1.67 + 1.67) + 4.33) + ((4.33 + 4.33) + 2.33)) / 6
     # our own tables round once
     assert summary_rows(tables)["all", None, "judge_score_mean"]["micro"] == 3.11
-
-
-def test_no_order_of_lines_changes_a_summary() -> None:
-    rubrics = [["先"], ["甲", "先"], ["甲", "乙", "先"], ["甲", "乙", "丙", "丁", "戊", "己", "先"]]
-    lines = [
-        dialog(turn("先", rubric=rubrics[row % 4 if row % 3 else 3]), dialog_id=f"d{row % 7 % 3}")
-        for row in range(400)
-    ]
-    tables = score(*lines)
-    dialogues = tables["dialogues"]
-    summaries = [
-        summarise(
-            SUITE, {"turns": tables["turns"].lazy(), "dialogues": shuffled.lazy()}, MemoryFinance()
-        )
-        for shuffled in (dialogues, dialogues.reverse(), dialogues.sample(fraction=1, shuffle=True))
-    ]
-    for summary in summaries[1:]:
-        assert summary.equals(summaries[0])
 
 
 def test_a_summary_read_in_batches_is_the_one_of_tables_in_memory(

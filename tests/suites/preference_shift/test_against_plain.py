@@ -189,19 +189,7 @@ def test_every_turn_of_all_dialogues(profile: str, tmp_path: Path) -> None:
 
 
 VALUES = (
-    "war",
-    "a",
-    "it",
-    "dark",
-    "dark city",
-    "2001",
-    "ex",
-    "né",
-    "东京",
-    "京",
-    "!",
-    "o'neil",
-    "",
+    *("war", "a", "it", "dark", "dark city", "2001", "ex", "né", "东京", "京", "!", "o'neil", ""),
 )
 PARTS = (*VALUES, " ", "award ", ", ", "Dark City", "NÉ", "x", "the cat sat on", "there", "-")
 values = st.sampled_from(VALUES)

@@ -27,7 +27,7 @@ from fastscore.suites.preference_shift.catalogue import (
     normalise,
     plot_keywords,
 )
-from fastscore.suites.preference_shift.concepts import concept_idf, concepts_of
+from fastscore.suites.preference_shift.concepts import concepts_of
 from tests.suites.preference_shift.conversing import MOVIES, options, write_catalogue
 
 RECORDS = [{"title": title, **fields} for title, fields in MOVIES.items()]
@@ -130,25 +130,12 @@ def test_a_record_of_a_table_without_a_name_is_called_by_its_title(
     assert values(load_catalogue(str(tmp_path / "n.parquet")), "name") == {}
 
 
-def test_a_gap_in_a_column_of_numbers_is_no_value(tmp_path: Path) -> None:
-    path = tmp_path / "catalogue.parquet"
-    numbers = [7.5, math.nan, math.inf, None, 8.0]
-    pl.DataFrame({"name": list("abcde"), "rating": numbers}).write_parquet(path)
-    assert values(load_catalogue(str(path)), "rating") == {"7.5": 1, "8": 1}
-
-
 def test_a_csv_cell_of_several_years_is_a_list(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.csv"
     path.write_text("name,plot,year\nA|B,one|two,1979|1980\n")
     catalogue = load_catalogue(str(path))
     assert values(catalogue, "year") == {"1979": 1, "1980": 1}
     assert values(catalogue, "name") == {"a|b": 1}
-
-
-def test_equal_names_in_a_list_are_items_of_their_own(tmp_path: Path) -> None:
-    catalogue = load_catalogue(write_catalogue(tmp_path, [{"name": "It"}, {"name": "It"}]))
-    assert len(catalogue) == 2
-    assert values(catalogue, "name") == {"it": 2}
 
 
 def listed(record: dict[str, Any], field: str) -> list[str]:
@@ -271,13 +258,6 @@ def test_a_compiled_catalogue_that_others_could_have_written_is_compiled_again(
     folder.parent.chmod(0o755)
 
 
-def test_another_content_is_another_catalogue(tmp_path: Path) -> None:
-    first = load_catalogue(write_catalogue(tmp_path))
-    second = load_catalogue(write_catalogue(tmp_path, [{"name": "Alien"}]))
-    assert first.digest != second.digest
-    assert len(second) == 1
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -359,20 +339,3 @@ def test_unknown_fields_are_refused(tmp_path: Path) -> None:
         concepts_of(load_catalogue(path), options(path, fields="gener"))
     with pytest.raises(UsageError, match="none of the fields writer"):
         concepts_of(load_catalogue(path), options(path, fields="writer"))
-
-
-def test_concepts_are_numbered_as_they_sort(tmp_path: Path) -> None:
-    path = write_catalogue(tmp_path)
-    for profile, prefix in (("published", "plot"), ("structured", "plot_kw")):
-        chosen = options(path, profile=profile, plot_keywords=True)
-        names = concepts_of(load_catalogue(path), chosen).terms["concept"].to_list()
-        assert names == sorted(names)
-        assert f"{prefix}=crew" in names
-        assert ("name=x" in names) == (profile == "published")
-
-
-def test_concept_idf_is_the_weight_of_each(tmp_path: Path) -> None:
-    chosen = options(write_catalogue(tmp_path))
-    idf = dict(concept_idf(chosen).iter_rows())
-    assert idf["genre=drama"] == math.log(5 / 3) + 1
-    assert idf["actor=al pacino"] == math.log(5 / 2) + 1

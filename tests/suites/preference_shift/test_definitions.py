@@ -3,26 +3,19 @@
 import math
 from typing import Any
 
-import polars as pl
 import pytest
 
 from fastscore.errors import UsageError
 from fastscore.suites.preference_shift import SUITE, PreferenceShift
-from fastscore.suites.preference_shift.score import score_with_counts
-from fastscore.vectors.view import VectorView
 from tests.suites.preference_shift.conversing import (
-    BAD,
     DRAMA,
-    GOOD,
     HORROR,
     ONE,
     TWO,
     exchange,
     log,
     options,
-    read,
     score,
-    shifted,
     system,
     turn_rows,
     user,
@@ -94,12 +87,6 @@ def test_means_are_missing_where_no_turn_has_both_texts(catalogue: str) -> None:
     assert reasons["cross_coherence"] == "missing_input"
     (segment,) = tables["segments"].to_dicts()
     assert (segment["segment_cc"], segment["segment_tas"]) == (None, None)
-
-
-def test_profiles_of_published_files_take_null_for_an_empty_text(catalogue: str) -> None:
-    turns = [{"speaker": "USER", "text": None}, {"speaker": "SYSTEM"}]
-    (row,) = turn_rows(score([log(*turns)], options(catalogue, profile="published")))
-    assert (row["cc"], row["user_text"], row["system_text"]) == (1.0, "", "")
 
 
 def test_adaptation_is_clipped_by_turn_before_the_mean(catalogue: str) -> None:
@@ -185,22 +172,6 @@ def test_state_tracking_of_empty_sets(
     assert tuple(row[name] for name in names) == pytest.approx(expected, rel=1e-15)
 
 
-def test_no_conversation_depends_on_another(catalogue: str) -> None:
-    logs = [
-        log(*exchange(*GOOD, *BAD), session_id="a", shift_events=[{"turn": 2}]),
-        log(session_id="b"),
-        log(*exchange(EMPTY, "Heat", "Her", "Her!"), session_id="c"),
-        shifted(*GOOD, *GOOD, *GOOD, points=[1, 3]),
-    ]
-    chosen = options(catalogue, profile="published")
-    together = score(logs, chosen)
-    for row, each in enumerate(logs):
-        alone = score([each], chosen)
-        for name, table in alone.items():
-            of_log = together[name].filter(pl.col("line") == row + 1)
-            assert table.drop("line").equals(of_log.drop("line")), name
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -236,23 +207,6 @@ def test_a_profile_is_spelled_out_in_the_options() -> None:
         profile="published", catalogue="m.json", plot_keywords=False, recovery="cc-or-cr"
     )
     assert (changed.plot_keywords, changed.recovery_cc) == (False, 0.35)
-
-
-def test_every_metric_is_a_column_of_its_table() -> None:
-    tables = {table.name: table for table in SUITE.tables}
-    for metric in SUITE.metrics:
-        column = next(c for c in tables[metric.table].columns if c.name == metric.id)
-        assert column.metric == metric.id
-        assert column.nullable is (metric.null_rule != "never")
-
-
-def test_sizes_of_sets_behind_cc(catalogue: str) -> None:
-    # the user names three concepts, the system three, two of them are the same
-    said, answered = "A drama with Al Pacino, like Heat?", "A drama like Heat is Her."
-    chosen = options(catalogue)
-    events = read([log(*exchange(said, answered))], chosen)
-    (row,) = score_with_counts(events, VectorView.empty(), chosen)["turns"].to_dicts()
-    assert (row["n_shared"], row["n_either"]) == (2, 4)
 
 
 def test_trivial_agents_by_hand(catalogue: str) -> None:

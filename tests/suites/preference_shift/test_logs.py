@@ -95,19 +95,6 @@ def test_pairs_equal_those_made_one_by_one(conversations: list[list[str]], merge
     assert events.counts["unpaired_turns"] == events.rejects.height
 
 
-def test_an_unknown_speaker_pairs_with_nobody(catalogue: str) -> None:
-    turns = [{"speaker": "user", "text": "a"}, system("b"), {"text": "c"}, system("d"), user("e")]
-    events = read([log(*turns)], options(catalogue))
-    assert texts(events) == []
-    assert events.rejects["found"].to_list() == [
-        "a turn of user",
-        "a turn of SYSTEM",
-        "a turn of nobody",
-        "a turn of SYSTEM",
-        "a turn of USER",
-    ]
-
-
 def test_merged_speakers_pair_from_the_first_user_on(catalogue: str) -> None:
     turns = [
         system("hello"), system("there"), user("a", turn=1), user("b", is_shift=True), system("c"),
@@ -124,12 +111,6 @@ def test_merged_speakers_pair_from_the_first_user_on(catalogue: str) -> None:
     assert events.frames["shifts"].rows() == [(0, 1)]
     assert json.loads(events.frames["turns"]["user_meta"][0]) == {"is_shift": True}
     assert events.frames["turns"]["user_meta"][1] is None
-
-
-def test_shift_ordinals_count_user_turns(catalogue: str) -> None:
-    turns = [user("a"), user("b", is_shift=True), system("c"), user("d", shift_event={"x": 1})]
-    events = read([log(*turns)], options(catalogue))
-    assert events.frames["shifts"].rows() == [(0, 2), (0, 3)]
 
 
 def test_merged_speakers_keep_the_shift_events_where_they_are(catalogue: str) -> None:
@@ -322,16 +303,6 @@ def test_every_published_form_of_a_log_is_read(tmp_path: Path, catalogue: str) -
     assert dialogues["line"].to_list() == [1, 1, 1, 2, 1]
     assert dialogues["n_shifts"].to_list() == [1, 0, 1, 0, 1]
     assert tables["turns"]["cc"].to_list() == [1.0, 0.0] * 5
-
-
-def test_rejected_parts_do_not_refuse_the_input(tmp_path: Path, catalogue: str) -> None:
-    path = tmp_path / "logs.jsonl"
-    path.write_text(json.dumps(log(*exchange("drama", "drama"), user("bye"))))
-    words = ["score", "preference_shift", path, "-o", tmp_path / "run", "--catalogue", catalogue]
-    done = fastscore_command([*words, "--segments", "metadata", "--quiet"])
-    assert (done.returncode, done.stderr) == (0, "")
-    run = fastscore.open_run(tmp_path / "run")
-    assert run.rejects["reason"].to_list() == ["unpaired_turn"]
 
 
 def test_a_run_without_a_good_catalogue_is_refused_at_once(tmp_path: Path, catalogue: str) -> None:

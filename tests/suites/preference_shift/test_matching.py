@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -173,21 +172,6 @@ def test_words_end_where_the_specification_says(
     assert bool(extracted([text], concepts, words=False)[0]) is substring
 
 
-def test_overlapping_values_are_all_kept() -> None:
-    concepts = concepts_from({"name": ["star", "star wars", "wars", "s", "war"]})
-    assert extracted(["star wars"], concepts, words=True) == [
-        ["name=star", "name=star wars", "name=wars"]
-    ]
-    assert len(extracted(["star wars"], concepts, words=False)[0]) == 5
-
-
-def test_one_value_of_several_fields_is_a_concept_of_each() -> None:
-    concepts = concepts_from({"director": ["Jordan Peele"], "actor": ["Jordan Peele"]})
-    assert extracted(["jordan PEELE"], concepts, words=True) == [
-        ["actor=jordan peele", "director=jordan peele"]
-    ]
-
-
 def test_only_one_character_grows_in_lower_case() -> None:
     growing = [chr(code) for code in range(0x110000) if len(chr(code).lower()) != 1]
     assert growing == [matching._GROWS]
@@ -206,13 +190,3 @@ def test_values_of_every_control_character_still_have_a_separator() -> None:
     concepts = concepts_from({"name": [value, "c"]})
     found = extracted([value, "c", "cc", "c d"], concepts, words=True)
     assert found == [[f"name={value}"], ["name=c"], [], ["name=c"]]
-
-
-def test_no_separator_is_part_of_a_value(tmp_path: Path) -> None:
-    concepts = concepts_from({"name": ["a\nb", "c\x00d"]})
-    assert extracted(["a", "b", "a\nb", "c\x00d"], concepts, words=True) == [
-        [],
-        [],
-        ["name=a\nb"],
-        ["name=c\x00d"],
-    ]

@@ -9,7 +9,7 @@ import polars as pl
 import fastscore
 from fastscore.suites.preference_shift import SUITE
 from fastscore.suites.preference_shift.catalogue import load_catalogue
-from fastscore.suites.preference_shift.concepts import concepts_of, nearest_concepts, topic_sets
+from fastscore.suites.preference_shift.concepts import concepts_of, nearest_concepts
 from fastscore.vectors.view import VectorView
 from tests.suites.preference_shift.conversing import (
     exchange,
@@ -17,7 +17,6 @@ from tests.suites.preference_shift.conversing import (
     options,
     read,
     score,
-    write_catalogue,
 )
 
 
@@ -70,16 +69,6 @@ def test_of_almost_equal_values_the_nearest_wins(catalogue: str) -> None:
     assert concepts.names(found).to_list() == [[concepts.terms["concept"].to_list()[-1]]]
 
 
-def test_a_field_of_one_value_has_one_candidate(tmp_path: Path) -> None:
-    catalogue = write_catalogue(tmp_path, {"Heat": {"director": ["Michael Mann"]}})
-    chosen = options(catalogue, extract="embed", embed_threshold=0.6, fields="director")
-    concepts = concepts_of(load_catalogue(catalogue), chosen)
-    assert concepts.terms["value"].to_list() == ["michael mann"]
-    vectors = view(["his film", "rain", "michael mann"], [[0.8, 0.6], [0.0, 1.0], [1.0, 0.0]])
-    found = nearest_concepts(pl.Series(["his film", "rain"]), concepts, vectors, chosen)
-    assert concepts.names(found).to_list() == [["director=michael mann"], []]
-
-
 def wanted(logs: list[Any], catalogue: str, **values: Any) -> set[str]:
     chosen = options(catalogue, **values)
     return set(SUITE.texts(read(logs, chosen), chosen).to_list())
@@ -123,24 +112,6 @@ def test_a_turn_stays_where_words_and_concepts_are_near(catalogue: str) -> None:
     tables = score(logs, options(catalogue, segments="embedding"), vectors)
     # cos 56 is above 0.55, cos 57.5 below; 1/3 is below 0.35, 2/3 above
     assert tables["segments"]["start_turn"].to_list() == [1, 3, 4]
-
-
-def test_topics_by_the_heuristic() -> None:
-    texts = pl.Series(
-        [
-            "I love sad movies, the saddest romance; love!",
-            "a film about a film system",
-            "",
-            "Space!",
-        ]
-    )
-    values, offsets = topic_sets(texts)
-    sizes = np.diff(offsets).tolist()
-    assert sizes == [4, 0, 0, 1]
-    # the same word has the same number in every text
-    again, _ = topic_sets(pl.Series(["space", "Space!"]))
-    assert again[0] == again[1]
-    assert len(values) == 5
 
 
 def test_segments_by_the_shared_embedder(

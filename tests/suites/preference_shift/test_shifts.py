@@ -1,7 +1,6 @@
 """Shifts: recovery, the scores of conversations, segments and shift points, each by hand."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,9 +19,7 @@ from tests.suites.preference_shift.conversing import (
     score,
     shifted,
     system,
-    turn_rows,
     user,
-    write_catalogue,
 )
 
 
@@ -80,52 +77,6 @@ def test_a_shift_whose_window_lacks_a_text_is_unknown(catalogue: str) -> None:
     assert reasons_of(row).keys() <= {metric.id for metric in SUITE.metrics}
 
 
-def test_a_shift_is_recovered_by_a_turn_that_is_known_beside_one_that_is_not(
-    catalogue: str,
-) -> None:
-    turns = [*LACKING, *exchange(*GOOD)]
-    tables = score([log(*turns, shift_events=[{"turn": 1}])], options(catalogue))
-    assert tables["shifts"].select("recovered", "delay").row(0) == (True, 1)
-    assert tables["dialogues"]["topic_recovery_rate"].item() == 1.0
-
-
-OF_RECOVERY = (
-    "topic_recovery_rate", "avg_recovery_delay", "recovery_rate_cosine",
-    "avg_recovery_delay_cosine", "cas", "cas_all",
-)  # fmt: skip
-
-
-def test_recovery_is_missing_where_all_shifts_are_unknown(catalogue: str) -> None:
-    given = log(*exchange(*GOOD), *LACKING, shift_events=[{"turn": 2}])
-    tables = score([given], options(catalogue))
-    (row,) = tables["dialogues"].to_dicts()
-    assert {row[name] for name in OF_RECOVERY} == {None}
-    assert (row["n_shifts"], row["n_known_shifts"], row["n_recovered"]) == (1, 0, 0)
-    names = (*OF_RECOVERY, "topic_interference_around_shifts")
-    assert {reasons_of(row)[name] for name in names} == {"missing_input"}
-    (shift,) = tables["shifts"].to_dicts()
-    assert (shift["in_dialogue"], shift["i_around_shift"]) == (True, None)
-    assert reasons_of(shift) == dict.fromkeys(
-        ("delay", "delay_cosine", "i_around_shift"), "missing_input"
-    )
-    # the profiles of published files take null for an empty text, so nothing is unknown to them
-    for profile in ("published", "structured"):
-        tables = score([given], options(catalogue, profile=profile))
-        assert tables["shifts"]["recovered"].to_list() == [False]
-        assert tables["dialogues"]["topic_recovery_rate"].item() == 0.0
-
-
-def test_the_score_over_all_shifts_needs_a_turn_with_both_texts(catalogue: str) -> None:
-    (row,) = score([log(*LACKING, shift_events=[{"turn": 9}])], options(catalogue))[
-        "dialogues"
-    ].to_dicts()
-    # the shift beyond the last turn was not recovered, so much is known
-    assert (row["topic_recovery_rate"], row["cas"], row["cas_all"]) == (0.0, None, None)
-    assert reasons_of(row)["avg_recovery_delay"] == reasons_of(row)["cas"] == "not_applicable"
-    assert reasons_of(row)["cas_all"] == "missing_input"
-    assert reasons_of(row)["topic_interference_around_shifts"] == "not_applicable"
-
-
 def test_the_structured_test_takes_cosine_too(catalogue: str) -> None:
     # CC 1/3 is below both thresholds; the shared rarer value brings CR to
     said, answered = "drama Al Pacino Robert De Niro", "Al Pacino"
@@ -172,13 +123,6 @@ def test_a_shift_that_never_recovers_counts_in_the_score_over_all_shifts(catalog
     assert row["cas_all"] == row["cas"]
 
 
-def test_no_score_over_all_shifts_without_a_shift_or_a_turn(catalogue: str) -> None:
-    tables = score([log(*exchange(*GOOD)), log(shift_events=[{"turn": 1}])], options(catalogue))
-    for row in tables["dialogues"].to_dicts():
-        assert row["cas_all"] is None
-        assert {"metric": "cas_all", "reason": "not_applicable"} in row["null_reasons"]
-
-
 def test_copying_around_shifts_by_hand(catalogue: str) -> None:
     copied, own = ("one two three", "one two three"), ("one two three", "four five six")
     # I is 1, 0, 1, 1, 0; windows of two turns from 2 on and from 3 on, and one beyond the end
@@ -194,34 +138,6 @@ def test_copying_around_shifts_by_hand(catalogue: str) -> None:
     assert {"metric": "topic_interference_around_shifts", "reason": "not_applicable"} in (
         second["null_reasons"]
     )
-
-
-@pytest.mark.parametrize("points", [[], [2]])
-def test_no_conversation_score_without_recovery(catalogue: str, points: list[int]) -> None:
-    (row,) = score([shifted(*GOOD, *BAD, points=points)], options(catalogue))[
-        "dialogues"
-    ].to_dicts()
-    assert row["cas"] is None
-    assert {"metric": "cas", "reason": "not_applicable"} in row["null_reasons"]
-
-
-@pytest.mark.parametrize(("profile", "rate"), [("default", None), ("published", 0.0),
-                                               ("structured", 0.0)])  # fmt: skip
-def test_no_shift_and_no_turn(catalogue: str, profile: str, rate: float | None) -> None:
-    chosen = options(catalogue, profile=profile)
-    tables = score([log(*exchange(*GOOD)), log(), log(shift_events=[{"turn": 1}])], chosen)
-    one, none, lost = tables["dialogues"].to_dicts()
-    assert one["topic_recovery_rate"] == rate
-    assert one["cross_coherence"] == 1.0
-    assert one["avg_recovery_delay"] is None
-    for row in (none, lost):
-        assert row["cross_coherence"] == row["context_adaptation_score"] == rate
-        assert row["topic_recovery_rate"] == rate
-        assert (row["n_turns"], row["missing_concepts_total"]) == (0, 0)
-    named = {reason["metric"] for reason in none["null_reasons"]}
-    assert ("cross_coherence" in named) is (rate is None)
-    assert ("topic_recovery_rate" in named) is (rate is None)
-    assert tables["shifts"]["in_dialogue"].to_list() == [False]
 
 
 def test_segments_end_at_shifts_and_sum_their_turns(catalogue: str) -> None:
@@ -241,22 +157,6 @@ def test_segments_end_at_shifts_and_sum_their_turns(catalogue: str) -> None:
     assert second["segment_cc"] == second["segment_tas"] == 1.0
     assert tables["dialogues"]["n_segments"].item() == 2
     assert tables["dialogues"]["segments_by"].item() == "metadata"
-
-
-def test_points_far_beyond_the_last_turn_cut_nothing(catalogue: str) -> None:
-    tables = score([shifted(*GOOD, *GOOD, points=[3, 2**63 - 1])], options(catalogue))
-    assert tables["shifts"]["in_dialogue"].to_list() == [False, False]
-    assert tables["segments"].height == 1
-    assert not tables["turns"]["is_shift"].any()
-
-
-def test_fields_of_any_name_and_catalogues_without_plots(tmp_path: Path) -> None:
-    path = write_catalogue(tmp_path, [{"кухня": ["Грузинская", "thai"]}, {"кухня": "Thai"}])
-    turns = user("грузинская!", constraints={"кухня": "Грузинская"}), system("Thai")
-    (row,) = turn_rows(score([log(*turns)], options(path, fields="кухня")))
-    assert row["missing_concepts"] == row["gold_concepts"] == ["кухня=грузинская"]
-    (row,) = turn_rows(score([log(*turns)], options(path, fields="", plot_keywords=True)))
-    assert (row["user_concepts"], row["cc"]) == ([], 1.0)
 
 
 def test_shift_points_come_from_events_and_from_either_metadata(catalogue: str) -> None:

@@ -17,17 +17,8 @@ from fastscore.vectors.view import VectorView
 from tests.suites.preference_shift.conversing import exchange, log, read, score
 
 WORDS = (
-    "love",
-    "dark",
-    "space",
-    "ghost",
-    "drama",
-    "happy",
-    "sad",
-    "romance",
-    "horror",
-    "table",
-    "the",
+    *("love", "dark", "space", "ghost", "drama", "happy", "sad", "romance", "horror", "table"),
+    *("the",),
 )
 WEIGHTS = {"rate": 0.01, "delay": 0.02, "interference": 0.02, "cc": 0.30, "cr": 0.15}
 STOP = ("the",)

@@ -1,17 +1,13 @@
 """Examples worked by hand from the definitions."""
 
-import json
 import random
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from fastscore.logs.file_ranges import whole_file
-from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import REJECT_SCHEMA
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.suites.score_dialogue.events import MAXIMUM_STEPS, strip_text
@@ -43,16 +39,6 @@ def score(
 ) -> dict[str, pl.DataFrame]:
     raw, _ = raw_frame([("log.jsonl", line, row) for line, row in enumerate(rows, 1)])
     return score_frame(raw, options, view)[1]
-
-
-def score_lines(
-    tmp_path: Path, rows: list[dict[str, Any]]
-) -> tuple[dict[str, pl.DataFrame], pl.DataFrame]:
-    """Score rows as a log on disk; also return what was rejected in reading."""
-    path = tmp_path / "log.jsonl"
-    path.write_text("\n".join(map(json.dumps, rows)))
-    read = read_shard(whole_file(str(path)), SUITE.source)
-    return score_frame(read.frame, LEXICAL)[1], read.rejects
 
 
 def test_every_python_whitespace_character_is_stripped_and_no_other() -> None:
@@ -101,69 +87,6 @@ def test_a_gap_leaves_the_last_step_unscored_and_a_duplicate_adds_an_empty_one()
     assert twice["steps"]["line"].to_list() == [2, None]
 
 
-def test_unusable_steps_count_but_do_not_score() -> None:
-    tables = score(
-        predicted(0, True, "b"), predicted(0, "0", "a"), predicted(0, 0.5, "a"), complete(0, "b")
-    )
-    assert tables["steps"]["prediction"].to_list() == ["", "b", ""]
-
-
-def test_a_whole_number_written_as_a_float_is_a_step() -> None:
-    tables = score(predicted(0, 0.0, "a"), predicted(0, 1.0, "b"), complete(0, "b"))
-    assert tables["steps"]["prediction"].to_list() == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    ("event", "odd"),
-    [
-        ("utterance_complete", {"prediction": ["x"]}),
-        ("utterance_complete", {"step": 10**30}),
-        ("predicted", {"ground_truth": 5}),
-        ("revealed", {"prediction": {"text": "x"}}),
-        ("revealed", {"ground_truth": 1.5}),
-    ],
-)
-def test_fields_that_an_event_does_not_use_are_not_read(
-    tmp_path: Path, event: str, odd: dict[str, Any]
-) -> None:
-    rows = [revealed(0, 1), predicted(0, 1, "ab"), complete(0, "ab")]
-    rows = [row | odd if row["event"] == event else row for row in rows]
-    tables, rejects = score_lines(tmp_path, rows)
-    assert rejects.is_empty()
-    assert tables["steps"]["prediction"].to_list() == ["", "ab"]
-    assert tables["utterances"]["ground_truth"].to_list() == ["ab"]
-    assert tables["utterances"]["U_best"].to_list() == [0.5]
-
-
-def test_a_step_beyond_64_bits_is_unusable(tmp_path: Path) -> None:
-    rows = [predicted(0, 0, "a"), predicted(0, 10**30, "b"), complete(0, "a")]
-    tables, rejects = score_lines(tmp_path, rows)
-    assert rejects.is_empty()
-    assert tables["steps"]["prediction"].to_list() == ["a", ""]
-    tables, rejects = score_lines(tmp_path, [*rows, revealed(0, 10**30)])
-    assert rejects.is_empty()
-    assert tables["utterances"]["total_steps"].to_list() == [2]
-
-
-def test_fields_that_an_event_uses_are_checked(tmp_path: Path) -> None:
-    rows = [predicted(0, 0, ["a"]), complete(0, 5), predicted(0, 0, "a"), complete(0, "a")]
-    tables, rejects = score_lines(tmp_path, rows)
-    assert rejects.select("line", "field", "reason").rows() == [
-        (1, "prediction", "wrong_type"),
-        (2, "ground_truth", "wrong_type"),
-    ]
-    assert tables["utterances"]["U_best"].to_list() == [1.0]
-
-
-def test_revealed_steps_decide_the_number_of_steps() -> None:
-    tables = score(
-        predicted(0, 0, "a"), revealed(0, 2), revealed(0, None), revealed(0, 1), complete(0, "a")
-    )
-    assert tables["utterances"]["total_steps"].to_list() == [3]
-    none = score(predicted(0, 0, "a"), revealed(0, -4), complete(0, "a"))
-    assert none["utterances"]["total_steps"].to_list() == [0]
-
-
 def test_an_utterance_without_steps_is_null_and_outside_the_mean() -> None:
     tables = score(complete(1, "b"), complete(0, "a"), predicted(0, 0, "a"))
     assert tables["utterances"]["status"].to_list() == ["ok", "no_steps"]
@@ -172,12 +95,6 @@ def test_an_utterance_without_steps_is_null_and_outside_the_mean() -> None:
     dialogue = tables["dialogues"].row(0, named=True)
     assert (dialogue["n_utterances"], dialogue["n_scored"]) == (2, 1)
     assert dialogue["average_U_best_early"] == 1.0
-
-
-def test_the_last_ground_truth_wins_wherever_it_stands() -> None:
-    tables = score(complete(0, "old"), complete(0, "new EOF"), predicted(0, 0, "new"))
-    assert tables["utterances"]["ground_truth"].to_list() == ["new"]
-    assert tables["utterances"]["line"].to_list() == [2]
 
 
 def test_a_dialogue_without_a_scored_utterance_says_why_its_mean_is_null() -> None:
@@ -216,18 +133,6 @@ def test_dialogue_ids_tell_miners_and_challenges_apart() -> None:
         "d%2Fminer=7",
         "50%25",
     ]
-
-
-def test_interleaved_dialogues_are_kept_apart() -> None:
-    rows = [
-        predicted(0, 0, "a", dialogue_uid="x"),
-        predicted(0, 0, "b", dialogue_uid="y"),
-        complete(0, "a", dialogue_uid="x", challenge_type="t"),
-        complete(0, "a", dialogue_uid="y"),
-    ]
-    dialogues = score(*rows)["dialogues"]
-    assert dialogues["average_U_best_early"].to_list() == [1.0, 0.0]
-    assert dialogues["challenge_type"].to_list() == ["t", None]
 
 
 def unit_view(**vectors: list[float]) -> VectorView:
@@ -300,29 +205,6 @@ def test_a_revealed_step_beyond_reason_is_a_reject() -> None:
     assert tables["utterances"]["total_steps"].to_list() == [1]
 
 
-def test_rows_without_an_utterance_are_ignored_and_counted_apart_from_rejects() -> None:
-    rows = [
-        predicted(0, 0, "a"),
-        {"event": "predicted", "step": 0, "prediction": "of no utterance"},
-        {"event": "revealed", "step": MAXIMUM_STEPS},
-        revealed(0, MAXIMUM_STEPS),
-        revealed(0, MAXIMUM_STEPS + 1),
-        revealed(0, 0),
-        {"event": "note", "utterance_index": 0},
-        complete(0, "a"),
-    ]
-    raw, _ = raw_frame([("log.jsonl", line, row) for line, row in enumerate(rows, 1)])
-    events, _ = score_frame(raw, LEXICAL)
-    assert events.rejects["line"].to_list() == [4, 5]
-    assert events.counts == {
-        "ignored": 2,
-        "predicted": 1,
-        "revealed": 1,
-        "utterance_complete": 1,
-        "other": 1,
-    }
-
-
 def test_a_baseline_of_one_pair_is_the_cosine_of_that_pair() -> None:
     # Python's generator, seeded with 0, draws 1 and 1 below 3; equal ones move the second on
     view = unit_view(a=[1.0, 0.0, 0.0], b=[0.0, 1.0, 0.0], c=[0.0, 0.6, 0.8], p=[0.0, 0.0, 1.0])
@@ -342,15 +224,6 @@ def test_similarity_is_at_most_1_where_rounding_makes_a_cosine_greater() -> None
     tables = score(*rows, options=ScoreDialogue(lex_weight=0.0), view=view)
     assert tables["steps"]["semantic_cosine_raw"].item() > 1
     assert tables["steps"]["semantic_similarity"].to_list() == [1.0]
-
-
-def test_declarations_agree() -> None:
-    tables = {table.name: table for table in SUITE.tables}
-    for metric in SUITE.metrics:
-        columns = {column.name: column for column in tables[metric.table].columns}
-        assert columns[metric.id].metric == metric.id
-        assert columns[metric.id].nullable is (metric.null_rule != "never")
-        assert set(metric.micro or ()) <= set(columns)
 
 
 def test_summary_groups_by_miner_and_challenge() -> None:

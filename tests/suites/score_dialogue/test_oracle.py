@@ -155,32 +155,3 @@ def test_semantic_scores_follow_any_vectors(rows: list[Row], data: st.DataObject
     for found, step, width in zip(tables["steps"].rows(named=True), steps, widths, strict=True):
         if width > 1e-3:
             assert found["U_step"] == pytest.approx(step["U_step"], abs=2e-6 / width)
-
-
-@settings(max_examples=often(40, 600))
-@given(rows=logs(), data=st.data())
-def test_tables_do_not_depend_on_how_dialogues_are_cut_into_shards(
-    rows: list[Row], data: st.DataObject
-) -> None:
-    options = ScoreDialogue(lex_weight=0.5, baseline_pairs=7)
-    rows = refused_without_id(raw_frame(rows)[0], rows, options)
-    raw, _ = raw_frame(rows)
-    view = exact_view(texts_of(rows, options))
-    _, whole = score_frame(raw, options, view)
-    key = pl.when(pl.col("dialogue_uid").is_null()).then("file").alias("of_file")
-    keys = ("dialogue_uid", "challenge_uid", "miner_uid", "miner_hotkey")
-    named = [pl.when(pl.col("dialogue_uid").is_not_null()).then(k).alias(f"k_{k}") for k in keys]
-    marked = raw.with_columns(key, *named)
-    groups = marked.partition_by("of_file", *(f"k_{k}" for k in keys), maintain_order=True)
-    shard_of = [data.draw(st.integers(0, 2)) for _ in groups]
-    parts = []
-    for shard in range(3):
-        members = [group for group, of in zip(groups, shard_of, strict=True) if of == shard]
-        if members:
-            shard_raw = pl.concat(members).select(raw.columns)
-            parts.append(score_frame(shard_raw, options, view)[1])
-    order = whole["dialogues"].select("dialogue").with_row_index("position")
-    for name, table in whole.items():
-        cut = pl.concat([part[name] for part in parts]) if parts else table
-        cut = cut.join(order, on="dialogue").sort("position", maintain_order=True)
-        assert cut.select(table.columns).equals(table, null_equal=True)

@@ -5,11 +5,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from fastscore_jit.arrow import copied_texts, text_rows
-from fastscore_jit.declaring import CHECKED
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastscore.suites.guest_simulation import item_lists, tool_cells
+from fastscore.suites.guest_simulation import tool_cells
 from fastscore.suites.guest_simulation.item_lists import list_places
 from fastscore.suites.guest_simulation.tool_cells import find_members, read_tool_cells
 from tests.oracles import guest_cells as plain
@@ -109,14 +108,6 @@ def test_cells_by_hand():
     assert found.has_items.tolist() == [True, True, False, False]
 
 
-def test_many_values_are_numbered():
-    texts = [f"is_ordering_complete={number % 3_000}" for number in range(9_000)]
-    found = read_tool_cells(cells_of(texts), whole_cell=False).states
-    assert found["is_ordering_complete"].to_list() == [
-        str(number % 3_000) for number in range(9_000)
-    ]
-
-
 def test_the_keys_are_those_of_the_definitions():
     assert [key.decode() for key in tool_cells.ATTRIBUTE_KEYS] == list(plain.STATE_KEYS)
     assert tool_cells.ATTRIBUTES_TOOL == plain.ATTRIBUTES_TOOL
@@ -166,23 +157,3 @@ def test_copied_parts_are_the_texts(texts, data):
     assert texts_of(copied_texts(rows.addresses[at], rows.lengths[at])) == [
         texts[row] for row in chosen
     ]
-
-
-@pytest.mark.skipif(not CHECKED, reason="kernels are compiled without checks")
-def test_a_view_out_of_range_is_named():
-    def touched(kernel, *arguments):
-        with pytest.raises(IndexError) as raised:
-            kernel(*arguments)
-        return str(raised.value).removeprefix(f"kernel `{kernel.identity}` touches ")
-
-    cells, flags = rows_of(["[1]", 'tool_name="x"']), np.zeros((2, 2), np.bool_)
-    begins = np.zeros(1, np.int64)
-    assert touched(item_lists.find_lists, cells.views, begins, *flags) == "1 items at index 1 of 1"
-    lists = item_lists.ItemLists(*(np.full(1, place, np.int64) for place in (0, 5, 0)))
-    keys = item_lists.ItemKeys(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int64))
-    found = np.zeros((4, 1), np.int64)
-    data = np.frombuffer(b"[ab", np.uint8)
-    assert touched(item_lists.walk, data, lists, keys, 0, 1, found) == "1 items at index 3 of 3"
-    sought = tool_cells._sought((b"tool_name",))
-    beyond = touched(tool_cells._walk, cells.views, sought, np.zeros((5, 1), np.int64))
-    assert beyond == "1 items at index 5 of 5"

@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from fastscore_jit.arrow import text_rows
-from fastscore_jit.declaring import CHECKED
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +13,6 @@ from fastscore.suites.memory_finance.events import (
     ESCAPED,
     NUMBERED,
     PLAIN,
-    _search,
     joined_contain,
 )
 
@@ -72,12 +69,3 @@ def test_a_lone_surrogate_makes_the_empty_text() -> None:
 def test_as_many_needles_as_haystacks_are_wanted() -> None:
     with pytest.raises(ValueError, match="`needles` has 1 rows"):
         joined_contain(*written([["a"]], ascii=True), np.zeros(2, np.int64), pl.Series(["a"]))
-
-
-@pytest.mark.skipif(not CHECKED, reason="kernels are compiled without checks")
-def test_an_escape_that_is_cut_off_is_named() -> None:
-    parts, needles = text_rows("written", ["\\"]), text_rows("needles", ["/"])
-    ways, offsets = np.full(1, ESCAPED, np.uint8), np.array([0, 1])
-    room, found = np.zeros(4, np.uint8), np.zeros(1, np.bool_)
-    with pytest.raises(IndexError, match="events:_search` touches 1 items at index 1 of 1"):
-        _search(parts.views, ways, offsets, np.zeros(1, np.int64), needles.views, room, found)

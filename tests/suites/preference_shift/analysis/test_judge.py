@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from scipy import stats
 
 from fastscore.results.agreement import read_judgements
 from fastscore.suites.judged import MEAN, Judged, collect_judged, describe_rejects, judge_source
@@ -212,26 +211,3 @@ def test_no_score_is_called_as_their_mean_is(tmp_path: Path) -> None:
         (1, f"judge.{MEAN}", "reserved name")
     ]
     assert convergent_validity(scored(logs), judged).height
-
-
-def test_correlations_are_scipys_over_those_that_have_both() -> None:
-    judges = [{"coherence": 5}, {"coherence": 4}, {"coherence": 4}, None, {"coherence": 1}]
-    run = scored(judged_logs(*judges))
-    judged = read_judged(run, None, SCALE)
-    table = convergent_validity(run, judged)
-    row = table.filter(pl.col("group") == "all", pl.col("score") == "cc").row(0, named=True)
-    # cc: 1, 1/2, 1/3, then one without a judge, and 0
-    cc, judge = [1.0, 1 / 2, 1 / 3, 0.0], [5, 4, 4, 1]
-    assert (row["n"], row["n_null_score"], row["n_null_judge"]) == (4, 0, 1)
-    assert row["rho"] == pytest.approx(stats.spearmanr(cc, judge).statistic)
-    assert row["tau"] == pytest.approx(stats.kendalltau(cc, judge).statistic)
-    cas = table.filter(pl.col("group") == "all", pl.col("score") == "cas").row(0, named=True)
-    assert (cas["n"], cas["n_null_score"], cas["rho"]) == (0, 5, None)
-    assert cas["reason"] == "too_few_units"
-
-
-def test_without_a_judge_there_is_no_row() -> None:
-    run = scored(judged_logs(None, None))
-    judged = read_judged(run, None, SCALE)
-    assert judged.names == ()
-    assert convergent_validity(run, judged).is_empty()

@@ -196,17 +196,6 @@ def test_the_page_opens_with_findings_and_a_table_of_models_and_ends_with_the_si
     assert table.rect["width"] <= text["width"]
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_the_page_prints_on_white_without_contents(dark: bool, folder: Path, browser: Any) -> None:
-    reports.show(browser, folder / "analysis.html", width=718, dark=dark, media="print")
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= 718
-    paper, shown = browser.execute_script(
-        "return [getComputedStyle(document.body).backgroundColor,"
-        " getComputedStyle(document.querySelector('.bar')).display]"
-    )
-    assert (paper, shown) == ("rgb(255, 255, 255)", "none")
-
-
 def test_figures_are_whole_documents(folder: Path) -> None:
     for name in FIGURES:
         root = ET.fromstring((folder / "figures" / f"{name}.svg").read_bytes())

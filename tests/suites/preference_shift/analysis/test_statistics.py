@@ -2,13 +2,11 @@
 
 import json
 import math
-import random
 from typing import Any
 
 import polars as pl
 import pytest
 
-from benchmarks.preference_shift_logs import KINDS, read_source
 from fastscore.suites.preference_shift.analysis.tables import (
     TOP_CONCEPTS_SCHEMA,
     Scored,
@@ -248,26 +246,6 @@ def test_segment_cosines_by_hand() -> None:
     within = (3 / math.sqrt(10) + 1 / math.sqrt(2)) / 2
     across = (2 / math.sqrt(10) + 0) / 2
     assert found.rows() == [(0, pytest.approx(within), pytest.approx(across))]
-
-
-@pytest.fixture(scope="module")
-def models() -> tuple[list[Row], plain_concepts.Catalogue, dict[str, pl.LazyFrame]]:
-    dialogues, movies = read_source()
-    logs = list(KINDS["models"](dialogues, movies, random.Random(0)))
-    catalogue = plain_concepts.make_catalogue(movies)
-    return logs, catalogue, tables_of(logs, catalogue)
-
-
-def test_no_order_of_rows_shows(models: Any) -> None:
-    _, _, tables = models
-    whole = scored_of(tables)
-    mixed = {
-        name: frame.collect().sample(fraction=1, shuffle=True, seed=7).lazy()
-        for name, frame in tables.items()
-    }
-    for make in (ablations, weight_grid, window_sweep):
-        expected, found = make(whole), make(scored_of(mixed))
-        assert expected.equals(found), make.__name__
 
 
 def test_without_shifts_tables_have_no_numbers_and_no_errors() -> None:
