@@ -167,12 +167,6 @@ def catalogue(folder: Path) -> None:
     (folder / "movies.json").write_text(json.dumps(items), "utf-8")
 
 
-def planned(folder: Path) -> None:
-    """Score the example of group_travel with vectors."""
-    write_example("group_travel", folder / "trips")
-    run("fastscore score group_travel trips/logs -o plans", folder)
-
-
 def chats(folder: Path) -> None:
     """Write the log of `docs/chat_logs.md` and the catalogue of `docs/catalogue.md`."""
     for page, name in (("chat_logs", "chats.jsonl"), ("catalogue", "catalogue.jsonl")):

@@ -107,18 +107,6 @@ def test_pairs_of_two_runs(base: Run, better: Run, metric: str) -> None:
         assert row["p"] == pytest.approx(stats.ttest_rel(y, x).pvalue)
 
 
-def test_sides_count_rows_nulls_and_dialogues(base: Run, better: Run) -> None:
-    found = fastscore.compare(base, better)
-    sides = found.sides.filter(pl.col("side") == str(base.path))
-    summary = base.summary.filter(pl.col("group") == "all")
-    shared = ["metric", "n", "n_null", "n_missing_input", "n_not_applicable", "mean"]
-    assert_frame_equal(sides.select(shared), summary.select(shared), rel_tol=1e-14)
-    row = row_of(sides, metric="U_best")
-    assert (row["n"], row["n_null"], row["n_missing_input"]) == (18, 3, 3)
-    assert row["n_dialogues"] == row["n_units"] == 10
-    assert 0.0 <= row["low"] < row["mean"] < row["high"] <= 1.0
-
-
 def test_a_verdict_cannot_have_another_sign_than_the_difference(folder: Path) -> None:
     """Twelve dialogues around .5, against eleven short ones around .4 and a long one around .66."""
     even = [(f"d{k:02d}", 10, 0.5 + (k - 5.5) / 50) for k in range(12)]

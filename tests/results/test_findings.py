@@ -18,7 +18,6 @@ from fastscore.options import lexicon_content
 from fastscore.results.findings import (
     Finding,
     against_agent,
-    compare_groups,
     findings_lines,
     list_findings,
 )
@@ -29,7 +28,6 @@ from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Estimate
 from fastscore.suites.registry import load_suite
 from tests.conftest import often
-from tests.results.comparing import row_of
 
 
 def find(run: Run, cluster: str | None = None) -> list[Finding]:
@@ -76,17 +74,6 @@ def test_levels_with_maxima_of_their_own_are_neither_pooled_nor_compared(
         assert not any(one.kind == "groups" and one.metric == id for one in told)
 
 
-def test_means_of_all_rows_are_the_summary_s(suite_runs: Mapping[str, Run]) -> None:
-    for run in suite_runs.values():
-        whole = {row["metric"]: row for row in run.summary.filter(group="all").to_dicts()}
-        for finding in find(run):
-            if finding.kind == "mean" and f"({finding.metric}): " in finding.text:
-                row = whole[finding.metric]
-                means = finding.text.partition(f"({finding.metric}): ")[2]
-                if means[0].isdigit() or means[0] == "-":
-                    assert means.startswith(f"{row['mean']:.3f}")
-
-
 def test_quality_is_named_only_where_the_source_names_it(suite_runs: Mapping[str, Run]) -> None:
     for name, run in suite_runs.items():
         readings = {band.reading for one in load_suite(name).metrics for band in one.scale.bands}
@@ -115,21 +102,6 @@ def test_shuffled_labels_differ_in_five_reports_of_a_hundred(shared: bool) -> No
         found = compared(sides, omnibus=True, paired=shared)
         said += bool(found.omnibus.filter(pl.col("p_holm") < 0.05).height)
     assert said <= most
-
-
-def test_groups_are_compared_as_compare_does(suite_runs: Mapping[str, Run]) -> None:
-    run = suite_runs["score_dialogue"]
-    tested = compare_groups(run, read_headlines(run))
-    assert "miner_uid" in tested.labels
-    rows = fastscore.compare(run, by="miner_uid").differences
-    (text,) = (one.text for one in find(run) if one.kind == "groups" and "miner_uid" in one.text)
-    for one in tested.differing:
-        row = row_of(rows, metric=one.metric.id)
-        assert one.clearest["p_holm"] == row["p_holm"]
-        assert one.clearest["verdict"] == row["verdict"]
-        assert f"is {row['verdict']} than" in text
-    if not tested.differing:
-        assert not rows.filter(pl.col("family") == "headline", pl.col("verdict") != "").height
 
 
 def test_an_agent_is_beaten_told_apart_or_not_by_the_whole_interval() -> None:

@@ -29,7 +29,6 @@ from fastscore.results.summary_table import overview
 from fastscore.suites.summary import summarise
 from tests.conftest import fastscore_command
 
-INTERVAL = ("n_units", "ci_low", "ci_high", "degrees_of_freedom", "interval_reason")
 Key = tuple[str, str | None, str]
 
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fastscore.results.metric_text import band_bounds, bands_text, metrics_text, reading_of
-from fastscore.suites.declarations import Band
+from fastscore.results.metric_text import bands_text, metrics_text, reading_of
 from fastscore.suites.registry import load_suite, suite_names
 
 GUESTS = {metric.id: metric.scale.bands for metric in load_suite("guest_simulation").metrics}
@@ -64,20 +63,6 @@ def test_a_band_holds_a_whole_interval(
     low, high = interval
     middle = 0.5 if low is None or high is None else (low + high) / 2
     assert reading_of(middle, low, high, GUESTS[metric]) == reading
-
-
-@pytest.mark.parametrize(
-    ("band", "bounds"),
-    [
-        (Band(reading="x", at_least=1.0, at_most=1.0), "1"),
-        (Band(reading="x", at_least=0.7, at_most=0.85), "0.7 to 0.85"),
-        (Band(reading="x", above=0.2, below=0.4), "above 0.2 and below 0.4"),
-        (Band(reading="x", at_least=0.2, below=0.4), "at least 0.2 and below 0.4"),
-        (Band(reading="x", at_most=0.4), "at most 0.4"),
-    ],
-)
-def test_bounds_are_written_out(band: Band, bounds: str) -> None:
-    assert band_bounds(band) == bounds
 
 
 def test_cards_and_docs_have_every_band() -> None:

@@ -154,18 +154,6 @@ def test_axes_count_in_whole_numbers_and_show_the_range_of_a_single_value() -> N
     assert [end.strip() for end in ends if "n " in end] == ["n 5", "n 1,234"]
 
 
-def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
-    assert shortened("dialogue", 8) == "dialogue"
-    assert shortened("dialogue_of_guest_17", 9) == "dial…t_17"
-
-
-def test_values_at_the_ends_of_an_axis_are_not_at_its_edge() -> None:
-    drawn = str(Charts().histogram([0.0, 0.5, 1.0], [("run", [1, 2])], "values"))
-    bars = [float(x) for x in re.findall(r'<path d="M([\d.]+) [\d.]+L', drawn)]
-    frame = re.search(r'<path d="M([\d.]+) [\d.]+V', drawn)
-    assert frame is None or float(frame[1]) < min(bars)
-
-
 def test_names_of_dialogues_are_read_as_they_were_given() -> None:
     name = "00002/model=anthropic%2Fclaude-3-5-sonnet-20241022"
     assert readable(name) == "00002 · model=anthropic/claude-3-5-sonnet-20241022"
@@ -257,16 +245,6 @@ def test_colours_of_the_pages_contrast(place: int) -> None:
     assert [pair for pair in texts if contrast(*pair) < 4.5] == []
     lines = [(f"c{number}", "paper") for number in range(1, 7)]
     assert [pair for pair in lines if contrast(*pair) < 3.0] == []
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_two_runs_stand_side_by_side(suite_runs: Mapping[str, Run], tmp_path: Path) -> None:
-    run = suite_runs["guest_simulation"]
-    copy = tmp_path / "other"
-    shutil.copytree(run.path, copy)
-    text = write_report([run, copy], tmp_path / "page.html").read_text()
-    assert "other against run-3" in text
-    assert "in the mean of every headline metric" in text
 
 
 def test_runs_of_two_suites_are_refused(suite_runs: Mapping[str, Run], tmp_path: Path) -> None:

@@ -14,13 +14,6 @@ from fastscore.run.commit import commit_table
 FRAME = pl.DataFrame({"value": [1, 2, 3]})
 
 
-def test_a_table_reads_back_as_it_was_committed(tmp_path: Path) -> None:
-    committed = commit_table(tmp_path / "part.parquet", FRAME, {"about": "numbers"})
-    assert committed.rows == 3
-    assert committed.n_bytes == (tmp_path / "part.parquet").stat().st_size
-    assert pl.read_parquet(tmp_path / "part.parquet").equals(FRAME)
-
-
 def test_what_the_disk_does_not_keep_is_no_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,8 +14,6 @@ from tests.run.logs import write_logs
 from tests.run.mounts import make_read_only, small_disk
 from tests.run.running import contents, run_lexical
 
-PAGE = 4096
-
 
 def failure_of_a_run(logs: list[Path], run: Path) -> str | None:
     try:

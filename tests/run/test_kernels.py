@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 
@@ -13,7 +12,6 @@ from fastscore_jit.objects import find_library
 import fastscore
 from fastscore.cli import cli
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, ship_kernels, unread
-from fastscore.suites.registry import suite_names
 
 OF = {"utterance_index": 0, "dialogue_uid": "d", "challenge_uid": "c", "miner_uid": "0"}
 ROWS = [
@@ -82,14 +80,6 @@ def test_a_run_uses_no_kernel_that_was_not_foreseen(log, tmp_path, suite, format
     assert used <= identities(kernels_of(suite, without))
 
 
-@pytest.mark.parametrize("suite", suite_names())
-def test_what_a_run_does_not_use_is_left_out(suite):
-    everything = identities(kernels_of(suite))
-    left = identities(kernels_of(suite, unread(["jsonl"]) + WITHOUT_VECTORS))
-    assert left < everything
-    assert not [name for name in left if name.startswith("fastscore_readers.csv")]
-
-
 def test_a_run_of_csv_compiles_no_kernel_of_another_suite_or_of_vectors():
     everything = identities(kernels_of("score_dialogue"))
     left = identities(kernels_of("guest_simulation", unread(["csv"]) + WITHOUT_VECTORS))
@@ -119,29 +109,6 @@ def test_missing_kernels_are_a_stage_of_their_own(tmp_path):
     assert first == "compiling 1 kernel for this processor, once"
     assert body == "body"
     assert last.startswith("compile: 1/1 tasks")
-
-
-def test_the_time_left_is_that_of_the_code_that_is_left(tmp_path):
-    """Of four kernels one has nearly all code, and takes nearly all time."""
-    program = (
-        "from fastscore_jit.workers import request\n"
-        "from fastscore_kernels import ids, levenshtein\n"
-        "told = []\n"
-        "kernels = [ids._find, ids._distinct, ids._add, levenshtein.long_distances]\n"
-        "for each in request(kernels, told.append): each.result()\n"
-        "print(*((each.done, each.share) for each in told))"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "FASTSCORE_CACHE": str(tmp_path), "FASTSCORE_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    shares = dict(re.findall(r"\((\d), ([\d.]+)\)", run.stdout))
-    assert float(shares["0"]) == 0.0
-    assert 0.75 < float(shares["1"]) < float(shares["2"]) < float(shares["3"]) < 1.0
-    assert float(shares["4"]) == 1.0
 
 
 def test_nothing_is_said_where_nothing_is_missing():

@@ -69,24 +69,6 @@ def test_rejects_of_moved_files_name_them_where_they_are(
     assert files_of_rejects(tmp_path / "run") == [str(moved / "log-00.jsonl")]
 
 
-def test_files_with_new_names_are_scored_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A dialogue without an id of its own is named by its file."""
-    logs = logs_with_a_reject(tmp_path / "logs")
-    run_lexical([tmp_path / "logs"], tmp_path / "run", shard_bytes=1)
-    for log in logs:
-        log.rename(log.with_name(f"new-{log.name}"))
-    run_lexical([tmp_path / "logs"], tmp_path / "fresh", shard_bytes=1)
-    with monkeypatch.context() as patch:
-        forbid_scoring(patch)
-        with pytest.raises(AssertionError, match="a shard is scored"):
-            run_lexical([tmp_path / "logs"], tmp_path / "run", shard_bytes=1)
-    run_lexical([tmp_path / "logs"], tmp_path / "run", shard_bytes=1)
-    assert table_bytes(tmp_path / "run") == table_bytes(tmp_path / "fresh")
-    assert files_of_rejects(tmp_path / "run") == [str(tmp_path / "logs" / "new-log-00.jsonl")]
-
-
 def test_a_renaming_that_was_cut_short_is_done_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

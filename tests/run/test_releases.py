@@ -11,7 +11,6 @@ import pytest
 
 from fastscore import open_run
 from fastscore.api.examples import example_names, example_options, write_example
-from fastscore.errors import RunConflictError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from, stored_map
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.run.commit import commit_checked, read_checked
@@ -79,19 +78,6 @@ def test_every_command_reads_a_run_of_an_older_release(
         str(older / "older"), str(run)
     ).replace(f"fastscore={__version__}", f"fastscore={LATER}")
     command("explain", older / "older", "--random", metric)
-
-
-def test_judged_runs_of_two_releases_are_compared(tmp_path: Path, release: Release) -> None:
-    logs, runs = write_logs(tmp_path / "logs"), (tmp_path / "older", tmp_path / "later")
-    run_lexical(logs, runs[0])
-    release(LATER)
-    run_lexical(logs, runs[1])
-    ids = open_run(runs[0]).scan("dialogues").collect()["dialogue"]
-    file = tmp_path / "judgements.jsonl"
-    rows = [{"dialogue": id, "judge": {"wit": place % 5 + 1}} for place, id in enumerate(ids)]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    shown = command("compare", *runs, "--judge", file, "--judge", file, "--table", "judge")
-    assert "judge: wit" in shown
 
 
 def test_a_run_is_continued_by_a_later_release(tmp_path: Path, release: Release) -> None:
@@ -166,20 +152,6 @@ def test_a_shard_whose_table_lacks_a_column_of_this_release_is_scored_again(
     run_lexical(logs, run, shard_bytes=1)
     assert open_run(run).scan(whole.name).collect().columns == list(whole.schema)
     assert open_run(run).damaged() == []
-
-
-def test_another_suite_version_is_refused_under_any_release(
-    tmp_path: Path, release: Release, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    logs, run = write_logs(tmp_path / "logs"), tmp_path / "run"
-    run_lexical(logs, run)
-    suite = load_suite("score_dialogue")
-    raised = dataclasses.replace(suite, version=suite.version + 1)
-    release(LATER)
-    for module in ("request", "context"):
-        monkeypatch.setattr(f"fastscore.run.{module}.load_suite", lambda name, own=(): raised)
-    with pytest.raises(RunConflictError, match="another signature"):
-        run_lexical(logs, run)
 
 
 @pytest.mark.parametrize(

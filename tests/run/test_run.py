@@ -13,7 +13,7 @@ import zstandard
 
 import fastscore
 from fastscore import open_run
-from fastscore.errors import InputError, RunConflictError, RunError, UsageError
+from fastscore.errors import RunConflictError, RunError, UsageError
 from fastscore.run.context import RunContext
 from fastscore.run.drive import execute, preview
 from fastscore.run.manifest import read_manifest
@@ -62,22 +62,6 @@ def test_parquet_carries_signature_and_column_meanings(logs: list[Path], tmp_pat
     columns = json.loads(metadata["fastscore.columns"])
     assert columns["average_U_best_early"]["range"] == [-1.0, 1.0]
     assert columns["average_U_best_early"]["null_rule"]
-
-
-@pytest.mark.parametrize("shard_bytes", [1, 1500, 10_000_000])
-@pytest.mark.parametrize("workers", [1, 3])
-def test_results_depend_on_neither_shards_nor_workers(
-    logs: list[Path], tmp_path: Path, shard_bytes: int, workers: int
-) -> None:
-    run_lexical(logs, tmp_path / "plain")
-    run_lexical(logs, tmp_path / "other", shard_bytes=shard_bytes, workers=workers)
-    plain, other = open_run(tmp_path / "plain"), open_run(tmp_path / "other")
-    for name in plain.manifest.tables:
-        assert plain.scan(name).collect().equals(other.scan(name).collect()), name
-    assert plain.summary.equals(other.summary)
-    assert (tmp_path / "plain" / "summary.json").read_bytes() == (
-        tmp_path / "other" / "summary.json"
-    ).read_bytes()
 
 
 def test_a_complete_run_is_not_scored_again(logs: list[Path], tmp_path: Path) -> None:
@@ -154,21 +138,6 @@ def test_other_inputs_are_refused(logs: list[Path], tmp_path: Path) -> None:
         run_lexical(logs[1:], tmp_path / "run")
 
 
-def test_a_refused_rerun_leaves_the_complete_run_as_it_was(
-    logs: list[Path], tmp_path: Path
-) -> None:
-    run = tmp_path / "run"
-    run_lexical(logs, run)
-    before = contents(run)
-    copy = tmp_path / "copy.jsonl"
-    copy.write_bytes(logs[0].read_bytes())
-    for inputs, error in ((logs[1:], RunConflictError), ([*logs, copy], InputError)):
-        with pytest.raises(error):
-            run_lexical(inputs, run)
-        assert contents(run) == before
-        assert open_run(run).damaged() == []
-
-
 def test_another_signature_is_refused_and_overwrite_starts_anew(
     logs: list[Path], tmp_path: Path
 ) -> None:
@@ -209,68 +178,6 @@ def test_a_folder_of_something_else_is_never_touched(logs: list[Path], tmp_path:
     assert [path.name for path in theirs.iterdir()] == ["chapter.txt"]
 
 
-def test_bad_lines_lose_no_good_ones(logs: list[Path], tmp_path: Path) -> None:
-    clean = run_lexical(logs, tmp_path / "clean")
-    lines = logs[1].read_text().splitlines()
-    logs[1].write_text("\n".join([lines[0], "{broken", *lines[1:], '["a list"]']) + '\n{"event": ')
-    outcome = run_lexical(logs, tmp_path / "run")
-    run = open_run(tmp_path / "run")
-    rejects = run.rejects
-    assert rejects.select("file", "line", "reason").rows() == [
-        (str(logs[1]), 2, "not_json"),
-        (str(logs[1]), len(lines) + 2, "not_an_object"),
-        (str(logs[1]), len(lines) + 3, "not_json"),
-    ]
-    steps = open_run(tmp_path / "clean").scan("steps").collect().drop("line")
-    assert run.scan("steps").collect().drop("line").equals(steps)
-    assert clean.refusal is None
-    assert isinstance(outcome.refusal, InputError)
-    assert "3 of" in str(outcome.refusal)
-    assert run_lexical(logs, tmp_path / "run", max_rejects=0.5).refusal is None
-
-
-@pytest.mark.parametrize("content", ["", "\n\n"])
-def test_input_without_a_dialogue_is_refused(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "empty.jsonl"
-    path.write_text(content)
-    outcome = run_lexical([path], tmp_path / "run")
-    assert outcome.refusal is not None
-    assert "Nothing was scored" in str(outcome.refusal)
-
-
-def test_input_that_lacks_what_is_needed_ends_before_a_run_begins(tmp_path: Path) -> None:
-    path = tmp_path / "other.jsonl"
-    path.write_text('{"event": "start"}\n')
-    with pytest.raises(InputError, match="no row has what score_dialogue needs"):
-        run_lexical([path], tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_dialogue_in_two_files_names_both_places(logs: list[Path], tmp_path: Path) -> None:
-    with logs[2].open("a") as stream:
-        stream.write(dialogue_lines("d0-0")[0] + "\n")
-    line = len(logs[2].read_text().splitlines())
-    with pytest.raises(InputError, match=rf"log-00\.jsonl:1 and .*log-02\.jsonl:{line}"):
-        run_lexical(logs, tmp_path / "run")
-
-
-def test_damage_after_the_commit_is_found(logs: list[Path], tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    run_lexical(logs, run, shard_bytes=1)
-    assert open_run(run).damaged() == []
-    path = run / "steps" / "part-00002.parquet"
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-    (run / "receipts" / "score-00004.json").unlink()
-    (run / "summary.json").unlink()
-    assert open_run(run).damaged() == [
-        "receipts/score-00004.json",
-        "steps/part-00002.parquet",
-        "summary.json",
-    ]
-
-
 def test_reading_an_incomplete_or_missing_run_is_refused(logs: list[Path], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no run there"):
         open_run(tmp_path / "nothing")
@@ -302,19 +209,6 @@ def test_dialogues_without_ground_truth_are_refused(tmp_path: Path) -> None:
     path.write_text(dialogue_lines("d")[0] + "\n")
     outcome = run_lexical([path], tmp_path / "run")
     assert "Nothing was scored: there is no row for steps in 1 line of" in str(outcome.refusal)
-
-
-def test_another_runs_receipts_are_not_taken_for_this_ones(
-    logs: list[Path], tmp_path: Path
-) -> None:
-    jaccard = {"lex_weight": 0.5, "semantic": "jaccard"}
-    run_lexical(logs, tmp_path / "jaccard", options=jaccard)
-    run_lexical(logs, tmp_path / "run")
-    expected = contents(tmp_path / "run")
-    for name in ("receipts/score-00000.json", "steps/part-00000.parquet"):
-        (tmp_path / "run" / name).write_bytes((tmp_path / "jaccard" / name).read_bytes())
-    run_lexical(logs, tmp_path / "run")
-    assert contents(tmp_path / "run") == expected
 
 
 def test_a_log_that_was_moved_or_packed_otherwise_is_the_same_log(

@@ -1,26 +1,22 @@
 """A sample does not depend on the order of a log: every suite, every format."""
 
-import csv
 import json
-import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 import fastscore
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
-from fastscore.logs.read.chosen import Choice, choose_sample, naming_source, take_first
-from fastscore.logs.read.rows import join_parts, read_files, read_parts
+from fastscore.logs.read.chosen import Choice, choose_sample
+from fastscore.logs.read.rows import join_parts, read_parts
 from fastscore.suites.identity import IDENTITY, RunNames
 from fastscore.suites.registry import load_suite
 from tests.by_keywords import score_by_keywords
 from tests.suites.group_travel.travelling import turn as travel_turn
-from tests.suites.guest_simulation.guests import guest, restaurant
 from tests.suites.memory_finance.tracing import dialog, turn
 from tests.suites.preference_shift.conversing import system, user
 
@@ -50,96 +46,41 @@ def conversation(id: str) -> Row:
     }
 
 
-def first_turn(id: str) -> Row:
-    """Make a dialogue whose first turn has the id."""
-    first, *rest = TALK
-    return {"turns": [{**first, "metadata": {"dialogue_id": id}}, *rest]}
-
-
-MAKERS: Mapping[str, tuple[str, Callable[[str], list[Row]]]] = {
-    "score_dialogue": ("score_dialogue", predicted),
-    "guest_simulation": (
-        "guest_simulation",
-        lambda id: [{"conversation_id": id, **row} for row in (guest("Tea."), restaurant())],
-    ),
-    "memory_finance": ("memory_finance", lambda id: [dialog(turn("hello"), dialog_id=id)]),
-    "preference_shift": ("preference_shift", lambda id: [conversation(id)]),
-    "travel turns": ("group_travel", lambda id: [{"dialogue_id": id, **row} for row in TALK]),
-    "travel dialogues": ("group_travel", lambda id: [{"dialogue_id": id, "turns": TALK}]),
+MAKERS: Mapping[str, tuple[str, Callable[[str], Row]]] = {
+    "memory_finance": ("memory_finance", lambda id: dialog(turn("hello"), dialog_id=id)),
+    "preference_shift": ("preference_shift", conversation),
     "travel metadata": (
         "group_travel",
-        lambda id: [{"metadata": {"dialogue_id": id}, "turns": TALK}],
+        lambda id: {"metadata": {"dialogue_id": id}, "turns": TALK},
     ),
-    "travel metadata cells": (
-        "group_travel",
-        lambda id: [{"metadata": f"{{'dialogue_id': '{id}'}}", "turns": TALK}],
-    ),
-    "travel first turns": ("group_travel", lambda id: [first_turn(id)]),
 }
-"""Of each kind of log the suite, and the rows of a dialogue of an id."""
-
-
-def texts(row: Row) -> Row:
-    """Write what is nested as JSON text, as cells of CSV and Parquet hold it."""
-    return {
-        key: json.dumps(value) if isinstance(value, dict | list) else value
-        for key, value in row.items()
-    }
+"""Of each kind of log the suite, and the row of a dialogue of an id."""
 
 
 def write(path: Path, rows: Sequence[Row]) -> Path:
-    """Write rows in the format that the path names."""
-    if path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    elif path.suffix == ".json":
-        # an array would be one conversation
-        apart = "conversation" in rows[0]
-        path.write_text(" ".join(map(json.dumps, rows)) if apart else json.dumps(rows))
-    elif path.suffix == ".csv":
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(dict.fromkeys(key for row in rows for key in row)))
-            writer.writeheader()
-            writer.writerows(map(texts, rows))
-    else:
-        pl.DataFrame(list(map(texts, rows)), infer_schema_length=None).write_parquet(path)
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    path.write_text(lines if path.suffix == ".jsonl" else json.dumps(rows))
     return path
 
 
-CASES = [
-    (kind, format)
-    for kind, (suite, _) in MAKERS.items()
-    for format in load_suite(suite).source.formats
-]
-
-
 def kept_ids(path: Path, suite: str, choice: Choice) -> list[str]:
-    """Read the rows of the chosen dialogues, and return the ids in them."""
+    """Read the rows of the sampled dialogues, and return the ids in them."""
     source = load_suite(suite).source
-    files = resolve_inputs([str(path)], source.formats)
-    if choice.limit is not None:
-        naming = naming_source(source, of_places=True)
-        chosen = take_first(read_files(files, naming), source, choice.limit).chosen
-        kept = [chosen.kept(part, source).frame for part in read_files(files, source)]
-    else:
-        plan = plan_shards(files, source, scratch=path.parent)
-        chosen = choose_sample(plan.shards, source, plan.shared_names, choice, threads=1)
-        names = RunNames(plan.shared_names)
-        kept = [
-            join_parts(read_parts(shard.file_ranges, source), source, names, chosen.sampled).frame
-            for shard in plan.shards
-        ]
+    plan = plan_shards(resolve_inputs([str(path)], source.formats), source, scratch=path.parent)
+    chosen = choose_sample(plan.shards, source, plan.shared_names, choice, threads=1)
+    names = RunNames(plan.shared_names)
+    kept = [
+        join_parts(read_parts(shard.file_ranges, source), source, names, chosen.sampled).frame
+        for shard in plan.shards
+    ]
     rows = [str(row) for part in kept for row in part.drop("file", IDENTITY, strict=False).rows()]
     return sorted({re.findall(r"\bd\d+\b", row)[-1] for row in rows})
 
 
-def shuffled(order: int) -> list[str]:
-    return random.Random(order).sample(IDS, N)
-
-
-@pytest.mark.parametrize("kind", ["memory_finance", "preference_shift", "travel metadata"])
+@pytest.mark.parametrize("kind", MAKERS)
 def test_dialogues_without_an_id_are_chosen_by_place(tmp_path: Path, kind: str) -> None:
     suite, maker = MAKERS[kind]
-    rows = [maker(id)[0] for id in IDS]
+    rows = [maker(id) for id in IDS]
     for row, id in zip(rows, IDS, strict=True):
         for name in ("dialog_id", "session_id", "metadata"):
             row.pop(name, None)
@@ -167,7 +108,7 @@ def test_variants_of_a_dialogue_are_neighbours_in_a_sample(
     tmp_path: Path, kind: str, variant: str
 ) -> None:
     suite, maker = MAKERS[kind]
-    rows = [{**maker(id)[0], variant: name} for name in ("x", "y") for id in IDS]
+    rows = [{**maker(id), variant: name} for name in ("x", "y") for id in IDS]
     path = write(tmp_path / "log.jsonl", rows)
     one = write(tmp_path / "one.jsonl", rows[:N])
     both = kept_ids(path, suite, Choice(sample=2 * SIZE))

@@ -104,16 +104,6 @@ def test_hard_links_are_files_of_their_own(tmp_path: Path, monkeypatch: pytest.M
     assert paths("a.jsonl", "b.jsonl", "c.jsonl") == ["a.jsonl", "b.jsonl"]
 
 
-def test_folders_are_searched_in_order_of_names(folder: Path) -> None:
-    assert paths("logs") == [
-        "logs/a.ndjson.gz",
-        "logs/b.jsonl",
-        "logs/e.JSONL.zst",
-        "logs/sub/c.json",
-        "logs/sub/deep/d.parquet",
-    ]
-
-
 def test_the_order_is_as_given_and_a_file_counts_once(folder: Path) -> None:
     os.symlink("b.jsonl", "logs/z.jsonl")
     assert paths("logs/sub", "logs/b.jsonl", "logs", "./logs/b.jsonl") == [
@@ -135,11 +125,6 @@ def test_globs(folder: Path) -> None:
         "logs/sub/c.json",
         "logs/sub/deep/d.parquet",
     ]
-
-
-def test_a_file_whose_name_is_a_glob(folder: Path) -> None:
-    Path("logs/x[1].jsonl").write_text("{}")
-    assert paths("logs/x[1].jsonl") == ["logs/x[1].jsonl"]
 
 
 def test_formats_are_those_of_the_source(folder: Path) -> None:
@@ -170,16 +155,6 @@ def test_a_json_document_is_told_from_json_lines_by_the_source(folder: Path) -> 
         assert file.format == expected
     with pytest.raises(InputError, match="is a JSON file, which this suite does not read"):
         resolve_inputs(["logs/sub/c.json"], ("csv",))
-
-
-@pytest.mark.parametrize(("suffix", "compression"), [("", "none"), (".gz", "gz"), (".zst", "zst")])
-@pytest.mark.parametrize("format", ["csv", "json", "jsonl", "parquet"])
-def test_every_format_compressed_or_not(
-    folder: Path, format: str, suffix: str, compression: str
-) -> None:
-    Path(f"one.{format}{suffix}").write_bytes(pack(b"x", suffix))
-    (file,) = resolve_inputs([f"one.{format}{suffix}"], (format,))
-    assert (file.format, file.compression) == (format, compression)
 
 
 @pytest.mark.parametrize(

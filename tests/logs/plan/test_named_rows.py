@@ -1,6 +1,7 @@
 """Keys of JSON lines, and where they change, against Python's json."""
 
 import json
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -93,24 +94,9 @@ def check_lines(data: bytes, keys: tuple[str, ...] = KEYS) -> int:
     return int(changed.sum())
 
 
-@st.composite
-def logs(draw: st.DrawFn) -> bytes:
-    endings = draw(st.lists(st.sampled_from(ENDINGS), min_size=1, max_size=3))
-    line = st.tuples(st.sampled_from(BEGINNINGS), st.sampled_from(endings)).map("".join)
-    parts = []
-    for text in draw(st.lists(line, max_size=8)):
-        parts += [text, draw(st.sampled_from(["\n", "\n", "\n", "\r\n", "\r", "\n\n", " \n"]))]
-    data = bytearray("".join(parts).encode())
-    for _ in range(draw(st.integers(0, 2))):
-        if data:
-            data[draw(st.integers(0, len(data) - 1))] = draw(st.sampled_from(b'"\\,:{}[]a\n\xff'))
-    return bytes(data)
-
-
-@pytest.mark.parametrize("beginning", BEGINNINGS)
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_all_pairs_of_lines_with_one_ending(beginning: str, ending: str) -> None:
-    for other in BEGINNINGS:
+def test_all_pairs_of_lines_with_one_ending(ending: str) -> None:
+    for beginning, other in product(BEGINNINGS, BEGINNINGS):
         check_lines(f"{other}{ending}\n{beginning}{ending}\n{other}{ending}".encode())
 
 
@@ -118,12 +104,6 @@ def test_lines_with_one_ending_are_one_run() -> None:
     lines = [f'{{"text":"{text}","uid":"a","miner":"m"}}' for text in ("x", "yy", "", "zzz" * 50)]
     lines += [line.replace('"a"', '"b"') for line in lines]
     assert check_lines("\n".join(lines).encode()) == 2
-
-
-def test_keys_that_stand_first_or_not_at_all_are_read_too() -> None:
-    assert check_lines(b'{"uid":"a","miner":"m"}\n' * 4) == 1
-    assert check_lines(b'{"t":1,"uid":"a"}\n' * 4) == 1
-    assert check_lines(b'{"t":1,"":"a"}\n' * 4, ("",)) == 1
 
 
 def test_runs_of_many_blocks() -> None:
@@ -151,60 +131,3 @@ def test_changes_are_where_a_value_is_written_otherwise(
     _, changed = named("\n".join(lines).encode(), ("k",), filled=filled)
     expected = [row == 0 or value != values[row - 1] for row, value in enumerate(values)]
     assert changed[1:].tolist() == expected[1:]
-
-
-@given(logs())
-@example(b"")
-@example(b"\n\r")
-@example(b'{"a":1,"uid":1,"miner":2}\n{"a":2,"uid":1,"miner":2}')
-@example(b'{"uid" :\t"a"}\x0b\n')
-@example(b'{"a":"\\u0075","uid":1}\n{"u\\u0069d":2}')
-@example(b'{"a":"\\"uid","miner":"x\\"uid\\":"}')
-@example(b'{"a":["uid","miner",{"uid":3}],"b":"uid"}')
-def test_every_line_with_its_values(data: bytes) -> None:
-    check_lines(data)
-
-
-@pytest.mark.parametrize("beginning", BEGINNINGS)
-@pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize(
-    "filling", ["", "x" * 80, '\\"uid' * 40, "\\u0075" * 20, '","uid":4,"y":"']
-)
-def test_long_lines_with_their_values(beginning: str, ending: str, filling: str) -> None:
-    line = f"{beginning}{ending}"
-    filled = f'{{"f":"{filling}",{line[1:]}'
-    check_lines(f"{filled}\n{line}\n{filled}\n{filled}".encode())
-
-
-def test_what_is_surely_no_object_is_not_noted() -> None:
-    data = b'[{"uid":1}]\n7\n\n{"uid":1\n{"uid":2}x\n {"uid":3} \n'
-    assert check_lines(data) == 1
-    assert named(data)[0].line.tolist() == [6]
-
-
-@given(st.lists(st.text(alphabet='uid"\\:,{}[] \u00e9\u4e2d', max_size=12), max_size=12), st.data())
-def test_texts_full_of_what_looks_like_keys(texts: list[str], data: st.DataObject) -> None:
-    values = st.recursive(
-        st.sampled_from(["uid", "miner", 1, None, *texts]),
-        lambda inner: (
-            st.lists(inner, max_size=3)
-            | st.dictionaries(st.sampled_from(["uid", "miner", "x", *texts]), inner, max_size=3)
-        ),
-        max_leaves=6,
-    )
-    objects = st.dictionaries(st.sampled_from(["uid", "miner", "y", *texts]), values, max_size=5)
-    rows = data.draw(st.lists(objects, max_size=4))
-    is_ascii = data.draw(st.booleans())
-    lines = (json.dumps(row, ensure_ascii=is_ascii) for row in rows)
-    check_lines("\n".join(lines).encode())
-
-
-@pytest.mark.parametrize("key", ["", "a/b", 'a"b', "a\\b", "\u00e9", "a\tb"])
-def test_keys_of_any_characters(key: str) -> None:
-    rows = [json.dumps({key: 1, "a": 2}), json.dumps({key: 1}, ensure_ascii=False)]
-    check_lines("\n".join(rows).encode(), ("a", key))
-
-
-def test_keys_are_distinct() -> None:
-    with pytest.raises(ValueError, match="distinct"):
-        named(b"{}", ("a", "a"))

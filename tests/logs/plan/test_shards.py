@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import pickle
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from fastscore.errors import InputError
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import read_shard
-from tests.logs.plan.planned import SOURCE, dialogue, log, plan, read
+from tests.logs.plan.planned import SOURCE, dialogue, plan, read
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
@@ -56,40 +55,12 @@ def test_shards_hold_whole_dialogues_and_every_byte_once(tmp_path: Path, one_log
         assert data[: file_range.start].count(b"\n") + 1 == file_range.first_line
 
 
-@pytest.mark.parametrize("threads", [2, 4])
-def test_the_plan_does_not_depend_on_threads(tmp_path: Path, threads: int) -> None:
-    for number in range(20):
-        (tmp_path / f"{number:02d}.jsonl").write_bytes(log(number, seed=number))
-    pattern = str(tmp_path / "*.jsonl")
-    expected = plan(tmp_path, pattern, shard_bytes=20_000)
-    assert plan(tmp_path, pattern, shard_bytes=20_000, threads=threads) == expected
-
-
 def test_the_last_shards_are_smaller(tmp_path: Path) -> None:
     for number in range(100):
         (tmp_path / f"{number:02d}.jsonl").write_bytes(b" " * 99 + b"\n")
     packed = plan(tmp_path, str(tmp_path), shard_bytes=2400)
     # half of the 2800 that are left, which is not much more than half a shard: parted no more
     assert [shard.n_bytes for shard in packed.shards] == [2400, 2400, 2400, 1400, 1400]
-
-
-def test_small_files_are_packed(tmp_path: Path) -> None:
-    for number in range(10):
-        (tmp_path / f"{number}.jsonl").write_bytes(log(3, seed=number))
-    packed = plan(tmp_path, str(tmp_path))
-    assert len(packed.shards) == 1
-    assert [Path(file_range.file).stem for file_range in packed.shards[0].file_ranges] == list(
-        "0123456789"
-    )
-
-
-def test_a_file_without_keys_is_one_dialogue(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        lines = dialogue(None, 400)
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
-    cut = plan(tmp_path, str(tmp_path), shard_bytes=1000)
-    assert [len(shard.file_ranges) for shard in cut.shards] == [1, 1]
-    assert cut.n_dialogues == 2
 
 
 def test_keyless_rows_hold_their_file_together(tmp_path: Path) -> None:
@@ -141,11 +112,6 @@ def test_inputs_carry_their_content_hash(tmp_path: Path, one_log: Path) -> None:
     assert content.name == str(one_log)
     assert content.n_bytes == len(data)
     assert content.content_hash == xxhash.xxh3_128_hexdigest(data)
-
-
-def test_shards_travel(tmp_path: Path, one_log: Path) -> None:
-    for shard in plan(tmp_path, str(one_log), shard_bytes=20_000).shards:
-        assert pickle.loads(pickle.dumps(shard)) == shard
 
 
 def test_empty_files(tmp_path: Path) -> None:

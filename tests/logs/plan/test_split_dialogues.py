@@ -19,12 +19,6 @@ def split(*keys: tuple[int, int, int, int, int]) -> str | None:
     return None
 
 
-def test_two_files_have_rows_of_one_dialogue() -> None:
-    assert split((5, 1, 0, 30, 2), (9, 9, 0, 60, 4), (5, 1, 1, 70, 8), (7, 1, 1, 0, 1)) == (
-        "One dialogue is in two files: 0.jsonl:2 and 1.jsonl:8."
-    )
-
-
 def test_keys_are_equal_in_both_words_or_not_at_all() -> None:
     assert split((5, 1, 0, 0, 1), (6, 2, 0, 9, 2), (5, 2, 1, 0, 1), (6, 1, 1, 9, 2)) is None
 

@@ -28,8 +28,8 @@ def test_what_is_in_flight_runs_to_its_end_when_an_item_fails() -> None:
     assert sorted(ended) == [1, 2]
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 4, 8, 16, 61, 64])
-@pytest.mark.parametrize("head", [b"", b"{}\n", b"[1]\n"])
+@pytest.mark.parametrize("length", [1, 2, 61, 64])
+@pytest.mark.parametrize("head", [b"", b"{}\n"])
 def test_lines_of_any_length_are_handed_on_a_bounded_number_at_once(
     length: int, head: bytes
 ) -> None:

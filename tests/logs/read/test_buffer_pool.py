@@ -50,17 +50,6 @@ def test_a_buffer_is_not_used_again_while_a_column_shows_it(size: int) -> None:
     assert column.to_list() == [text.decode()]
 
 
-def test_a_few_bytes_and_a_great_many_are_not_kept() -> None:
-    assert len(take_buffer(10)) == 10
-    assert len(take_buffer((64 << 20) + 1)) == (64 << 20) + 1
-
-
-@pytest.mark.usefixtures("kept")
-def test_buffers_that_are_in_use_are_distinct() -> None:
-    views = [take_buffer(1 << 20) for _ in range(40)]
-    assert len({address(view) for view in views}) == len(views)
-
-
 def test_nothing_is_kept_when_nothing_reads() -> None:
     tracemalloc.start()
     try:

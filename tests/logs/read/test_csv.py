@@ -134,35 +134,6 @@ def read(tmp_path: Path, data: bytes | str, source: Source = SOURCE) -> Rows:
     return read_shard(whole_file(str(path), "csv"), source)
 
 
-def test_values_by_hand(tmp_path: Path) -> None:
-    rows = read(
-        tmp_path,
-        "\ufeff Text ,ID,Index,Score,DONE,plan,unknown\r\n"
-        '"said ""no""\n, twice",a,1,2.5,True,"{""a"": [1]}",?\r\n'
-        ",,,,,,\r\n"
-        "x y,b,+2,nan,false,[not json,\r\n",
-    )
-    assert rows.rejects.is_empty()
-    assert rows.counts == {"lines": 3, "blank": 0, "rows": 3, "rejects": 0}
-    first, empty, last = rows.frame.drop("file", "count", "vote").rows(named=True)
-    assert first == {
-        "line": 2,
-        "byte_offset": 44,
-        "id": "a",
-        "text": 'said "no"\n, twice',
-        "index": 1,
-        "score": 2.5,
-        "done": True,
-        "plan": '{"a": [1]}',
-    }
-    # an empty cell is the empty text, but no name, number or JSON
-    assert list(empty.values())[2:] == [None, "", None, None, None, None]
-    assert (empty["line"], last["line"]) == (4, 5)
-    assert (last["index"], last["done"], last["plan"]) == (2, False, "[not json")
-    assert last["score"] != last["score"]
-    assert rows.frame["vote"].to_list() == [None, None, None]
-
-
 BAD = [
     ('"c,1"x,2\n', "bad_quoting", None, "text at byte 6 of the record after a closing quote"),
     ("a,1,2\n", "wrong_cell_count", None, "3 cells"),
@@ -219,25 +190,6 @@ def test_a_header_that_cannot_serve_refuses_the_file(
     (reject,) = rows.rejects.rows(named=True)
     assert (reject["line"], reject["field"], reject["reason"]) == (line, field, reason)
     assert reject["found"] == found
-
-
-def test_columns_that_are_not_read_may_be_doubled_and_optional_ones_may_lack(
-    tmp_path: Path,
-) -> None:
-    rows = read(tmp_path, "utterance,x,x,\na,1,2,3\n")
-    assert rows.rejects.is_empty()
-    assert rows.frame.row(0, named=True) == {
-        **dict.fromkeys(rows.frame.columns),
-        "file": str(tmp_path / "log.csv"),
-        "line": 2,
-        "byte_offset": 15,
-        "text": "a",
-    }
-
-
-def test_the_declared_name_wins_over_an_alias(tmp_path: Path) -> None:
-    rows = read(tmp_path, "utterance,text\nalias,own\nalias,\n")
-    assert rows.frame["text"].to_list() == ["own", ""]
 
 
 def test_cells_of_many_megabytes(tmp_path: Path) -> None:

@@ -95,15 +95,6 @@ def test_oracle_values_one_behind_another(values: list[Any], between: str) -> No
     assert [json.loads(line) for _, _, line in as_lines(data)] == values
 
 
-def test_one_object_is_a_row(tmp_path: Path) -> None:
-    text = '\ufeff\n{"id": "a",\n "index": 3,\n "turns": [\n  {"text": "hi"}\n ]\n}\n'
-    rows = read(tmp_path, text)
-    (row,) = rows.frame.rows(named=True)
-    assert (row["line"], row["byte_offset"], row["id"], row["index"]) == (2, 4, "a", 3)
-    assert json.loads(row["turns"]) == [{"text": "hi"}]
-    assert rows.counts == {"lines": 1, "blank": 0, "rows": 1, "rejects": 0}
-
-
 def test_an_array_is_a_row_an_element(tmp_path: Path) -> None:
     rows = read(tmp_path, '[{"id": "a"}, {"id":\n"b"},\n\n  {"id": "c"}]\n')
     assert rows.frame.select("line", "byte_offset", "id").rows() == [
@@ -197,11 +188,6 @@ def test_a_cut_off_element_is_one_reject(tmp_path: Path) -> None:
     assert rows.frame["id"].to_list() == ["a"]
     faults = rows.rejects.select("line", "reason", "found").rows()
     assert faults[0] == (2, "not_json", "the end of the line")
-
-
-def test_json_lines_under_another_name(tmp_path: Path) -> None:
-    rows = read(tmp_path, '{"id":"a"}\n\n{"id":"b"}\n')
-    assert rows.frame.select("line", "id").rows() == [(1, "a"), (3, "b")]
 
 
 @pytest.mark.parametrize("block", [1, 3, 7, 1 << 20])

@@ -1,97 +1,11 @@
 """Logs by bundled layouts, scored: as the turns that were written by hand for their documents."""
 
-import json
-from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 import fastscore
 from fastscore.errors import InputError
-from tests.conftest import often
-from tests.logs.read.test_layouts import ASK, DOCUMENTS, FROM, HEAT, YEARS
-
-CATALOGUE = [
-    {"name": "Heat", "genre": "drama", "year": "1995"},
-    {"name": "Clueless", "genre": "comedy", "year": "1995"},
-]
-SAID = {
-    ASK: "A drama or a comedy, please.",
-    FROM: "A drama or a comedy from 1995?",
-    YEARS: "A drama from 1995, please.",
-    HEAT: "Watch Heat, a drama from 1995, please.",
-}
-"""Texts that name the catalogue and repeat each other, in the place of those of the documents."""
-LAYOUTS = list(DOCUMENTS)[:: often(4, 1)]
-UNNAMED = ("openai", "context-response")
-"""Layouts that name no key of ids: a suite knows its own, and else names the line."""
-MODELS = {"inspect": "m", "tau2-bench": "m"}
-"""The model of every dialogue, in the documents of layouts that read one."""
-
-
-def log_of(name: str, path: Path) -> list[tuple[str | None, list[tuple[str, str]]]]:
-    """Write the documents of a layout; return the dialogues that were written by hand for them."""
-    text = json.dumps(DOCUMENTS[name])
-    for before, after in SAID.items():
-        text = text.replace(before, after)
-    documents, dialogues = json.loads(text)
-    path.write_text("".join(json.dumps(each) + "\n" for each in documents))
-    return dialogues  # type: ignore[no-any-return]
-
-
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_conversations_are_scored_as_their_turns(name: str, tmp_path: Path) -> None:
-    path, catalogue = tmp_path / "log.jsonl", tmp_path / "catalogue.json"
-    dialogues = log_of(name, path)
-    catalogue.write_text(json.dumps(CATALOGUE))
-    logs = [
-        {"session_id": id, "conversation": [{"speaker": who, "text": text} for who, text in turns]}
-        for id, turns in dialogues
-    ]
-    suite = fastscore.PreferenceShift(catalogue=str(catalogue), segments="metadata")
-    found = fastscore.score(path, suite, layout=name, embedder=None, max_rejects=1.0)
-    own = fastscore.score(logs, suite, embedder=None)
-    places = ("file", "line", "byte_offset", "dialogue", "session_id", "model")
-    for table, frame in own.tables.items():
-        other = found.tables[table]
-        assert frame.drop(places, strict=False).equals(other.drop(places, strict=False)), table
-    names = [id for id, _ in dialogues if id is not None]
-    if names:
-        assert found.tables["dialogues"]["session_id"].to_list() == names
-    assert found.tables["turns"].height > 0
-
-
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_rows_of_messages_are_scored_as_frames_of_the_same_rows(name: str, tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
-    rows = [
-        {
-            "conversation_id": id,
-            "model": MODELS.get(name),
-            "role": {"USER": "guest", "SYSTEM": "assistant"}[who],
-            "content": text,
-        }
-        for id, turns in log_of(name, path)
-        for who, text in turns
-    ]
-    suite = fastscore.GuestSimulation(level=1)
-    found = fastscore.score(path, suite, layout=name, embedder=None, max_rejects=1.0)
-    own = fastscore.score(pl.DataFrame(rows), suite, embedder=None)
-    for table in ("dialogues", "messages"):
-        left, right = found.tables[table], own.tables[table]
-        if name not in UNNAMED:
-            # documents have one model each, which their names tell
-            model = f"/model={MODELS[name]}" if name in MODELS else ""
-            assert left["dialogue"].to_list() == [each + model for each in right["dialogue"]]
-        places = ("file", "line", "dialogue")
-        if name in ("openai", "anthropic"):  # prompts and tools' messages are rows too
-            places += ("n_messages", "message_index")
-        if name in UNNAMED:
-            places += ("test_case", "conversation_id")
-        left, right = (each.drop(places, strict=False) for each in (left, right))
-        assert left.equals(right), table
-
 
 MESSAGES = [{"role": "user", "content": "A burger."}, {"role": "assistant", "content": "Sure."}]
 DOCUMENTS_OF = {

@@ -162,18 +162,6 @@ def test_a_row_without_the_array_is_a_reject(tmp_path: Path) -> None:
     ]
 
 
-def test_a_nested_value_of_a_wrong_type_is_a_reject(tmp_path: Path) -> None:
-    right: list[Row] = [{"event": "predicted", "utterance_index": 0, "at": {"prediction": "x"}}]
-    wrong: list[Row] = [{"event": "predicted", "utterance_index": 0, "at": {"prediction": [1]}}]
-    path = written(tmp_path / "log.jsonl", right + wrong)
-    columns = column_map({"prediction": "at.prediction"})
-    frame, rejects = read_all(path, "score_dialogue", columns)
-    assert frame["prediction"].to_list() == ["x"]
-    assert rejects.select("line", "field", "reason", "found").rows() == [
-        (2, "prediction", "wrong_type", "array [1]")
-    ]
-
-
 def test_a_key_with_a_dot_is_a_key_first(tmp_path: Path) -> None:
     rows: list[Row] = [
         {"conversation_id": "c", "meta.role": "agent", "content": "x"},
@@ -202,14 +190,6 @@ def test_frames_and_rows_are_mapped_alike(tmp_path: Path) -> None:
     for held in (rows, pl.DataFrame(rows)):
         found = join_parts(ScoreInput.of(held).read(source), source).frame
         assert found.select("role", "content").equals(expected.select("role", "content"))
-
-
-def test_a_source_without_a_map_is_read_as_it_is() -> None:
-    from fastscore.logs.read.mapped_rows import stored_source
-
-    for suite in ("score_dialogue", "preference_shift", "guest_simulation"):
-        source = load_suite(suite).source
-        assert stored_source(source) == source
 
 
 @pytest.mark.parametrize(

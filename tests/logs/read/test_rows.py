@@ -113,53 +113,10 @@ def test_equals_the_plain_reader(
     assert again.counts == rows.counts
 
 
-def test_a_field_is_read_only_where_its_row_uses_it(tmp_path: Path) -> None:
-    source = Source(
-        columns=(
-            Column(name="event", kind="text", otherwise="null"),
-            Column(name="guess", kind="text", only_where=("event", "guess")),
-            Column(name="truth", kind="integer", otherwise="required", only_where=("event", "end")),
-        )
-    )
-    lines = [
-        {"event": "guess", "guess": "a", "truth": ["not read"]},
-        {"event": "end", "guess": "\ud800", "truth": 3},
-        {"event": "end", "guess": 5},
-        {"event": "guess", "guess": 5},
-        {"event": 7, "guess": 5, "truth": 10**30},
-        {"guess": "not read either", "truth": 1},
-    ]
-    rows = read_one(tmp_path, "\n".join(map(json.dumps, lines)).encode(), source)
-    assert rows.frame.select("line", "event", "guess", "truth").rows() == [
-        (1, "guess", "a", None),
-        (2, "end", None, 3),
-        (5, None, None, None),
-        (6, None, None, None),
-    ]
-    assert rows.rejects.select("line", "field", "reason").rows() == [
-        (3, "truth", "missing_field"),
-        (4, "guess", "wrong_type"),
-    ]
-
-
-def test_an_integer_out_of_range_is_null_where_other_types_are(tmp_path: Path) -> None:
-    data = b'{"id":"a","step":%d}\n{"id":"a","step":-%d}\n{"id":"a","index":%d}' % ((10**30,) * 3)
-    rows = read_one(tmp_path, data)
-    assert rows.frame.select("line", "step").rows() == [(1, None), (2, None)]
-    assert rows.rejects.select("line", "field", "reason").rows() == [(3, "index", "out_of_range")]
-
-
 def read_one(tmp_path: Path, content: bytes, source: Source = SOURCE) -> Rows:
     path = tmp_path / "log.jsonl"
     path.write_bytes(content)
     return read_shard(whole_file(str(path)), source)
-
-
-def test_rows_carry_line_and_byte(tmp_path: Path) -> None:
-    rows = read_one(tmp_path, b'\xef\xbb\xbf{"id":"a"}\n\n{"id":"b"}\r\n{"id":"c"}')
-    assert rows.frame["line"].to_list() == [1, 3, 4]
-    assert rows.frame["byte_offset"].to_list() == [3, 15, 27]
-    assert rows.counts == {"lines": 4, "blank": 1, "rows": 3, "rejects": 0}
 
 
 def test_rejects_say_what_was_found(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import gzip
 import io
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -14,10 +13,8 @@ from fastscore.errors import RunError, UsageError
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.read.stored_columns import (
     spool_frame,
-    spool_head,
     spool_rows,
     spool_stdin,
-    stored_as,
 )
 from fastscore.suites.declarations import Column, Mapped, MappedColumn
 
@@ -91,11 +88,6 @@ def test_of_a_frame_the_wanted_columns_are_kept(tmp_path: Path) -> None:
     assert pl.read_parquet(kept.stored).equals(frame.drop("other"))
 
 
-def test_a_frame_of_no_wanted_column_keeps_its_rows(tmp_path: Path) -> None:
-    kept = spool_frame(pl.DataFrame({"other": [1, 2, 3]}), [], tmp_path)
-    assert pl.read_parquet(kept.stored).height == 3
-
-
 def test_objects_without_a_field_are_kept_as_their_text(tmp_path: Path) -> None:
     empty = pl.Struct([])
     frame = pl.DataFrame(
@@ -112,26 +104,3 @@ def test_objects_without_a_field_are_kept_as_their_text(tmp_path: Path) -> None:
         "listed": ["[{}]", "[]"],
         "inside": ['{"x":{}}', None],
     }
-
-
-@pytest.mark.parametrize("size", [0, 1, 4, 5, 9, 100])
-def test_of_a_head_no_more_is_read_than_is_kept(size: int, tmp_path: Path) -> None:
-    read = []
-
-    def blocks() -> Iterator[bytes | memoryview]:
-        for block in (b"abcd", memoryview(b"efgh"), b"i"):
-            read.append(len(block))
-            yield block
-
-    kept = spool_head(InputFile("log.jsonl.gz", "jsonl", "gz", 99), blocks(), size, tmp_path)
-    assert Path(kept.stored).read_bytes() == b"abcdefghi"[:size]
-    assert (kept.path, kept.compression, kept.size) == ("log.jsonl.gz", "none", min(size, 9))
-    # the block is read that ends the head, none after it
-    assert sum(read[:-1]) < max(size, 1)
-
-
-def test_a_file_keeps_its_name_wherever_its_bytes_lie(tmp_path: Path) -> None:
-    (tmp_path / "kept").write_bytes(b"12345")
-    kept = stored_as(InputFile("log.csv", "csv", "zst", 2), tmp_path / "kept")
-    assert (kept.path, kept.format, kept.compression) == ("log.csv", "csv", "zst")
-    assert (kept.stored, kept.size) == (str(tmp_path / "kept"), 5)

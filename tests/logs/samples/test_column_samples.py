@@ -18,7 +18,7 @@ from fastscore.logs.samples.profile import (
     profile_of,
     sample_of,
 )
-from fastscore.suites.declarations import Column, Mapped, MappedColumn, Needed, Source, Vocabulary
+from fastscore.suites.declarations import Column, Mapped, MappedColumn, Source, Vocabulary
 
 
 def counted(
@@ -34,19 +34,6 @@ def counted(
 
 def numbers(counts: ColumnSample) -> tuple[int, int, int]:
     return counts.asked, counts.keyed, counts.given
-
-
-def test_a_key_may_stand_without_a_value() -> None:
-    source = Source(columns=(Column(name="a", kind="text", aliases=("b",)),))
-    found = counted(source, {"a": "x"}, {"a": None}, {"b": "y"}, {"c": 1})
-    assert numbers(found["a"]) == (4, 3, 2)
-
-
-def test_an_empty_cell_is_a_text_and_no_other_value() -> None:
-    columns = (Column(name="a", kind="text"), Column(name="n", kind="integer"))
-    found = counted(Source(columns=columns), {"a": "", "n": ""}, of_cells=True)
-    assert numbers(found["a"]) == (1, 1, 1)
-    assert numbers(found["n"]) == (1, 1, 0)
 
 
 def test_a_value_of_a_type_that_reading_makes_null_is_counted_by_type() -> None:
@@ -76,40 +63,6 @@ def test_words_are_those_that_mean_something_or_foreign() -> None:
     (need,) = all_columns(source)
     assert counts.proves(need)
     assert not counted(source, {"event": "end"})["event"].proves(need)
-
-
-def test_one_of_several_columns_may_have_the_word_that_is_enough() -> None:
-    columns = (
-        Column(
-            name="a", kind="text", vocabulary=Vocabulary(any_needed=(("a", "yes"), ("b", "ok_*")))
-        ),
-        Column(name="b", kind="text"),
-    )
-    source = Source(columns=columns)
-    need = next(all_columns(source))
-    for row, is_enough in (
-        ({"a": "no", "b": "ok_1"}, True),
-        ({"a": "yes"}, True),
-        ({"a": "no", "b": "ok"}, False),
-    ):
-        assert counted(source, row)["a"].proves(need) is is_enough
-
-
-def test_a_column_is_asked_only_where_it_is_read() -> None:
-    columns = (
-        MappedColumn(name="event", kind="text", mapped=Mapped(words=(("prediction", "guess"),))),
-        Column(name="step", kind="integer", only_where=("event", "guess")),
-        Column(name="line", kind="integer", needed=Needed(where=("event", "end"))),
-    )
-    found = counted(
-        Source(columns=columns),
-        {"event": "guess", "step": 1},
-        {"event": "prediction"},
-        {"event": "end", "step": 1, "line": 3},
-        {"event": None, "step": 1},
-    )
-    assert numbers(found["step"]) == (2, 1, 1)
-    assert numbers(found["line"]) == (1, 1, 1)
 
 
 def test_items_are_asked_of_objects_and_a_column_of_their_name_then_is_not() -> None:

@@ -28,17 +28,6 @@ def test_words_in_another_case(tmp_path: Path) -> None:
     screened("score_dialogue", log, columns=column_map(values=words))
 
 
-def test_words_that_are_all_foreign(tmp_path: Path) -> None:
-    """One speaker under his own word, the other under none that is known."""
-    turns = [{"speaker": "Ann", "text": "a comedy"}, {"speaker": "SYSTEM", "text": "this"}]
-    log = write(tmp_path / "log.jsonl", [{"conversation": turns}])
-    assert refusal("preference_shift", log).startswith(
-        f"{log}: no row has what preference_shift needs: conversation[].speaker is never 'USER'.\n"
-        "  looked for: USER, SYSTEM\n"
-        "  found: 'Ann' (1)\n"
-    )
-
-
 def test_a_layout_may_name_columns_that_are_not_there(tmp_path: Path) -> None:
     chat = [{"role": "user", "content": "a burger"}, {"role": "assistant", "content": "this"}]
     log = write(tmp_path / "log.jsonl", [{"messages": chat}])

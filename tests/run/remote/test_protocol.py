@@ -77,13 +77,6 @@ def manifest_of(shards: int, status: Any = "running") -> Manifest:
     )
 
 
-def test_an_object_is_put_once(memory: Any) -> None:
-    assert PREFIX.put_if_absent("log/0", b"mine")
-    assert not PREFIX.put_if_absent("log/0", b"theirs")
-    assert PREFIX.get("log/0") == b"mine"
-    assert PREFIX.put_if_absent("log/0", b"mine")  # a repeated request after a lost answer
-
-
 @pytest.mark.parametrize("fault", ["lost", "503", "409"])
 def test_an_unclear_answer_is_settled_by_reading_back(store: Store, fault: str) -> None:
     store.faults = {fault: 1.0}
@@ -110,14 +103,6 @@ def test_a_store_that_never_answers_is_named(store: Store) -> None:
     store.faults = {"503": 1.0}
     with pytest.raises(RunError, match="'s3://bucket/run/log/0' cannot be written: the store give"):
         PREFIX.put_if_absent("log/0", b"mine")
-
-
-def test_entries_are_numbered_and_read_in_order(memory: Any) -> None:
-    for position in range(12):
-        assert log.append(PREFIX, position, {"kind": "void", "epoch": 1, "shards": [str(position)]})
-    assert not log.append(PREFIX, 5, {"kind": "end", "epoch": 2})
-    assert [entry["shards"] for entry in log.read_log(PREFIX)] == [[str(n)] for n in range(12)]
-    assert [entry["shards"] for entry in log.read_log(PREFIX, 10)] == [["10"], ["11"]]
 
 
 def test_a_new_writer_fences_the_older_one(memory: Any, tmp_path: Path) -> None:

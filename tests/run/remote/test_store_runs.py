@@ -1,6 +1,5 @@
 """Runs in an object store: the same bytes as in a folder, resumed, read, and refused in words."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -179,18 +178,6 @@ def test_an_interrupted_run_is_followed_at_once(
     with mock.patch.object(log, "STILL_SECONDS", 1e9):
         write(logs)
     assert fresh(tmp_path).tables["dialogues"].height == 12
-
-
-def test_a_second_writer_is_refused_while_the_first_lives(store: Store, logs: list[Path]) -> None:
-    with (
-        mock.patch.object(log, "STILL_SECONDS", 1e9),
-        log.written(Prefix(URL), replaces=False, note=print),
-        pytest.raises(RunConflictError, match="another fastscore writes there") as raised,
-    ):
-        write(logs)
-    assert URL in str(raised.value)
-    assert f"process {os.getpid()}" in str(raised.value)
-    write(logs)
 
 
 def test_a_writer_that_another_follows_commits_nothing_more(
