@@ -370,7 +370,7 @@ def test_what_verbs_return_is_short_when_printed(both: list[fastscore.Run], tmp_
     names = ["dialogue", "model_a", "model_b", "overall"]
     pl.DataFrame(rows, names, orient="row").write_csv(tmp_path / "verdicts.csv")
     ranked = fastscore.rank(tmp_path / "verdicts.csv")
-    assert repr(ranked) == "Ranking of 2 systems, first of overall: x"
+    assert repr(ranked) == "Ranking of 2 systems, first: overall: x"
     assert ranked._repr_html_().count("<table>") == 1
     analysed = fastscore.Analysis(Path("a.html"), {"one": scores}, (), ("lacking",))
     assert repr(analysed) == "Analysis a.html: 1 table, 0 figures, 1 note"

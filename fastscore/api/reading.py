@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -71,6 +71,7 @@ _MOST_KEYS, _KEY_CHARACTERS, _REASON_CHARACTERS = 200, 200, 1000
 def commands(inspection: Inspection, suites: Mapping[str, Suite]) -> dict[str, str]:
     """Return the command for each fitting suite, those that fit most files first."""
     found: dict[str, str] = {}
+    outputs = _free_names("run")
     for suite, (inputs, flags) in _best_inputs(inspection).items():
         if suite == CHATS:
             continue
@@ -86,7 +87,7 @@ def commands(inspection: Inspection, suites: Mapping[str, Suite]) -> dict[str, s
         if len(options) > _MOST_CHARACTERS:
             options = f"--layout {suite}.toml"
             before = f"fastscore inspect {logs} --as-layout {suite} > {suite}.toml; "
-        words = ("fastscore score", suite, logs, "-o run", options, *required)
+        words = ("fastscore score", suite, logs, "-o", next(outputs), options, *required)
         found[suite] = before + " ".join(word for word in words if word)
     return found
 
@@ -99,11 +100,18 @@ def judge_command(inspection: Inspection) -> str:
     inputs, flags = best[CHATS]
     logs = shlex.join(inputs)
     logs = logs if len(logs) <= _MOST_CHARACTERS else _pattern_of(inputs)
-    words = ("fastscore judge", logs, "-o judgements", shlex.join(flags), _SERVER)
+    output = next(_free_names("judgements"))
+    words = ("fastscore judge", logs, "-o", output, shlex.join(flags), _SERVER)
     return " ".join(word for word in words if word)
 
 
 _SERVER = "--model MODEL --base-url URL"
+
+
+def _free_names(name: str) -> Iterator[str]:
+    """Return a name of an output, then numbered ones, as far as nothing is there."""
+    names = (f"{name}{number if number > 1 else ''}" for number in count(1))
+    return (each for each in names if not os.path.exists(each))
 
 
 def _pattern_of(paths: Sequence[str]) -> str:
@@ -177,18 +185,18 @@ def show_inspection(
     if any(fit.flags for each in inspection.files for fit in each.fits):
         console.print(_MEANING, soft_wrap=True)
     every = [*typed.values(), *filter(None, [judging])]
-    console.print("Type:" if every else f"No suite can read any of it. {_ANY_CHAT}", soft_wrap=True)
+    console.print("Type:" if every else _ANY_CHAT, soft_wrap=True)
     for command in every:
         console.print(f"  {plain(command)}", soft_wrap=True)
 
 
 _ANY_CHAT = (
-    "`fastscore judge` reads any chat whose keys are named: --column turns=KEY "
-    "--column speaker=KEY --column text=KEY."
+    "Do what the lines that begin with `not` say. `fastscore judge` reads any chat whose keys are "
+    "named: --column turns=KEY --column speaker=KEY --column text=KEY."
 )
 _MEANING = (
     "A suite that reads a log is not always about it: its metrics mean what its definition says. "
-    "`fastscore judge` and metrics of your own (metrics=FILE) score any chat."
+    "`fastscore judge` and metrics of your own (`--metrics FILE`) score any chat."
 )
 
 

@@ -17,7 +17,7 @@ from fastscore.cli.parameters import (
     ranged,
     scores_options,
 )
-from fastscore.errors import EXIT_CHECK_FAILED
+from fastscore.errors import EXIT_CHECK_FAILED, UsageError
 from fastscore.statistics import ALPHA
 from fastscore.terminal import write_line, write_note
 from fastscore.terminal.grids import Format
@@ -235,6 +235,11 @@ def check_command(
     from fastscore.run.commit import commit_bytes
 
     given = {} if config is None else read_table(config)
+    if not given and not any(flags.values()):
+        raise UsageError(
+            "There is nothing to check.",
+            "Name limits: --min METRIC=0.8, or --against RUN2 --max-drop METRIC=0.01.",
+        )
     other = against if against is not None else given.get("against")
     opened = open_run(run)
     found = check(

@@ -239,7 +239,7 @@ class _Suites(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in suite_names() and os.path.exists(cmd_name):
             raise UsageError(
-                f"The suite comes before the logs {cmd_name}.",
+                f"No suite is named before {cmd_name!r}.",
                 f"`fastscore inspect {shlex.quote(cmd_name)}` says which suites read them.",
             )
         return with_words(_suite_command(load_suite(cmd_name)))

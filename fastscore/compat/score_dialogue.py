@@ -66,6 +66,8 @@ def log_to(path: str) -> Iterator[None]:
             _logger.removeHandler(handler)
             if isinstance(handler, logging.FileHandler):
                 handler.close()
+                if not os.path.getsize(path):  # a refusal is told on stderr alone
+                    os.remove(path)
         _logger.setLevel(level)
         _logger.propagate = propagate
 

@@ -87,8 +87,8 @@ def check(
         )
     if needs_another and against is None:
         raise UsageError(
-            "A drop is from another run, and so are missing dialogues.",
-            "Name that with against=RUN.",
+            "Drops and missing dialogues need another run to compare with.",
+            "Name it in against.",
         )
     _refuse_damage(run)
     how = Inference.of(run.suite.design, pair_by=pair_by, cluster=cluster, unpaired=unpaired)

@@ -231,9 +231,8 @@ def _choose_design(a: Side, b: Side, how: Inference) -> tuple[tuple[int, int] | 
     if not n_paired:
         raise no_pairs(how, a.name, pairs[0], b.name, pairs[1])
     notes = []
-    of_pair = [
-        side.sums.frame.unique(["id", "pair"]).group_by("pair").len("dialogues") for side in (a, b)
-    ]
+    frames = [side.sums.frame.unique(["id", "pair"]) for side in (a, b)]
+    of_pair = [frame.group_by("pair").len("dialogues") for frame in frames]
     both = of_pair[0].join(of_pair[1], on="pair", how="full", coalesce=True)
     uneven = both.drop_nulls().filter(pl.col("dialogues") != pl.col("dialogues_right"))
     if uneven.height:
@@ -242,14 +241,15 @@ def _choose_design(a: Side, b: Side, how: Inference) -> tuple[tuple[int, int] | 
             f"dialogues of {a.name} and {uneven['dialogues_right'].sum():,} of {b.name}: what one "
             "side lacks may change its means"
         )
-    for side, own, dialogues, other in zip((a, b), pairs, of_pair, (b, a), strict=True):
+    pooled = ["pair", *(["repeat"] if how.design.repeat else ())]
+    for side, own, frame, other in zip((a, b), pairs, frames, (b, a), strict=True):
         where = f"{how.by} {side.name}" if are_levels else side.name
         group = "" if side.group is None else f" with {how.by} {side.group}"
         at = f" at {other.name}" if are_levels else ""
         alone = len(own) - n_paired
         if alone:
             notes.append(f"{counted(alone, 'dialogues')} of {where}{group} without a partner{at}")
-        n_several = dialogues.filter(pl.col("dialogues") > 1).height
+        n_several = frame.filter(pl.struct(pooled).is_duplicated())["pair"].n_unique()
         if n_several:
             notes.append(
                 f"{counted(n_several, 'values')} of {how.pair} in {where}{group} with several "

@@ -136,15 +136,21 @@ def choose_dialogue(
 ) -> int:
     """Choose a dialogue: by a part of its name, by a metric, or at random."""
     ways = [way for way in (name, worst, best, seed) if way is not None]
-    if len(ways) != 1:
+    if len(ways) > 1:
         raise UsageError(
-            f"A dialogue is chosen in one way, not in {len(ways)}." if ways else "Which dialogue?",
-            "Name it, or use worst=METRIC, best=METRIC or seed.",
+            f"A dialogue is chosen in one way, not in {len(ways)}.",
+            "Give its name, worst=METRIC, best=METRIC or seed.",
         )
     if dialogues.names.is_empty():
         raise UsageError(
             f"{dialogues.run.path}: the run has no dialogue.",
             "See its rejected lines in table `rejects`.",
+        )
+    if not ways:
+        raise UsageError(
+            f"No dialogue of {dialogues.run.path} is named.",
+            f"Give its name, such as {dialogues.names[0]!r}, or a metric: worst=METRIC or "
+            "best=METRIC.",
         )
     if name is not None:
         return dialogues.find(name)

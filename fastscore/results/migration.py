@@ -186,9 +186,9 @@ def _joined(theirs: pl.DataFrame, run: Run) -> pl.DataFrame:
         ours = ours.select(*on, "ours", "found").unique().join(rows, on=on, how="semi")
         several = ours.filter(ours.select(on).is_duplicated())
         if several.height:
-            known = {name: several[name][0] for name in on if name != "metric"}
+            row = ", ".join(f"{name} {several[name][0]!r}" for name in on if name != "metric")
             raise InputError(
-                f"The old scores say of one row what several of {run.path} could mean: {known}.",
+                f"The old scores have one row for several rows of {run.path}: {row}.",
                 "Name the files of one condition at a time, by folders that say which (exp<k>)."
                 if suite != "score_dialogue"
                 else "The script takes a file for one dialogue: score a file for each dialogue.",

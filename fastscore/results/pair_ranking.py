@@ -79,7 +79,7 @@ class PairRanking:
         best = self.strengths.filter(pl.col("place") == 1).unique("dimension", maintain_order=True)
         named = [f"{row['dimension']}: {row['system']}" for row in best.iter_rows(named=True)]
         n = self.strengths["system"].n_unique()
-        return f"Ranking of {counted(n, 'systems')}, first of {', '.join(named) or 'none'}"
+        return f"Ranking of {counted(n, 'systems')}, first: {', '.join(named) or 'none'}"
 
     def _repr_html_(self) -> str:
         """Show the tables that are printed, every text escaped, in a notebook."""

@@ -104,7 +104,7 @@ def test_results_go_to_stdout_and_progress_to_stderr(run: Path, logs: Path) -> N
 def test_logs_in_the_place_of_the_suite_are_seen(logs: Path) -> None:
     done = fastscore_command(["score", logs, "-o", "run"])
     assert done.returncode == 2
-    assert f"The suite comes before the logs {logs}. `fastscore inspect {logs}`" in done.stderr
+    assert f"No suite is named before '{logs}'. `fastscore inspect {logs}`" in done.stderr
 
 
 def test_the_outcome_shows_the_first_reject(tmp_path: Path) -> None:
@@ -169,6 +169,7 @@ USAGE_ERRORS = [
     (["metrics", "nope"], "'nope' is not a suite or a metric."),
     (["metrics", "group_travel", "U_best"], "'U_best' is not a suite or a metric of group_travel."),
     (["summary", "{tmp}"], "no run there"),
+    (["check", "{tmp}"], "Name limits: --min METRIC=0.8, or --against"),
     (["nonsense"], "No such command"),
 ]
 

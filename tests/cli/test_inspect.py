@@ -39,7 +39,10 @@ def renamed(path: Path, names: dict[str, str]) -> None:
 def test_each_example_fits_its_suite_as_it_is(tmp_path: Path, suite: str) -> None:
     write_example(suite, tmp_path / "example")
     told = found(tmp_path, "example/logs")
-    assert told["commands"][suite].startswith(f"fastscore score {suite} example/logs -o run")
+    command = f"fastscore score {suite} example/logs -o run"
+    assert told["commands"][suite].startswith(command)
+    (tmp_path / "run").mkdir()  # a name that is taken is not proposed
+    assert found(tmp_path, "example/logs")["commands"][suite].startswith(f"{command}2")
     for file in told["files"]:
         first = file["fits"][0]
         assert (first["suite"], first["flags"]) == (suite, [])
@@ -231,6 +234,7 @@ def test_chats_that_no_suite_reads_are_offered_to_a_judge(tmp_path: Path) -> Non
     keys = {"对话": [{"角色": turn["role"], "内容": turn["content"]} for turn in said]}
     (tmp_path / "keys.jsonl").write_text(json.dumps(keys))
     shown = fast("inspect", "roles.jsonl", folder=tmp_path).stdout
+    assert '[{"role": "用户",' in shown.replace("\n", "")
     (command,) = (line for line in shown.splitlines() if "fastscore judge roles" in line)
     named = (
         "judge keys.jsonl --column turns=对话 --column speaker=角色 --column text=内容 --model M"

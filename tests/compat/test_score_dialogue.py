@@ -187,6 +187,7 @@ def test_missing_weights_are_one_error_before_anything_is_compiled(
     assert "fastscore models export mxbai-embed-large-v1" in line
     assert "EMBEDDER_NAME=minilm-l6-v2" in line
     assert not list(tmp_path.rglob("cache/**/*.so"))
+    assert not list(tmp_path.rglob("*.txt"))  # nothing was logged
     with pytest.raises(ModelError, match="EMBEDDER_NAME=minilm-l6-v2"):
         score_jsonl("x.jsonl")
     with pytest.raises(ModelError, match="EMBEDDER_NAME=minilm-l6-v2"):

@@ -230,7 +230,7 @@ def test_what_cannot_be_checked_is_said(run: Run) -> None:
         check(run, CheckLimits())
     with pytest.raises(UsageError, match="no metric 'PAZ'"):
         check(run, CheckLimits(minimum={"PAZ": 0.5}))
-    with pytest.raises(UsageError, match="from another run"):
+    with pytest.raises(UsageError, match="need another run"):
         check(run, CheckLimits(max_drop={"PAS": 0.1}))
 
 

@@ -216,7 +216,7 @@ def test_a_dialogue_is_chosen_by_name_by_score_or_at_random(suite_runs: Mapping[
         choose_dialogue(dialogues, "M9")
     with pytest.raises(UsageError, match="in one way, not in 2"):
         choose_dialogue(dialogues, name, worst="M9")
-    with pytest.raises(UsageError, match="Which dialogue"):
+    with pytest.raises(UsageError, match=rf"No dialogue .* such as '{dialogues.names[0]}', or"):
         choose_dialogue(dialogues)
 
 

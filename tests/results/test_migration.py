@@ -203,7 +203,7 @@ def test_rows_that_several_could_mean_are_refused(
     csv = tmp_path / "all_conversations_metrics.csv"
     listed = "".join(f"{name},0.5\n" for name in rows["conversation_id"].unique())
     csv.write_text("conversation_id,PAS\n" + listed)
-    with pytest.raises(InputError, match=r"what several of .* could mean"):
+    with pytest.raises(InputError, match=r"one row for several rows of .*: place"):
         check_migration(run, [csv])
 
 

@@ -150,6 +150,7 @@ def test_a_summary_and_a_comparison_have_one_pass_k() -> None:
 def test_k_ends_at_the_fewest_repeats_and_a_note_says_so(suite: Any) -> None:
     runs = [fastscore.score(rows_of("111", "1011", "0101"), suite) for _ in range(2)]
     found = fastscore.compare(*runs, pair_by="task_id", repeats="trial")
+    assert not [note for note in found.notes if "pooled" in note]
     assert found.pass_k["k"].max() == 3
     (note, *_) = [note for note in found.notes if "pass^k" in note]
     assert "pass^k ends at k = 3: 1 task (such as '0') of 3 have 3 repeats with a value" in note

@@ -233,15 +233,16 @@ def _files_of(
         raise _nothing_read(pattern, n_names, known, formats)
 
 
+FRAME_ADVICE = "Python scores it as a frame: fastscore.score(polars.read_csv(FILE), SUITE)."
+
+
 def _named_files(path: str, seen: _Seen, formats: tuple[str, ...]) -> tuple[InputFile, ...]:
     """Return the files of a path that is named itself, of which there must be one."""
     if not seen.files:
         is_unknown = seen.reason == UNKNOWN_SUFFIX
         suffix = f"The suffix of {path!r} names no format that is read."
         what = suffix if is_unknown else f"{path!r} is {seen.reason}."
-        advice = (
-            f"`fastscore inspect {shlex.quote(path)}` says what reads it. Python scores a frame."
-        )
+        advice = f"`fastscore inspect {shlex.quote(path)}` says what reads it. {FRAME_ADVICE}"
         if is_unknown:
             advice = f"{_advice(formats)} If it is one of them, name it in format: jsonl."
         raise InputError(what, seen.advice or advice)

@@ -31,6 +31,7 @@ from fastscore.logs.inputs.column_map import (
 )
 from fastscore.logs.inputs.files import (
     FORMAT_NAMES,
+    FRAME_ADVICE,
     InputFile,
     list_left_aside,
     resolve_inputs,
@@ -318,7 +319,9 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
             if not found.rows:
                 raise InputError(f"{file.path}: no row was found.")
             if file.format not in own_formats and not columns:
-                raise InputError(f"{file.path!r} is a CSV file, which this suite does not read.")
+                raise InputError(
+                    f"{file.path!r} is a CSV file, which this suite does not read. {FRAME_ADVICE}"
+                )
             trial = try_reading(file, suite, columns)
             if not trial.n_scored:
                 begin = f"with {typed(flags)} " if flags else ""
@@ -415,7 +418,8 @@ def _file_json(inspected: InspectedFile) -> dict[str, Any]:
 def key_rows(found: Profile) -> Iterator[dict[str, Any]]:
     """Yield every key: path, count, share of nulls, types with their counts, an example."""
     for path, key in fold_maps(found.keys).items():
-        example = key.example if isinstance(key.example, str) else repr(key.example)
+        text = isinstance(key.example, str)
+        example = key.example if text else json.dumps(key.example, ensure_ascii=False, default=str)
         yield {
             "path": path,
             "count": key.count,

@@ -730,6 +730,19 @@ def test_what_must_be_converted_is_named(
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="jq writes it anew")
+def test_a_bot_of_slack_is_a_speaker(options: Any, tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    said = [{"type": "message", "text": "hi", "ts": f"{n}", "thread_ts": "1"} for n in (1, 2)]
+    path.write_text(json.dumps([{**said[0], "user": "U1"}, {**said[1], "bot_id": "B1"}]))
+    with pytest.raises(InputError) as error:
+        fastscore.score(path, options, embedder=None)
+    command = str(error.value).partition("Type ")[2].partition(", and read it")[0]
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    turns = lines_of((tmp_path / "chats.jsonl").read_text())
+    assert [turn["speaker"] for turn in turns] == ["U1", "B1"]
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq writes it anew")
 def test_dialogues_in_arrays_of_arrays_are_written_one_a_line(options: Any, tmp_path: Path) -> None:
     sessions = [{"session_id": name, "messages": chat()} for name in ("a1", "a2", "b1")]
     users = [{"user": "anna", "sessions": sessions[:2]}, {"user": "ben", "sessions": sessions[2:]}]
