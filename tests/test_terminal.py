@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -350,3 +351,15 @@ def test_a_panic_of_polars_prints_no_backtrace(tmp_path: Path) -> None:
     command = [sys.executable, "-c", program, "--version"]
     shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert shown.stdout.splitlines()[-1] == "0"
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "shown"), [(True, "a  bb\n   cc\n"), (False, "a  bb cc\n")]
+)
+def test_lines_wrap_on_a_terminal_alone(
+    is_terminal: bool, shown: str, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    monkeypatch.setenv("COLUMNS", "6")
+    terminal.write_wrapped("a  bb cc", 3)
+    assert capsys.readouterr().out == shown

@@ -14,7 +14,7 @@ from typing import NoReturn, cast
 
 import click
 
-from fastscore.cli.parameters import SuggestingGroup, with_words
+from fastscore.cli.parameters import SuggestingGroup, prepared
 from fastscore.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, FastscoreError
 from fastscore.extras import entry_points
 from fastscore.files import check_path
@@ -31,7 +31,7 @@ VERBS = {
         "compare",
         "Compare two or more runs, or the levels of one: intervals, effects, tests.",
     ),
-    "analyse": ("compare", "Analyse a run by its suite's own analysis: tables, figures, a page."),
+    "analyse": ("compare", "Analyse a run of preference_shift: tables, figures, a page."),
     "inspect": ("logs", "Say what logs hold, which suites fit, and what to type."),
     "example": ("logs", "Write a small example log of a suite."),
     "simulate": ("chat_models", "Simulate users who talk with a recommender, into logs."),
@@ -73,7 +73,7 @@ class _Verbs(SuggestingGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             entry = suite_verbs().get(cmd_name)
-            return None if entry is None else cast("click.Command", entry.load())
+            return None if entry is None else prepared(cast("click.Command", entry.load()))
         if ctx.obj:
             gc.disable()  # imports make no garbage, and searching took a tenth of a small run
         module = importlib.import_module(f"fastscore.cli.{VERBS[cmd_name][0]}")
@@ -81,7 +81,7 @@ class _Verbs(SuggestingGroup):
             gc.freeze()
             gc.enable()
         command: click.Command = getattr(module, f"{cmd_name}_command")
-        return with_words(command)
+        return prepared(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -101,7 +101,8 @@ class _Verbs(SuggestingGroup):
 @click.command(
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 success, 1 a check failed, 2 usage or configuration, 3 input refused "
+    epilog="Messages name an option as in Python: lex_weight is --lex-weight.\n\n"
+    "Exit codes: 0 success, 1 a check failed, 2 usage or configuration, 3 input refused "
     "(nothing scored, or too many rejects), 4 incomplete, 130 interrupted, 143 terminated.",
 )
 @click.version_option(__version__, prog_name="fastscore")

@@ -345,9 +345,10 @@ def annotate_command() -> None:
 def annotate_concepts_command(
     catalogue: str, merge_speakers: bool, quiet: bool, **given: Any
 ) -> None:
-    """Read the concepts of every text in LOGS of preference_shift.
+    """Read the concepts of every text.
 
-    `fastscore score preference_shift LOGS --extract llm --annotations FILE` takes the file.
+    LOGS are of preference_shift. `fastscore score preference_shift LOGS --extract llm --annotations
+    FILE` takes the file.
     """
     from fastscore.llm.annotate import annotate_concepts
     from fastscore.llm.transcripts import AskingAboutLogs
@@ -373,9 +374,10 @@ def annotate_concepts_command(
 @quiet_option
 @model_options
 def annotate_states_command(level: int, quiet: bool, **given: Any) -> None:
-    """Read the state of every guest's message in LOGS of guest_simulation.
+    """Read the state of every guest's message.
 
-    `fastscore score guest_simulation LOGS --states llm --states-from FOLDER` takes the files.
+    LOGS are of guest_simulation. `fastscore score guest_simulation LOGS --states llm --states-from
+    FOLDER` takes the files.
     """
     from fastscore.llm.annotate import annotate_states
     from fastscore.llm.transcripts import AskingAboutLogs

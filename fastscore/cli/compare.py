@@ -300,7 +300,10 @@ def _show_checks(found: Sequence["Check"], format: str) -> None:
     "suite's.",
 )
 def analyse_command(run: Path, output: Path | None, **how: Any) -> None:
-    """Analyse RUN from its tables by its suite's own analysis: nothing is scored again."""
+    """Analyse RUN, a run of preference_shift, from its tables: nothing is scored again.
+
+    No other bundled suite has an analysis. `fastscore compare` compares runs of every suite.
+    """
     from fastscore.results.analyse import analyse
 
     made = analyse(run, output, **how)

@@ -21,7 +21,7 @@ from fastscore.files import cache_root
 from fastscore.options import available_processors
 from fastscore.run.request import DEFAULT_EMBEDDER
 from fastscore.suites.registry import load_suite, suite_names
-from fastscore.terminal import write_line, write_note
+from fastscore.terminal import write_line, write_note, write_wrapped
 from fastscore.vectors.devices import CPU, DEVICES, DeviceName
 from fastscore.vectors.models import list_models, open_store
 from fastscore.vectors.precisions import EXACT, PRECISIONS, Precision
@@ -42,11 +42,11 @@ def models_command() -> None:
 
 @models_command.command("list", epilog="Example: fastscore models list")
 def models_list() -> None:
-    """List the models: name, widths, pooling, licence, whether exported, measured accuracy."""
+    """List the models: widths, pooling, licence, accuracy."""
     from fastscore.vectors.models import list_masked_models
 
     for listing in list_models():
-        write_line(listing.line)
+        write_wrapped(listing.line, 4)
         for accuracy in listing.accuracies:
             write_line(f"    {accuracy.label} against fp32: {accuracy}")
     for line in list_masked_models():
@@ -257,7 +257,8 @@ def _write_stores(stores: "Sequence[StoreListing]", *, as_json: bool) -> None:
         return
     for each in stores:
         name = f"{each.model} {each.precision}" if each.model else "no exported model"
-        write_line(f"{name:<32} {each.vectors:>12,} vectors {each.bytes:>15,} bytes  {each.folder}")
+        size = f"{each.vectors:>12,} vectors {each.bytes:>15,} bytes"
+        write_wrapped(f"{name:<32} {size}  {each.folder}", 4)
 
 
 @vectors_command.command("stats", epilog="Example: fastscore vectors stats")
@@ -322,7 +323,7 @@ def kernels_command() -> None:
 )
 @quiet_option
 def kernels_compile(suite: tuple[str, ...], ship: Path | None, quiet: bool) -> None:
-    """Compile the kernels of SUITE (of every installed suite without one)."""
+    """Compile the kernels of SUITE. Default: of every suite."""
     from fastscore.run.kernels import compile_kernels, ship_kernels
     from fastscore.run.progress import reporter
 
@@ -336,11 +337,11 @@ def kernels_compile(suite: tuple[str, ...], ship: Path | None, quiet: bool) -> N
 @kernels_command.command("list", epilog="Example: fastscore kernels list group_travel")
 @click.argument("suite", nargs=-1)
 def kernels_list(suite: tuple[str, ...]) -> None:
-    """List the kernels of SUITE (of every installed suite without one) and where they are."""
+    """List the kernels of SUITE and where they are. Default: of every suite."""
     from fastscore.run.kernels import listed_kernels
 
     for name, place in listed_kernels(suite):
-        write_line(f"{name:<60} {place or 'not compiled'}")
+        write_wrapped(f"{name:<60} {place or 'not compiled'}", 4)
 
 
 @click.command("doctor", epilog="Example: fastscore doctor --warm")
@@ -351,7 +352,8 @@ def doctor_command(ctx: click.Context, warm: bool) -> None:
     fine = True
     for finding in examine(warm=warm):
         fine = fine and finding.fine
-        write_line(f"{'ok' if finding.fine else '!!'}  {finding.topic:<22} {finding.text}")
+        mark = "ok" if finding.fine else "!!"
+        write_wrapped(f"{mark}  {finding.topic:<22} {finding.text}", 27)
     if not fine:
         ctx.exit(EXIT_CHECK_FAILED)
 

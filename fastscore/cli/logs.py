@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from fastscore.api.examples import example_names, write_example
-from fastscore.terminal import write_line
+from fastscore.terminal import write_line, write_wrapped
 
 
 @click.command("inspect", epilog="Examples: fastscore inspect logs; fastscore inspect logs --json")
@@ -60,17 +60,24 @@ def layouts_command(name: tuple[str, ...], as_json: bool, as_toml: bool) -> None
 @click.argument("names", metavar="[SUITE] [METRIC]", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print the declarations as JSON.")
 def metrics_command(names: tuple[str, ...], as_json: bool) -> None:
-    """List the metrics of SUITE, or METRIC in every suite that has it.
+    """Print the metrics of SUITE, or METRIC in every suite that has it. Default: all names.
 
     Each metric is printed with its formula, symbols, range, example, null rule and source.
     """
-    from fastscore.results.metric_text import find_metrics, metrics_json, metrics_text
+    from fastscore.results.metric_text import (
+        find_metrics,
+        metric_names,
+        metrics_json,
+        metrics_text,
+    )
 
     suites = find_metrics(names)
     if as_json:
         write_line(metrics_json(suites))
     else:
-        write_line("\n\n".join(metrics_text(suite) for suite in suites))
+        more = "\n\n`fastscore metrics SUITE` prints formula, range, null rule and source."
+        shown, end = (metrics_text, "") if names else (metric_names, more)
+        write_wrapped("\n\n".join(map(shown, suites)) + end, 11)
 
 
 @click.command("example", epilog="Example: fastscore example score_dialogue -o example")

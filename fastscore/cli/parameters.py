@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -184,22 +185,46 @@ class SuggestingGroup(click.Group):
 Words = Callable[[click.Context], Iterable[str]]
 
 
-def with_words(command: click.Command) -> click.Command:
-    """Have a command and its subcommands complete the values of their parameters.
+def prepared(command: click.Command) -> click.Command:
+    """Have a command and its subcommands show examples, and complete values of parameters.
 
-    Only a shell that asks for words (``_FASTSCORE_COMPLETE``) needs this.
+    Only a shell that asks for words (``_FASTSCORE_COMPLETE``) needs the latter.
     """
-    if "_FASTSCORE_COMPLETE" not in os.environ:
-        return command
-    for parameter in command.params:
+    vars(command)["format_epilog"] = functools.partial(_write_epilog, command)
+    is_asked = "_FASTSCORE_COMPLETE" in os.environ
+    for parameter in command.params if is_asked else ():
         words = _WORDS.get(_called(parameter))
         words = _ARGUMENTS.get((command.name or "", parameter.name or ""), words)
         if words is not None and not isinstance(parameter.type, click.Choice):
             vars(parameter)["shell_complete"] = _completion(words)
     if isinstance(command, click.Group):
         for each in command.commands.values():
-            with_words(each)
+            prepared(each)
     return command
+
+
+def _write_epilog(
+    command: click.Command, ctx: click.Context, formatter: click.HelpFormatter
+) -> None:
+    """Write what an epilog says, then each example as it is pasted into a shell."""
+    said, _, examples = (command.epilog or "").partition("Example")
+    if said:
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(said)
+    if examples:
+        with formatter.section("Examples"):
+            indent, width = " " * formatter.current_indent, formatter.width - 2
+            for each in examples.partition(": ")[2].split("; "):
+                lines = textwrap.wrap(
+                    each,
+                    width,
+                    initial_indent=indent,
+                    subsequent_indent=indent * 3,
+                    break_long_words=False,
+                    break_on_hyphens=False,
+                )
+                formatter.write(" \\\n".join(lines) + "\n")
 
 
 def _called(parameter: click.Parameter) -> str:

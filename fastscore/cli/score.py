@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 import click
 
 from fastscore.api.examples import example_names, example_options
-from fastscore.cli.parameters import PATH, HeadedCommand, HeadedOption, with_words
+from fastscore.cli.parameters import PATH, HeadedCommand, HeadedOption, prepared
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, parse_map
 from fastscore.logs.inputs.layout import layout_names
@@ -242,7 +242,7 @@ class _Suites(click.Group):
                 f"No suite is named before {cmd_name!r}.",
                 f"`fastscore inspect {shlex.quote(cmd_name)}` says which suites read them.",
             )
-        return with_words(_suite_command(load_suite(cmd_name)))
+        return prepared(_suite_command(load_suite(cmd_name)))
 
 
 @click.command(

@@ -171,6 +171,12 @@ def metric_range(metric: Metric) -> str:
     return f"{low}, {high}"
 
 
+def metric_names(suite: Suite) -> str:
+    """Return a suite's title, and a line a metric: its id and its name."""
+    lines = [f"  {metric.id:<32} {metric.name}" for metric in suite.metrics]
+    return "\n".join([f"{suite.name}: {suite.title}", *lines])
+
+
 def metrics_text(suite: Suite) -> str:
     """Return a card a metric, as plain text."""
     lines = [f"{suite.name} (version {suite.version}): {suite.title}"]

@@ -4,7 +4,9 @@ import contextlib
 import io
 import os
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable
 from typing import IO, TYPE_CHECKING, NoReturn, TextIO
 
@@ -41,6 +43,16 @@ def write(text: str) -> None:
 def write_line(text: object = "") -> None:
     """Write a line of results to stdout, without colours in a pipe."""
     _echo(str(text), sys.stdout, end="\n")
+
+
+def write_wrapped(text: str, indent: int) -> None:
+    """Write lines to stdout; on a narrower terminal each continues below, indented."""
+    if sys.stdout is not None and sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        cut = textwrap.TextWrapper(width, subsequent_indent=" " * min(indent, width // 2))
+        cut.break_long_words = cut.break_on_hyphens = False
+        text = "\n".join(cut.fill(line) if len(line) > width else line for line in text.split("\n"))
+    write_line(text)
 
 
 def write_note(text: object, stream: TextIO | None = None) -> None:

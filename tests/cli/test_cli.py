@@ -85,6 +85,12 @@ def test_every_command_has_help(words: str) -> None:
     assert done.exit_code == 0
     assert max(map(len, done.output.splitlines())) <= 80
     assert done.output.startswith(f"Usage: {words} ")
+    assert "...\n" not in done.output.partition("\nCommands:")[2]  # no sentence is cut
+    shown = done.output.replace(" \\\n", " ")  # as a shell joins lines
+    lines = {" ".join(line.split()) for line in shown.splitlines()}
+    examples = (commands_by_words()[words].epilog or "").partition("Example")[2]
+    for example in examples.partition(": ")[2].split("; "):
+        assert " ".join(example.split()) in lines
 
 
 def test_help_goes_to_stdout() -> None:
@@ -319,6 +325,9 @@ def test_completion_knows_suites_and_flags() -> None:
 
 
 def test_metrics_as_text_and_json() -> None:
+    names = fastscore_command(["metrics"]).stdout
+    assert "\n  average_U_best_early             Dialogue average U (best-early)\n" in names
+    assert "formula " not in names.rpartition("\n\n")[0]
     text = fastscore_command(["metrics", "score_dialogue"]).stdout
     assert "average_U_best_early" in text
     cards = json.loads(fastscore_command(["metrics", "score_dialogue", "--json"]).stdout)

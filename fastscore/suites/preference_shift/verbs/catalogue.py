@@ -21,7 +21,10 @@ def command() -> None:
 @command.command("build", epilog="Example: fastscore catalogue build movies.json")
 @click.argument("file")
 def build(file: str) -> None:
-    """Compile FILE (JSON, JSON Lines, CSV or Parquet, also .gz or .zst) into the cache."""
+    """Compile FILE into the cache.
+
+    FILE is JSON, JSON Lines, CSV or Parquet, also .gz or .zst.
+    """
     from fastscore.suites.preference_shift.catalogue import catalogue_folder, load_catalogue
 
     catalogue = load_catalogue(file)
@@ -35,7 +38,7 @@ def build(file: str) -> None:
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(file: str, field: str | None, limit: int, as_json: bool) -> None:
-    """Show the fields of FILE, or the commonest values of one, with their IDF."""
+    """Show the fields of FILE, or the values of one with their IDF."""
     from fastscore.suites.preference_shift.catalogue import list_fields, list_values, load_catalogue
 
     catalogue = load_catalogue(file)
