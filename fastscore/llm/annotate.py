@@ -68,6 +68,7 @@ from fastscore.suites.guest_simulation.options import (
 )
 from fastscore.suites.guest_simulation.rows import Rows, by_conversation
 from fastscore.suites.guest_simulation.states import message_indices
+from fastscore.suites.identity import identify
 from fastscore.suites.preference_shift.events import read_events
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.registry import load_suite
@@ -164,6 +165,14 @@ def annotate_states(asked: AskingAboutLogs, reporter: Reporter, *, level: int = 
     """
     options = build_options(GuestSimulation, {"level": level})
     rows, labels = by_conversation(_rows(asked, "guest_simulation", reporter), options)
+    names = labels.select(pl.col("experiment_level").fill_null(0), "conversation_id")
+    shared = names.filter(names.is_duplicated())
+    if not shared.is_empty():
+        raise InputError(
+            f"{', '.join(asked.inputs)}: several conversations have the id "
+            f"{shared['conversation_id'][0]!r}, which names their file of states.",
+            "Annotate and score the logs of each model by themselves.",
+        )
     asked_rows = [
         row
         for row in range(len(rows))
@@ -253,7 +262,7 @@ def _rows(asked: AskingAboutLogs, suite: SuiteName, reporter: Reporter) -> pl.Da
     read = join_parts(given.read(source), source)
     if rejected := read.rejects.height:
         reporter.note(f"{rejected:,} rows of the logs were rejected and are not annotated.")
-    return read.frame
+    return identify(read.frame, source)  # by the layout, which the suite does not know
 
 
 def _annotate(

@@ -1,10 +1,11 @@
 import csv
 import json
+from dataclasses import replace
 
 import pytest
 
 import fastscore
-from fastscore.errors import UsageError
+from fastscore.errors import InputError, UsageError
 from fastscore.llm.annotate import annotate_concepts, annotate_states
 from fastscore.llm.requests import ModelOptions
 from fastscore.llm.transcripts import AskingAboutLogs
@@ -198,6 +199,15 @@ def test_states_that_a_model_reads_are_scored(stub, tmp_path):
     messages = scores.tables["messages"]
     styles = [value for value in messages["menu_exploration_style"].to_list() if value]
     assert styles == ["explores_menu", "does_not_explore_menu"]
+
+
+def test_conversations_that_share_a_file_of_states_are_refused(stub, tmp_path):
+    said = [{"role": "user", "content": "A cola, please."}]
+    chats = [{"id": "c1", "model": model, "messages": said} for model in "ab"]
+    (tmp_path / "logs.jsonl").write_text("".join(json.dumps(chat) + "\n" for chat in chats))
+    task = replace(asked(stub, tmp_path, tmp_path / "logs.jsonl", "states"), layout="openai")
+    with pytest.raises(InputError, match=r"have the id 'c1'.*each model by themselves"):
+        annotate_states(task, SilentReporter())
 
 
 def test_states_of_a_model_need_their_files():
