@@ -15,6 +15,7 @@ from fastscore.errors import InputError, UsageError
 from fastscore.logs.samples.refusals import MissingColumnsError
 from tests.conftest import fastscore_command
 
+WRITE_ROWS = 'Write rows to a file: polars.DataFrame(rows).write_ndjson("chats.jsonl").'
 METRIC = "average_U_best_early"
 NAN = float("nan")
 
@@ -161,11 +162,15 @@ MANY: dict[str, tuple[Callable[[fastscore.Run, Path], Any], str]] = {
     ),
     "judge of rows": (
         lambda _, to: fastscore.judge(SCORES, "m", output=to),  # type: ignore[arg-type,list-item]
-        "logs[0] is of type dict, expected a path.",
+        f"logs[0] is of type dict, expected a path. {WRITE_ROWS}",
+    ),
+    "judge of a run": (
+        lambda run, to: fastscore.judge(run, "m", output=to),  # type: ignore[arg-type]
+        "logs is of type Run, expected a path or a list. Give its folder, run.path.",
     ),
     "judge of a frame": (
         lambda _, to: fastscore.judge(pl.DataFrame(SCORES), "m", output=to),  # type: ignore[arg-type]
-        "logs is of type DataFrame, expected a path or a list.",
+        f"logs is of type DataFrame, expected a path or a list. {WRITE_ROWS}",
     ),
     "judge without a model": (
         lambda _, to: fastscore.judge("a.jsonl", None, output=to),  # type: ignore[arg-type]
