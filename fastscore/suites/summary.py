@@ -164,11 +164,12 @@ def add_up_parts(
         for table in of_one:
             size = of_tables[table.name]
             grids, scales = grids_of(size, table.metrics), scale_columns(table.metrics)
-            found = sum_rows(table.numbers(table.finest), table.finest, grids, scales)
+            finest = table.finest
+            found = sum_rows(table.numbers(finest), finest, finest, grids, tuple(scales))
             listed = list_reasons(table.rows, table.finest_strata, table.metrics)
             # in an order of their own: the same rows give the same bytes
             sums[table.name] = Added(
-                found.sort(table.finest).lazy(),
+                found.sort(finest).lazy(),
                 collected(listed.sort(*table.finest_strata, ":metric", ":reason")).lazy(),
                 size,
             )
@@ -322,20 +323,18 @@ def _columns_at_once(dialogues: pl.LazyFrame) -> int:
 
 def _summarise_table(table: _Table, columns_at_once: int, asked: Summarised) -> pl.DataFrame:
     by = [*table.strata, *table.units]
-    names = [one.meta.output_name() for one in by]
     add_up: Callable[..., pl.DataFrame]
     if table.added is None:
-        numbers = hold_if_small(table.numbers(by))
-        size, add_up = size_of(numbers, table.metrics), partial(sum_rows, numbers, names)
+        numbers = hold_if_small(table.numbers(table.finest))
+        size, add_up = size_of(numbers, table.metrics), partial(sum_rows, numbers, table.finest, by)
     else:
-        size = table.added.size
-        add_up = partial(merge_sums, table.added.sums.with_columns(by), names)
+        size, add_up = table.added.size, partial(merge_sums, table.added.sums, by)
     grids = grids_of(size, table.metrics)
     rows: list[dict[str, Any]] = []
     for metrics in _batches(table.metrics, columns_at_once):
         raise_if_stopped()
         own = {name: grids[name] for name in summed_columns(metrics)}
-        added = add_up(own, scale_columns(metrics))
+        added = add_up(own, tuple(scale_columns(metrics)))
         sums = collected(table.labelled(added.lazy()))
         del added
         for group in (ALL, *table.groups):

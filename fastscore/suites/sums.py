@@ -12,18 +12,25 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
+from fastscore_kernels import segment_moments
+from fastscore_kernels.segments import Moments
 
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.suites.base import Suite
-from fastscore.suites.columns import Rows, collected
+from fastscore.suites.columns import BATCH_ROWS, Rows, collected, filled
 from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS_DTYPE, Design, Metric
 
 _GRID_BITS = 62
 _SUM_BITS = 126
 _LOWEST_EXPONENT = -900
+_RUNS_AT_ONCE = 1 << 20
+"""The most sums that wait to be merged, but for twice as many as are left."""
 MOMENTS = ("n", "sum", "squares", "minimum", "maximum")
 TOTALS = (
     pl.col(r"^.*:(rows|n|sum|squares)$").sum(),
@@ -115,13 +122,6 @@ def _largest_of_ranges(metrics: Sequence[Metric]) -> dict[str, float]:
     }
 
 
-def fixed_point(column: str, bits: int) -> pl.Expr:
-    """Return a column in multiples of 2^-bits, as 128-bit integers whose sums are exact."""
-    # of 64 bits first: polars casts doubles to those faster
-    whole = (pl.col(column).cast(pl.Float64) * 2.0**bits).round().cast(pl.Int64)
-    return whole.cast(pl.Int128)
-
-
 def mean_of(total: int, count: int, bits: int) -> float:
     """Return total * 2^-bits / count, rounded once."""
     return total / (count << bits) if bits >= 0 else (total << -bits) / count
@@ -129,71 +129,96 @@ def mean_of(total: int, count: int, bits: int) -> float:
 
 def sum_rows(
     rows: Rows,
-    by: Sequence[str],
+    keys: Sequence[str],
+    by: Sequence[str | pl.Expr],
     grids: Mapping[str, int],
-    scales: Iterable[str] = (),
-    flags: Iterable[str] = (),
-    of: Collection[str] = MOMENTS,
+    scales: Sequence[str] = (),
+    flags: Sequence[str] = (),
 ) -> pl.DataFrame:
-    """Return by these columns the number of rows, sums of values, ends of scales, true flags."""
-    sums = [pl.len().cast(pl.Int64).alias(":rows")]
+    """Return the number of rows, sums of values, ends of scales and true flags.
+
+    Each run of rows with equal ``keys`` is summed first. ``by`` are expressions of the keys.
+    """
+    parts = [_sum_runs(collected(rows.head(0)), keys, by, grids, scales, flags)]
+    names = parts[0].columns[: len(by)]
+    merge = partial(merge_sums, by=names, grids=grids, scales=scales, flags=flags)
+    height, most = 0, _RUNS_AT_ONCE
+    for batch in rows.lazy().collect_batches(chunk_size=4 * BATCH_ROWS, engine="streaming"):
+        parts.append(_sum_runs(batch, keys, by, grids, scales, flags))
+        height += parts[-1].height
+        if height > most:
+            parts = [merge(pl.concat(parts).lazy())]
+            height, most = parts[0].height, max(most, 2 * parts[0].height)
+    return merge(pl.concat(parts).lazy())
+
+
+def _sum_runs(
+    rows: pl.DataFrame,
+    keys: Sequence[str],
+    by: Sequence[str | pl.Expr],
+    grids: Mapping[str, int],
+    scales: Sequence[str],
+    flags: Sequence[str],
+) -> pl.DataFrame:
+    """Sum each run of rows with equal keys."""
+    runs = rows.select(pl.struct(keys).rle_id().alias(":run")).to_series()
+    begins = np.flatnonzero(np.diff(runs.to_numpy(), prepend=np.uint32(0xFFFFFFFF)))
+    offsets = np.append(begins, rows.height)
+    sums: list[pl.Expr | pl.Series] = [pl.Series(":rows", np.diff(offsets))]
     for column, bits in grids.items():
-        whole, value = fixed_point(column, bits), pl.col(column)
-        moments = {
-            "n": value.count().cast(pl.Int64),
-            "sum": whole.sum(),
-            "squares": whole.pow(2).sum(),
-            "minimum": value.min(),
-            "maximum": value.max(),
-        }
-        sums += [moments[name].alias(f"{column}:{name}") for name in of]
-    for column in scales:
+        values = rows[column]
+        found = segment_moments(filled(values, math.nan).to_numpy(), offsets, bits)
+        _check_values(values, found, bits)
         sums += [
-            pl.col(column).min().alias(f"{column}:least"),
-            pl.col(column).max().alias(f"{column}:largest"),
+            pl.Series(f"{column}:n", found.counts),
+            _whole_numbers(found.sums).alias(f"{column}:sum"),
+            _whole_numbers(found.squares).alias(f"{column}:squares"),
+            pl.Series(f"{column}:minimum", found.ends[0]).fill_nan(None),
+            pl.Series(f"{column}:maximum", found.ends[1]).fill_nan(None),
         ]
-    sums += [pl.col(column).sum().cast(pl.Int64) for column in flags]
-    try:
-        found = collected(rows.lazy().group_by(by).agg(sums))
-    except pl.exceptions.InvalidOperationError:
-        _check_values(rows, grids)
-        raise
-    if "maximum" in of:
-        ends = (pl.col(f"{column}:minimum", f"{column}:maximum").abs().max() for column in grids)
-        largest = (pl.max_horizontal(of_column) for of_column in ends)
-        _check_range(dict(zip(grids, found.select(largest).row(0), strict=True)), grids)
-    return found
+    summed = rows.select(keys)[begins].select(*by).with_columns(sums)
+    if not scales and not flags:
+        return summed
+    ends = [
+        getattr(pl.col(name), end)().alias(f"{name}:{of}")
+        for name in scales
+        for end, of in (("min", "least"), ("max", "largest"))
+    ]
+    of_runs = rows.group_by(runs, maintain_order=True)
+    return summed.hstack(of_runs.agg(*ends, pl.col(flags).sum().cast(pl.Int64)).drop(":run"))
+
+
+def _whole_numbers(words: npt.NDArray[np.uint64]) -> pl.Expr:
+    """Return 128-bit integers of their upper and lower halves."""
+    high, low = (pl.lit(pl.Series(half)) for half in (words[0].view(np.int64), words[1]))
+    return high.cast(pl.Int128) * pl.lit(1 << 64, pl.Int128) + low.cast(pl.Int128)
+
+
+def _check_values(values: pl.Series, found: Moments, bits: int) -> None:
+    """Refuse a column with NaN, infinities or values beyond its grid."""
+    if found.counts.sum() < len(values) - values.null_count():
+        raise ValueError(f"column {values.name!r} holds NaN; expected null if there is no value")
+    if np.fmax.reduce(np.abs(found.ends), axis=None, initial=0.0) > 2.0 ** (_GRID_BITS - bits):
+        raise ValueError(
+            f"column {values.name!r}, far out of its declared range: a value lies beyond "
+            f"2**{_GRID_BITS - bits} in magnitude"
+        )
 
 
 def merge_sums(
-    sums: pl.LazyFrame, by: Sequence[str], grids: Mapping[str, int], scales: Iterable[str] = ()
+    sums: pl.LazyFrame,
+    by: Sequence[str | pl.Expr],
+    grids: Mapping[str, int],
+    scales: Iterable[str] = (),
+    flags: Sequence[str] = (),
 ) -> pl.DataFrame:
     """Add up sums of several tables, made by `sum_rows` by finer columns."""
     kept = [":rows"]
     kept += [f"{name}:{of}" for name in grids for of in MOMENTS]
     kept += [f"{name}:{of}" for name in scales for of in ("least", "largest")]
-    of_columns = sums.select(*by, *kept)
-    return collected(of_columns.group_by(by).agg(TOTALS))
-
-
-def _check_values(rows: Rows, grids: Mapping[str, int]) -> None:
-    """Refuse a column with NaN, infinities or values beyond its grid."""
-    is_nan = collected(rows.lazy().select(pl.col(*grids).is_nan().any())).row(0, named=True)
-    for column in grids:
-        if is_nan[column]:
-            raise ValueError(f"column {column!r} holds NaN; expected null if there is no value")
-    _check_range(
-        collected(rows.lazy().select(pl.col(*grids).abs().max())).row(0, named=True), grids
-    )
-
-
-def _check_range(largest: Mapping[str, float | None], grids: Mapping[str, int]) -> None:
-    for column, bits in grids.items():
-        if (largest[column] or 0.0) > 2.0 ** (_GRID_BITS - bits):
-            raise ValueError(
-                f"column {column!r}, far out of its declared range: a value lies beyond "
-                f"2**{_GRID_BITS - bits} in magnitude"
-            )
+    of_columns = sums.select(*by, *kept, *flags)
+    names = of_columns.collect_schema().names()[: len(by)]
+    return collected(of_columns.group_by(names).agg(*TOTALS, pl.col(flags).sum()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -283,9 +308,9 @@ def sum_by_dialogue(
     frame = sum_rows(
         placed.with_columns(**added, **summed_columns(known)).select(*by, *grids, *flags),
         by,
+        by,
         grids,
-        flags=flags,
-        of=("n", "sum"),
+        flags=tuple(flags),
     ).sort(by)
     nulls = list_reasons(placed, [":id"], metrics).sort(":id", ":metric", ":reason")
     lacking = {

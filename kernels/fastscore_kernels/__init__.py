@@ -45,6 +45,7 @@ _MODULE_OF = {
     "read_rows": "file_rows",
     "replace_characters": "characters",
     "segment_first_argmax": "segments",
+    "segment_moments": "segments",
     "set_difference_csr": "sets",
     "string_changes": "strings",
     "take_ranges": "ragged",

@@ -1,8 +1,15 @@
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from fastscore_kernels import gini_ragged, group_rows, segment_first_argmax, take_ranges
+from fastscore_kernels import (
+    gini_ragged,
+    group_rows,
+    segment_first_argmax,
+    segment_moments,
+    take_ranges,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +42,39 @@ def test_first_argmax_equals_the_oracle(groups):
     assert got.tolist() == [naive.first_argmax(g) for g in groups]
 
 
+def moments_of_bits(values, offsets):
+    return segment_moments(values, offsets, 3)
+
+
+def whole(words):
+    """Return signed 128-bit integers from their upper and lower halves."""
+    numbers = [(int(high) << 64) + int(low) for high, low in words.T]
+    return [number - (number >> 127 << 128) for number in numbers]
+
+
+@given(
+    st.lists(st.lists(st.one_of(st.floats(-1, 1), st.just(math.nan)), max_size=6), max_size=5),
+    st.sampled_from([0, 1, 5, 51, 62]),
+)
+def test_moments_equal_sums_of_whole_numbers(groups, bits):
+    values, offsets = naive.ragged(groups)
+    found = segment_moments(np.array(values, np.float64), offsets, bits)
+    numbers = [[value for value in group if not math.isnan(value)] for group in groups]
+    rounded = [[round(Fraction(value) * 2**bits) for value in group] for group in numbers]
+    assert found.counts.tolist() == [len(group) for group in numbers]
+    assert whole(found.sums) == [sum(group) for group in rounded]
+    assert whole(found.squares) == [sum(each * each for each in group) for group in rounded]
+    ends = [(min(group), max(group)) if group else (math.nan,) * 2 for group in numbers]
+    np.testing.assert_array_equal(found.ends.T, np.reshape(ends, (-1, 2)))
+
+
+def test_moments_of_many_numbers_are_carried_into_the_upper_half():
+    values = np.tile([1.0, -1.0, -1.0], 1000)
+    found = segment_moments(values, [0, 1, 3000], 62)
+    assert whole(found.sums) == [2**62, -(1001 << 62)]
+    assert whole(found.squares) == [2**124, 2999 << 124]
+
+
 def test_offsets_may_start_late_and_arrays_may_be_views():
     values = np.arange(20.0)[::2]
     values.flags.writeable = False
@@ -42,7 +82,7 @@ def test_offsets_may_start_late_and_arrays_may_be_views():
     assert gini_ragged(values, [3, 4]).tolist() == [0.0]
 
 
-@pytest.mark.parametrize("kernel", [gini_ragged, segment_first_argmax])
+@pytest.mark.parametrize("kernel", [gini_ragged, segment_first_argmax, moments_of_bits])
 def test_bad_offsets_are_named(kernel):
     with pytest.raises(ValueError, match="`offsets` is empty"):
         kernel(np.zeros(2, np.int64), [])

@@ -6,8 +6,9 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from fastscore.suites import sums as sums_module
 from fastscore.suites.declarations import NULL_REASONS_DTYPE, Formula, Metric, Scale
-from fastscore.suites.sums import choose_grids, fixed_point
+from fastscore.suites.sums import choose_grids, sum_rows
 from tests.suites.summaries import summarise_metrics
 
 SCORE = Metric(
@@ -85,8 +86,23 @@ def test_a_grid_of_half_a_range_is_that_of_the_largest_magnitude(bounds):
 
 
 def test_a_number_on_a_grid_is_a_multiple_of_a_power_of_two():
-    values = pl.DataFrame({"value": [0.75, -0.5, None]}).select(fixed_point("value", 5))
-    assert values.to_series().to_list() == [24, -16, None]  # of 1/32
+    rows = pl.DataFrame({"row": [0, 1, 2], "value": [0.75, -0.5, None]})
+    sums = sum_rows(rows, ["row"], ["row"], {"value": 5}).sort("row")
+    assert sums["value:sum"].to_list() == [24, -16, 0]  # of 1/32
+    assert sums["value:squares"].to_list() == [576, 256, 0]  # of 1/1024
+    assert sums["value:n"].to_list() == [1, 1, 0]
+
+
+def test_sums_are_merged_while_runs_are_read(monkeypatch):
+    monkeypatch.setattr(sums_module, "_RUNS_AT_ONCE", 4)
+    monkeypatch.setattr(sums_module, "BATCH_ROWS", 1)
+    rows = pl.DataFrame({"key": ["a", "b", None] * 9, "value": [1.0, None, -3.0] * 9})
+    sums = sum_rows(rows.lazy(), ["key"], ["key"], {"value": 0}).sort("key")
+    assert sums.rows() == [
+        (None, 9, 9, -27, 81, -3.0, -3.0),
+        ("a", 9, 9, 9, 9, 1.0, 1.0),
+        ("b", 9, 0, 0, 0, None, None),
+    ]
 
 
 def test_a_list_of_reasons_that_is_null_gives_none():
