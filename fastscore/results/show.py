@@ -69,17 +69,14 @@ def show_summary(
     format: Format = "table",
 ) -> None:
     """Show the summary of a run: over all of it and by its first label, or by those named."""
-    if format == "json" and not (by or cluster or metrics or baselines or repeats):
-        write(run.summary_json)
-        return
     suite = run.suite
     summary = summarise_run(run, by, cluster)
     unit = unit_name(suite, cluster)
     ids = choose_metrics(suite, summary, metrics, everything=everything)
-    content: dict[str, Any] = {
-        "signature": run.signature,
-        "summary": summary_records(suite, summary, ids),
-    }
+    records = summary_records(suite, summary, ids)
+    if format == "json":  # the rows of summary.json, whatever the groups and the unit
+        records = summary.filter(pl.col("metric").is_in(metrics)) if metrics else summary
+    content: dict[str, Any] = {"signature": run.signature, "summary": records}
     uneven: list[str] = []
     if repeats:
         if len(by) > 1:

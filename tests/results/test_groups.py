@@ -120,6 +120,17 @@ def test_a_column_that_is_not_there_suggests_the_nearest(run: Run) -> None:
     assert done.exit_code != 0
 
 
+@pytest.mark.parametrize(
+    "words", [[], ["--cluster", "dialogue"], ["--by", "miner_uid"], ["--metric", "U_best"]]
+)
+def test_json_has_the_columns_of_the_summary_whatever_is_asked(run: Run, words: list[str]) -> None:
+    done = CliRunner().invoke(cli, ["summary", str(run.path), "--format", "json", *words])
+    records = json.loads(done.output)["summary"]
+    assert {tuple(record) for record in records} == {tuple(run.summary.columns)}
+    if "--metric" not in words:
+        assert {record["metric"] for record in records} == set(run.summary["metric"])
+
+
 def test_every_format_has_both_ends_and_the_units(run: Run) -> None:
     def shown(format: str) -> str:
         words = ["summary", str(run.path), "--cluster", "miner_uid", "--format", format]
