@@ -4,14 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from datetime import date
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from tests.conftest import fastscore_command
-from tests.run.logs import dialogue_lines, write_logs
+from tests.run.logs import dialogue_lines
 
 LEXICAL = ("--lex-weight", "1")
 GOOD = "\n".join(line for number in range(3) for line in dialogue_lines(f"d{number}")) + "\n"
@@ -31,14 +30,6 @@ def n_dialogues(run: Path) -> int:
     return pl.read_parquet(run / "dialogues" / "*.parquet").height
 
 
-def test_an_empty_file_among_others_is_no_matter(tmp_path: Path) -> None:
-    (tmp_path / "empty.jsonl").write_bytes(b"")
-    (tmp_path / "good.jsonl").write_text(GOOD)
-    done = score(tmp_path, "-o", tmp_path / "run")
-    assert done.returncode == 0, done.stderr
-    assert n_dialogues(tmp_path / "run") == 3
-
-
 def test_a_truncated_last_line_is_a_reject_and_the_rest_is_scored(tmp_path: Path) -> None:
     log = tmp_path / "cut.jsonl"
     log.write_text(GOOD + dialogue_lines("d9")[0][:-20])
@@ -52,15 +43,6 @@ def test_a_truncated_last_line_is_a_reject_and_the_rest_is_scored(tmp_path: Path
     assert n_dialogues(tmp_path / "run") == 3
     allowed = score(log, "-o", tmp_path / "run", "--max-rejects", "0.1")
     assert allowed.returncode == 0, allowed.stderr
-
-
-def test_a_column_of_a_type_that_cannot_serve_is_named(tmp_path: Path) -> None:
-    log = tmp_path / "log.parquet"
-    rows = pl.DataFrame([json.loads(line) for line in GOOD.splitlines()])
-    rows.with_columns(utterance_index=pl.lit(date(2026, 1, 1))).write_parquet(log)
-    done = score(log, "-o", tmp_path / "run")
-    assert done.returncode == 3
-    assert f"{log}: the column 'utterance_index' is of type Date" in done.stderr
 
 
 @pytest.mark.parametrize("column", ["event", "utterance_index"])
@@ -90,14 +72,6 @@ def test_a_line_of_100_megabytes_is_a_reject_and_the_rest_is_scored(tmp_path: Pa
     assert n_dialogues(tmp_path / "run") == 4
 
 
-@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="there is no such file here")
-def test_a_file_that_fails_to_read_is_named(tmp_path: Path) -> None:
-    os.symlink("/proc/self/mem", tmp_path / "broken.jsonl")
-    done = score(tmp_path, "-o", tmp_path / "run")
-    assert done.returncode == 3
-    assert f"The file '{tmp_path}/broken.jsonl' cannot be read: Input/output error." in done.stderr
-
-
 @pytest.mark.parametrize("output", ["/proc/run", "{tmp}/good.jsonl", "{tmp}/good.jsonl/run"])
 def test_a_place_where_nothing_can_be_written_is_named(tmp_path: Path, output: str) -> None:
     (tmp_path / "good.jsonl").write_text(GOOD)
@@ -115,27 +89,6 @@ def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path) -> None:
     done = score(tmp_path / "good.jsonl", "-o", tmp_path / "closed" / "run")
     assert done.returncode == 4
     assert "Permission denied" in done.stderr
-
-
-def test_a_second_run_beside_the_first_is_refused(tmp_path: Path) -> None:
-    logs = write_logs(tmp_path / "logs", files=2)
-    run = tmp_path / "run"
-    holder = (
-        "import sys; from pathlib import Path; from fastscore.run.lock import run_lock\n"
-        f"with run_lock(Path({str(run)!r})):\n"
-        "    print('held', flush=True); sys.stdin.read()\n"
-    )
-    first = subprocess.Popen(
-        [sys.executable, "-c", holder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert first.stdout is not None
-    assert first.stdout.readline() == "held\n"
-    second = score(*logs, "-o", run)
-    assert second.returncode == 2
-    assert f"process {first.pid}" in second.stderr
-    first.kill()
-    first.communicate()
-    assert score(*logs, "-o", run).returncode == 0
 
 
 def test_a_log_that_changes_while_it_is_scored_is_refused_and_the_next_run_is_whole(

@@ -1,7 +1,6 @@
 """The command line as a user meets it: words, exit codes, streams."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -93,12 +92,6 @@ def test_every_command_has_help(words: str) -> None:
         assert " ".join(example.split()) in lines
 
 
-def test_help_goes_to_stdout() -> None:
-    done = fastscore_process(["score", "score_dialogue", "--help"])
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Usage:" in done.stdout
-
-
 def test_results_go_to_stdout_and_progress_to_stderr(run: Path, logs: Path) -> None:
     again = fastscore_command(["score", "score_dialogue", logs, "-o", run, *LEXICAL])
     assert "Dialogue average U" in again.stdout
@@ -149,16 +142,6 @@ def test_options_come_from_flag_environment_file_and_default_in_this_order(
     assert weight() == "0.25"
     assert weight(FASTSCORE_LEX_WEIGHT="0.75") == "0.75"
     assert weight("--lex-weight", "1", FASTSCORE_LEX_WEIGHT="0.75") == "1.0"
-
-
-def test_dry_run_writes_nothing(logs: Path, tmp_path: Path) -> None:
-    output = tmp_path / "run"
-    done = fastscore_command(
-        ["score", "score_dialogue", logs, "-o", output, *LEXICAL, "--dry-run", "--json"]
-    )
-    plan = json.loads(done.stdout)
-    assert (plan["files"], plan["shards"], plan["scored_shards"]) == (4, 1, 0)
-    assert not output.exists()
 
 
 USAGE_ERRORS = [
@@ -224,29 +207,6 @@ def test_input_that_cannot_be_scored_is_refused(tmp_path: Path, case: str) -> No
     assert "Traceback" not in done.stderr
 
 
-def test_an_output_that_cannot_be_written_is_named(logs: Path) -> None:
-    done = fastscore_command(["score", "score_dialogue", logs, "-o", "/proc/run", *LEXICAL])
-    assert done.returncode == 4
-    assert "/proc/run: cannot write there" in done.stderr
-
-
-def test_a_missing_model_says_how_to_export_it(logs: Path, tmp_path: Path) -> None:
-    words = ["score", "score_dialogue", logs, "-o", tmp_path / "run"]
-    done = fastscore_command(words, FASTSCORE_CACHE=str(tmp_path / "cache"))
-    assert done.returncode == 2
-    assert "fastscore models export minilm-l6-v2" in done.stderr
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_run_without_embedder_needs_a_suite_that_can_do_without(
-    logs: Path, tmp_path: Path
-) -> None:
-    words = ["score", "score_dialogue", logs, "-o", tmp_path / "run", "--embedder", "none"]
-    done = fastscore_command(words)
-    assert done.returncode == 2
-    assert "needs an embedder" in done.stderr
-
-
 def test_damage_is_found_by_verify(run: Path, tmp_path: Path) -> None:
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
@@ -306,22 +266,6 @@ def test_completion_scripts_are_printed(shell: str) -> None:
     done = fastscore_command(["completion", shell])
     assert done.returncode == 0
     assert "_FASTSCORE_COMPLETE" in done.stdout
-
-
-def test_completion_knows_suites_and_flags() -> None:
-    environment = {
-        "_FASTSCORE_COMPLETE": "bash_complete",
-        "COMP_WORDS": "fastscore score score_dialogue --lex",
-        "COMP_CWORD": "3",
-    }
-    done = subprocess.run(
-        [Path(sys.executable).parent / "fastscore"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **environment},
-    )
-    assert "--lex-weight" in done.stdout
 
 
 def test_metrics_as_text_and_json() -> None:

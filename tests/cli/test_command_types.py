@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from fastscore.cli.parameters import options_by_heading
-from fastscore.options import CHANGES_SCORE, WRITES_MORE, flag_name, option
+from fastscore.options import CHANGES_SCORE, flag_name
 from fastscore.suites.registry import load_suite, suite_names
 from tests.documented import commands_by_words
 
@@ -41,11 +41,3 @@ def test_the_help_of_a_suite_names_what_changes_the_score(suite: str) -> None:
         heading = field.metadata["heading"]
         assert f"  {flag_name(field.name)} " in sections[heading]
         assert ("change" in heading) == field.metadata["signed"]
-
-
-def test_a_heading_is_declared_with_the_option() -> None:
-    assert option(1, help="").metadata["heading"] == CHANGES_SCORE
-    assert option(1, help="", signed=False).metadata["heading"] == WRITES_MORE
-    assert (
-        option(1, help="", heading="How words are cut").metadata["heading"] == "How words are cut"
-    )

@@ -1,15 +1,12 @@
 """Shell completion: names known to the command line, and names in the typed run."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import fastscore
-
-PROGRAM = "import sys; sys.argv[0] = 'fastscore'; from fastscore.cli import main; main()"
+from fastscore.cli import cli
 
 
 def completed(*words: str) -> set[str]:
@@ -19,14 +16,8 @@ def completed(*words: str) -> set[str]:
         "COMP_CWORD": str(len(words)),
         "_FASTSCORE_COMPLETE": "bash_complete",
     }
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env={**os.environ, **asked},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return {line.partition(",")[2] for line in done.stdout.splitlines()}
+    shown = CliRunner().invoke(cli, [], prog_name="fastscore", env=asked).stdout
+    return {line.partition(",")[2] for line in shown.splitlines()}
 
 
 @pytest.mark.parametrize(
@@ -35,6 +26,7 @@ def completed(*words: str) -> set[str]:
         (["metrics", "group"], {"group_travel"}),
         (["layouts", "openai-"], {"openai-batch"}),
         (["score", "score_dialogue", "--layout", "openai-"], {"openai-batch"}),
+        (["score", "score_dialogue", "--lex"], {"--lex-weight"}),
         (["score", "score_dialogue", "--embedder", "no"], {"none"}),
         (["models", "export", "mxbai"], {"mxbai-embed-large-v1"}),
         (["judge", "logs", "--suite", "memory"], {"memory_finance"}),

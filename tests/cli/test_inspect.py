@@ -12,7 +12,6 @@ import pytest
 
 import fastscore
 from fastscore.api.examples import example_names, write_example
-from fastscore.errors import InputError
 from tests.conftest import fastscore_command
 from tests.logs.samples.wrong_logs import RIGHT
 
@@ -52,7 +51,6 @@ def test_each_example_fits_its_suite_as_it_is(tmp_path: Path, suite: str) -> Non
 
 RENAMED = {
     "preference_shift": {"text": "content", "speaker": "role"},
-    "score_dialogue": {"prediction": "guess"},
     "memory_finance": {"pred_assistant_text": "reply"},
 }
 
@@ -138,22 +136,6 @@ def test_columns_that_stand_in_arrays_are_not_missed(tmp_path: Path) -> None:
     assert file["fits"][0]["scored_without"] == {"turns[].metadata": ["M1"]}
     shown = fast("inspect", "example/logs", folder=tmp_path).stdout
     assert "  without turns[].metadata, scored all the same: M1" in shown
-
-
-def test_nothing_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="No such file"):
-        fastscore.inspect(tmp_path / "gone")
-    assert fast("inspect", "gone", folder=tmp_path).returncode == 3
-
-
-def test_an_indented_document_of_something_else_fits_no_suite(tmp_path: Path) -> None:
-    write_example("memory_finance", tmp_path / "example")
-    summary = tmp_path / "example" / "logs" / "metrics_summary.json"
-    summary.write_text(json.dumps({"model": "m", "means": {"coverage": 0.5}}, indent=2), "utf-8")
-    told = found(tmp_path, "example/logs")
-    (file,) = [each for each in told["files"] if each["path"].endswith("summary.json")]
-    assert file["fits"] == []
-    assert "turns: absent or null in 1 row" in file["unfit"]["memory_finance"]
 
 
 def test_an_array_of_dialogues_that_is_large_fits_by_its_layout(tmp_path: Path) -> None:
@@ -245,20 +227,3 @@ def test_chats_that_no_suite_reads_are_offered_to_a_judge(tmp_path: Path) -> Non
         tried = fast(*words, "--dry-run", folder=tmp_path)
         assert tried.returncode == 0, tried.stderr
         assert "requests   1," in tried.stdout
-
-
-def test_chats_of_another_subject_are_offered_to_a_judge(tmp_path: Path) -> None:
-    log = tmp_path / "support.jsonl"
-    turns = [
-        {"role": "user", "content": "Where is my parcel?"},
-        {"role": "assistant", "content": "It arrives tomorrow."},
-    ]
-    log.write_text(json.dumps({"messages": turns}))
-    done = fastscore_command(["inspect", log])
-    assert "metrics of your own (metrics=FILE)" in done.stdout
-    (command,) = (line for line in done.stdout.splitlines() if "judge" in line and "-o" in line)
-    words = shlex.split(command)
-    assert words[:2] == ["fastscore", "judge"]
-    tried = fastscore_command([*words[1:], "--dry-run"])
-    assert tried.returncode == 0, tried.stderr
-    assert "requests   1," in tried.stdout

@@ -132,18 +132,6 @@ def test_many_unpaired_turns_are_refused_with_the_option(tmp_path: Path) -> None
     assert turns.height == 5
 
 
-def test_a_trace_of_langfuse_is_proposed_its_layout(tmp_path: Path) -> None:
-    trace = {
-        "id": "t1",
-        "input": {"messages": [{"role": "system", "content": "Recommend."}, *CHAT[:3]]},
-        "output": CHAT[3],
-        "latency": 1.2,
-    }
-    path = written(tmp_path / "log.jsonl", [trace, trace | {"id": "t2"}])
-    shown = json.loads(fastscore_command(["inspect", path, "--json"]).stdout)
-    assert "--layout langfuse" in shown["commands"]["preference_shift"]
-
-
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_headers_of_joined_files_are_no_rows(tmp_path: Path, mark: str) -> None:
     header = "conversation_id,role,content\n"
@@ -156,16 +144,3 @@ def test_headers_of_joined_files_are_no_rows(tmp_path: Path, mark: str) -> None:
     assert run.manifest.counts["rejects"] == 0
     lines = run.scan("messages").select(pl.col("line")).collect()["line"].to_list()
     assert lines == [2, 3, 5, 6]
-
-
-def test_a_table_of_turns_is_proposed_its_layout(tmp_path: Path) -> None:
-    path = tmp_path / "log.tsv"
-    rows = [
-        f"{name}\t{who}\t{text}" for name in "ab" for who, text in (("user", ASK), ("bot", REPLY))
-    ]
-    path.write_text("\n".join(["conv_id\tspeaker\ttext", *rows]) + "\n", "utf-16")
-    shown = json.loads(fastscore_command(["inspect", path, "--json"]).stdout)
-    assert "--layout turns" in shown["commands"]["preference_shift"]
-    code, _, said = score("preference_shift", tmp_path, path, "--layout", "turns")
-    assert code == 0, said
-    assert dialogues(tmp_path / "run") == ["a", "b"]

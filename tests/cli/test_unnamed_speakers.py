@@ -45,8 +45,14 @@ def flags_of(command: str, path: Path) -> list[str]:
     return [word for word in words[6:] if word not in ("--catalogue", "FILE")]
 
 
-@pytest.mark.parametrize(("array", "text"), [("messages", "content"), ("conversation", "text")])
-@pytest.mark.parametrize("key", ["who", "by", "participant", "src"])
+@pytest.mark.parametrize(
+    ("key", "array", "text"),
+    [
+        ("who", "messages", "content"),
+        ("participant", "conversation", "text"),
+        ("src", "messages", "content"),
+    ],
+)
 def test_an_unknown_key_of_speakers_is_proposed(
     key: str, array: str, text: str, tmp_path: Path
 ) -> None:
@@ -66,17 +72,16 @@ def test_an_unknown_key_of_speakers_is_proposed(
 
 
 @pytest.mark.parametrize(
-    ("suite", "column", "path_of"),
-    [("preference_shift", "speaker", "{}"), ("guest_simulation", "role", "messages[].{}")],
+    ("suite", "named"),
+    [("preference_shift", "speaker=who"), ("guest_simulation", "role=messages[].who")],
 )
-@pytest.mark.parametrize("key", ["who", "src"])
 def test_a_layout_does_not_let_named_speakers_take_turns(
-    suite: str, column: str, path_of: str, key: str, tmp_path: Path
+    suite: str, named: str, tmp_path: Path
 ) -> None:
-    path = written(tmp_path / "log.jsonl", chats(key))
+    path = written(tmp_path / "log.jsonl", chats("who"))
     code, _, said = score(suite, tmp_path, path, "--layout", "openai")
     assert code == 3
-    line = f"--column {shlex.quote(f'{column}={path_of.format(key)}')}"
+    line = f"--column {shlex.quote(named)}"
     assert f"Type {line}." in said
     assert not (tmp_path / "run").exists()
     merged = ["--merge-speakers"] if suite == "preference_shift" else ["--level", 1]
@@ -139,30 +144,18 @@ def test_inspect_asks_for_the_meaning_of_numbers_as_score_does(
     assert turns.select("user_text", "system_text").rows() == [(f"{ASK}\n{MORE}", REPLY)] * 2
 
 
-def test_numbers_in_the_suite_s_own_keys_are_asked_for(tmp_path: Path) -> None:
-    chat = [{"speaker": who, "text": text} for who, text in ((0, ASK), (1, REPLY))]
-    path = written(tmp_path / "log.jsonl", [{"conversation": chat}])
-    code, _, said = score("preference_shift", tmp_path, path)
-    assert code == 3
-    typed = "--column speaker=speaker --value speaker:0=USER --value speaker:1=SYSTEM"
-    assert said.rstrip().endswith(f"for example {typed}.")
-    code, _, said = score("preference_shift", tmp_path, path, *typed.split())
-    assert code == 0, said
-
-
 PAIRS = [[ASK, REPLY], [MORE, REPLY]]
 LISTS = [{"role": "user", "content": ASK}, {"role": "assistant", "content": REPLY}]
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".json"])
 @pytest.mark.parametrize(
-    ("document", "n_turns"), [(PAIRS, 2), ([ASK, REPLY], 1), (LISTS, 1)], ids=str
+    ("document", "n_turns", "suffix"),
+    [(PAIRS, 2, ".json"), ([ASK, REPLY], 1, ".jsonl"), (LISTS, 1, ".json"), (LISTS, 1, ".jsonl")],
+    ids=str,
 )
 def test_arrays_without_a_key_are_proposed_a_layout(
     document: list[Any], n_turns: int, suffix: str, tmp_path: Path
 ) -> None:
-    if document == [ASK, REPLY] and suffix == ".json":
-        pytest.skip("an array of arrays of texts may be pairs")
     path = written(tmp_path / f"log{suffix}", [document] * 3)
     command = inspected(path)["commands"]["preference_shift"]
     code, _, said = score("preference_shift", tmp_path, path, *flags_of(command, path))
@@ -209,27 +202,6 @@ def test_one_of_several_dialogues_is_not_proposed_as_all(tmp_path: Path) -> None
     numbered = {str(place): turn for place, turn in enumerate(chat)}
     path = written(tmp_path / "log.jsonl", [{"id": n, "turns": numbered} for n in range(3)])
     assert not inspected(path)["commands"]
-
-
-def test_dialogues_by_their_ids_are_all_read(tmp_path: Path) -> None:
-    words = {"user": "user", "assistant": "bot"}
-    chat = [{"sender": words[m["role"]], "message": m["content"]} for m in LISTS]
-    path = tmp_path / "log.json"
-    path.write_text(json.dumps({"version": 1, "conversations": {f"c{n}": chat for n in range(3)}}))
-    command = inspected(path)["commands"]["preference_shift"]
-    code, _, said = score("preference_shift", tmp_path, path, *flags_of(command, path))
-    assert code == 0, said
-    names = fastscore.open_run(tmp_path / "run").scan("dialogues").collect()["dialogue"]
-    assert names.to_list() == ["c0", "c1", "c2"]
-
-
-def test_an_array_that_is_no_json_is_not_one_text(tmp_path: Path) -> None:
-    path = tmp_path / "log.csv"
-    cells = [f'{n},"{[LISTS[0], LISTS[1]]!r}"' for n in range(3)]
-    path.write_text("\n".join(["id,messages", *cells]) + "\n")
-    assert not inspected(path)["commands"]
-    code, _, said = score("guest_simulation", tmp_path, path, "--layout", "pairs", "--level", 1)
-    assert code == 3, said
 
 
 def test_ids_that_are_whole_numbers_have_no_fraction(tmp_path: Path) -> None:
