@@ -1,36 +1,10 @@
 """Retrieval in plain Python, one value at a time, from the definition: the oracle of its tests."""
 
-import re
 from typing import Any
 
+from tests.oracles.preference_shift_concepts import normalise, plot_words
+
 FIELDS = ("name", "genre", "actor", "director", "language", "writer", "year")
-STOP = frozenset(
-    """
-    the and with that this from into about their they them have when where after before toward
-    towards against while over under through also film movie story stories life lives takes place
-    city town family people
-    """.split()  # noqa: SIM905
-)
-
-
-def norm(field: str, value: Any) -> str:
-    text = "" if value is None else str(value).strip()
-    if field == "genre":
-        text = text.lower()
-        for suffix in (" film", " movie", " fiction"):
-            text = text.replace(suffix, "")
-        return text.strip()
-    if field == "year":
-        return "".join(c for c in text if c in "0123456789")
-    return text.lower()
-
-
-def words(text: str) -> list[str]:
-    found: list[str] = []
-    for word in re.findall(r"[a-zA-Z]{4,}", text.lower()):
-        if word not in STOP and word not in found:
-            found.append(word)
-    return found
 
 
 def values(movie: dict[str, Any], field: str) -> list[Any]:
@@ -47,11 +21,11 @@ class PlainRetrieval:
         for row, movie in enumerate(movies):
             for field in FIELDS:
                 for value in values(movie, field):
-                    key = norm(field, value)
+                    key = normalise(field, value)
                     if key:
                         self.index[field].setdefault(key, []).append(row)
                         self.surface[field].setdefault(key, str(value).strip())
-            for word in words(movie.get("plot") or ""):
+            for word in plot_words(movie.get("plot") or ""):
                 self.plots.setdefault(word, []).append(row)
 
     def genres(self) -> list[str]:
@@ -64,12 +38,12 @@ class PlainRetrieval:
         return None
 
     def keywords(self, text: str, limit: int) -> list[str]:
-        return [word for word in words(text) if word in self.plots][:limit]
+        return [word for word in plot_words(text) if word in self.plots][:limit]
 
     def lookup(self, field: str, value: str) -> set[int]:
         if field == "plot":
-            return {row for word in words(value) for row in self.plots.get(word, [])}
-        key = norm(field, value)
+            return {row for word in plot_words(value) for row in self.plots.get(word, [])}
+        key = normalise(field, value)
         if not key:
             return set()
         if key in self.index[field]:

@@ -3,8 +3,9 @@
 Rows are (file, line, JSON object) triples. Nothing here is shared with the suite.
 """
 
-import random
 from typing import Any
+
+from tests.oracles.kernels import index_pairs, levenshtein_similarity
 
 LABELS = ("dialogue_uid", "challenge_uid", "challenge_type", "miner_uid", "miner_hotkey")
 KEY = ("dialogue_uid", "challenge_uid", "miner_uid", "miner_hotkey")
@@ -69,21 +70,6 @@ def strip_eof(text: str) -> str:
     return text
 
 
-def levenshtein(a: str, b: str) -> int:
-    previous = list(range(len(b) + 1))
-    for i, x in enumerate(a, 1):
-        current = [i]
-        for j, y in enumerate(b, 1):
-            current.append(min(previous[j] + 1, current[-1] + 1, previous[j - 1] + (x != y)))
-        previous = current
-    return previous[-1]
-
-
-def lexical_similarity(a: str, b: str) -> float:
-    longest = max(len(a), len(b))
-    return max(0.0, 1.0 - levenshtein(a, b) / longest) if longest else 0.0
-
-
 def jaccard(a: str, b: str) -> float:
     first, second = set(a.split()), set(b.split())
     return len(first & second) / len(first | second) if first | second else 0.0
@@ -97,12 +83,8 @@ def baseline(vectors: list[list[float]], pairs: int, seed: int) -> float:
     n = len(vectors)
     if n < 2:
         return 0.0
-    rng = random.Random(seed)
     total = 0.0
-    for _ in range(max(1, pairs)):
-        i, j = rng.randrange(n), rng.randrange(n)
-        if i == j:
-            j = (j + 1) % n
+    for i, j in index_pairs(n, max(1, pairs), seed):
         total += dot(vectors[i], vectors[j])
     return total / max(1, pairs)
 
@@ -188,7 +170,7 @@ def score_utterance(
     for step in range(total):
         at_step = [event for event in predicted if event["step"] == step]
         prediction = strip_eof(at_step[-1]["prediction"]) if at_step else ""
-        lexical = lexical_similarity(prediction, truth) if weight > 0 else 0.0
+        lexical = levenshtein_similarity(prediction, truth) if weight > 0 else 0.0
         cosine = 0.0
         meaning = 0.0
         if weight < 1 and semantic == "jaccard":

@@ -1,7 +1,5 @@
 """Normalising, folding, informative tokens, rooms, conflicts and theory: by hand."""
 
-import unicodedata
-
 import polars as pl
 import pytest
 from hypothesis import given
@@ -17,18 +15,9 @@ from fastscore.suites.group_travel.lexicon import (
     wanted_rooms,
 )
 from fastscore.suites.group_travel.similarity import TextCodes, find_informative
+from tests.oracles.group_travel_words import norm
 
 WORDS = load_lexicon()
-
-
-def plainly_normal(text: str) -> str:
-    """Normalise by the definition's own steps."""
-    text = unicodedata.normalize("NFKD", text)
-    text = "".join(c for c in text if not unicodedata.category(c).startswith("M")).casefold()
-    for apostrophe in "'’‘`":
-        text = text.replace(apostrophe, "")
-    text = text.replace("&", " and ")
-    return " ".join("".join(c if c.isalnum() else " " for c in text).split())
 
 
 @pytest.mark.parametrize(
@@ -45,12 +34,12 @@ def plainly_normal(text: str) -> str:
 )
 def test_normal_texts(text: str, normal: str) -> None:
     assert normalise(pl.Series([text])).to_list() == [normal]
-    assert plainly_normal(text) == normal
+    assert norm(text) == normal
 
 
 @given(st.lists(st.none() | st.text(max_size=20), max_size=5))
 def test_normal_texts_by_the_steps_of_the_definition(texts: list[str | None]) -> None:
-    expected = [None if text is None else plainly_normal(text) for text in texts]
+    expected = [None if text is None else norm(text) for text in texts]
     assert normalise(pl.Series(texts, dtype=pl.String)).to_list() == expected
 
 

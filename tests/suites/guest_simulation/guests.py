@@ -1,18 +1,15 @@
 """Conversations for tests: made in a few words, read and scored as a run does."""
 
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from fastscore.logs.file_ranges import whole_file
-from fastscore.logs.read.rows import read_shard
 from fastscore.suites.base import Events
 from fastscore.suites.guest_simulation import SUITE, GuestSimulation
 from fastscore.vectors.view import VectorView
+from tests.suites.reading import read_lines
 
 ATTRIBUTES = "get_message_generation_attributes_for_next_message"
 Row = dict[str, Any]
@@ -93,13 +90,10 @@ def read(
 ) -> tuple[Events, GuestSimulation, pl.DataFrame]:
     """Read rows as a run does; rows without a conversation are of one, at one level."""
     labels = {"conversation_id": "c"} | ({} if level is None else {"experiment_level": level})
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "messages.jsonl"
-        lines = [json.dumps(labels | row, ensure_ascii=False) for row in rows]
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        found = GuestSimulation(**(options or {}))
-        raw = read_shard(whole_file(str(path)), SUITE.source)
-        return SUITE.read(raw.frame, found), found, raw.rejects
+    found = GuestSimulation(**(options or {}))
+    lines = [json.dumps(labels | row, ensure_ascii=False) for row in rows]
+    raw = read_lines(SUITE.source, lines, "messages.jsonl")
+    return SUITE.read(raw.frame, found), found, raw.rejects
 
 
 def score(*rows: Row, level: Any = 5, **options: Any) -> dict[str, pl.DataFrame]:

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.logs.file_ranges import whole_file
-from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import REJECT_SCHEMA
 from fastscore.suites.guest_simulation import SUITE, GuestSimulation
 from fastscore.vectors.view import VectorView
@@ -24,6 +22,7 @@ from tests.suites.guest_simulation.guests import (
     score,
     state,
 )
+from tests.suites.reading import read_lines
 
 CASE = {"role": "system", "name": "test_case_info"}
 
@@ -68,14 +67,12 @@ def test_a_test_case_that_cannot_be_read(content: str, field: str, metrics: set[
 
 
 @pytest.mark.parametrize("profile", ["default", "published"])
-def test_a_lone_surrogate_is_no_letter_of_an_item(profile: str, tmp_path: Path) -> None:
-    path = tmp_path / "messages.jsonl"
+def test_a_lone_surrogate_is_no_letter_of_an_item(profile: str) -> None:
     order = json.dumps([{"name": "Iced Latte"}])
     row = state(current_items_in_order="[{'name': 'Iced\ud800Latte'}]", target_order=order)
-    path.write_text(f"{json.dumps(row)}\n")
-    raw = read_shard(whole_file(str(path)), SUITE.source)
+    raw = read_lines(SUITE.source, [json.dumps(row)]).frame
     options = GuestSimulation(profile=profile)
-    tables = SUITE.score(SUITE.read(raw.frame, options), VectorView.empty(), options)
+    tables = SUITE.score(SUITE.read(raw, options), VectorView.empty(), options)
     assert only(tables["dialogues"])["ORA"] == 1.0
 
 

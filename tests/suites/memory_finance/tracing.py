@@ -1,18 +1,15 @@
 """Traces for tests: made in a few words, read and scored as a run does."""
 
 import json
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from fastscore.logs.file_ranges import whole_file
-from fastscore.logs.read.rows import read_shard
 from fastscore.suites.base import Events
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
 from fastscore.vectors.view import VectorView
+from tests.suites import reading
 
 DEFAULTS = MemoryFinance()
 
@@ -50,11 +47,8 @@ def read_lines(
     lines: Sequence[str], options: MemoryFinance = DEFAULTS
 ) -> tuple[Events, pl.DataFrame]:
     """Read trace lines as a run does; return the events and the rejects of reading."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "dialog_trace.jsonl"
-        path.write_bytes(b"".join(line.encode() + b"\n" for line in lines))
-        rows = read_shard(whole_file(str(path)), SUITE.source)
-        return SUITE.read(rows.frame, options), rows.rejects
+    rows = reading.read_lines(SUITE.source, lines, "dialog_trace.jsonl")
+    return SUITE.read(rows.frame, options), rows.rejects
 
 
 def read(*dialogs: Any, options: MemoryFinance = DEFAULTS) -> Events:

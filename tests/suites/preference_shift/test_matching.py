@@ -1,7 +1,4 @@
-"""Extraction against brute force: every value tried at every place of every text."""
-
-import re
-import unicodedata
+"""Extraction against the plain scorer's: every value is tried on every text."""
 
 import numpy as np
 import polars as pl
@@ -10,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastscore.suites.preference_shift import concepts as matching
-from fastscore.suites.preference_shift.catalogue import PLOT_STOP_WORDS, Record, compile_records
+from fastscore.suites.preference_shift.catalogue import Record, compile_records
 from fastscore.suites.preference_shift.concepts import (
     Concepts,
     concepts_of,
@@ -18,55 +15,8 @@ from fastscore.suites.preference_shift.concepts import (
     matcher_of,
 )
 from fastscore.suites.preference_shift.extraction import ALIAS_SCHEMA
+from tests.oracles import preference_shift_concepts as plain
 from tests.suites.preference_shift.conversing import options
-
-UNSPACED = [
-    (0x0E00, 0x0EFF),
-    (0x1000, 0x109F),
-    (0x1780, 0x17FF),
-    (0x3040, 0x30FF),
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xF900, 0xFAFF),
-    (0x20000, 0x3FFFF),
-]
-
-
-def joins(character: str) -> bool:
-    """Whether a character is one of words, as the specification lists them."""
-    category = unicodedata.category(character)
-    if category[0] not in "LMN" and category != "Pc":
-        return False
-    return not any(low <= ord(character) <= high for low, high in UNSPACED)
-
-
-def cut(text: str, edge: int) -> bool:
-    """Whether an edge lies inside a word."""
-    return 0 < edge < len(text) and joins(text[edge - 1]) and joins(text[edge])
-
-
-def occurs(text: str, value: str, *, words: bool) -> bool:
-    """Return whether a text contains a value at any allowed position."""
-    return any(
-        text.startswith(value, at) and not (words and (cut(text, at) or cut(text, at + len(value))))
-        for at in range(len(text) - len(value) + 1)
-    )
-
-
-def brute_force(text: str, concepts: Concepts, *, words: bool) -> list[str]:
-    """Find a text's concepts one by one."""
-    lowered = text.lower()
-    rows = concepts.terms.select("concept", "value", "is_plot").rows()
-    found = [
-        concept for concept, value, plot in rows if not plot and occurs(lowered, value, words=words)
-    ]
-    keywords = {value: concept for concept, value, plot in rows if plot}
-    spoken = [
-        word
-        for word in dict.fromkeys(re.findall(r"[a-zA-Z]{4,}", lowered))
-        if word not in PLOT_STOP_WORDS and word in keywords
-    ]
-    return sorted(found + [keywords[word] for word in spoken[:3]])
 
 
 def concepts_from(values: dict[str, list[str]], plot: str = "") -> Concepts:
@@ -76,6 +26,14 @@ def concepts_from(values: dict[str, list[str]], plot: str = "") -> Concepts:
     return concepts_of(
         catalogue, options("none.json", fields=fields, plot_keywords="plot" in catalogue.fields)
     )
+
+
+def plainly(
+    texts: list[str], values: dict[str, list[str]], plot: str = "", *, words: bool
+) -> list[list[str]]:
+    catalogue = plain.make_catalogue([{**values, "plot": plot}])
+    profile = plain.Profile(plot=True, on_words=words)
+    return [sorted(plain.concepts(text, catalogue, profile)) for text in texts]
 
 
 def extracted(texts: list[str], concepts: Concepts, *, words: bool) -> list[list[str]]:
@@ -99,13 +57,12 @@ VALUES = st.lists(st.lists(PIECES, min_size=1, max_size=3).map("".join), max_siz
     actors=VALUES,
     words=st.booleans(),
 )
-def test_values_are_found_as_by_brute_force(
+def test_values_are_found_as_by_the_plain_scorer(
     texts: list[str], names: list[str], actors: list[str], words: bool
 ) -> None:
     values = {"name": [*names, "fixed"], "actor": [*actors, *names[:2]], "genre": names}
-    concepts = concepts_from(values)
-    expected = [brute_force(text, concepts, words=words) for text in texts]
-    assert extracted(texts, concepts, words=words) == expected
+    expected = plainly(texts, values, words=words)
+    assert extracted(texts, concepts_from(values), words=words) == expected
 
 
 WORDS = st.sampled_from(
@@ -120,17 +77,18 @@ SPOKEN = st.lists(
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(texts=st.lists(SPOKEN, min_size=1, max_size=5, unique=True), plot=SPOKEN)
 def test_the_first_three_plot_keywords_count(texts: list[str], plot: str) -> None:
-    concepts = concepts_from({"name": ["crew", "planet"]}, plot)
-    expected = [brute_force(text, concepts, words=True) for text in texts]
-    assert extracted(texts, concepts, words=True) == expected
+    values = {"name": ["crew", "planet"]}
+    expected = plainly(texts, values, plot, words=True)
+    assert extracted(texts, concepts_from(values, plot), words=True) == expected
 
 
 @pytest.mark.parametrize("limit", [1, 7, 1 << 18])
 def test_neither_parts_nor_order_change_a_text(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matching, "_CHARACTERS_PER_PART", limit)
-    concepts = concepts_from({"name": ["war", "her", "star wars"]}, "war hunted crew")
+    values, plot = {"name": ["war", "her", "star wars"]}, "war hunted crew"
+    concepts = concepts_from(values, plot)
     texts = ["Star Wars", "", "her war", "İ her", "toward", "", "the crew hunted her war crew"]
-    expected = [brute_force(text, concepts, words=True) for text in texts]
+    expected = plainly(texts, values, plot, words=True)
     assert extracted(texts, concepts, words=True) == expected
     assert extracted(texts[::-1], concepts, words=True) == expected[::-1]
     assert extracted([], concepts, words=True) == []
@@ -181,7 +139,7 @@ def test_characters_of_words_are_those_of_the_specification() -> None:
     points = np.arange(0x110000, dtype=np.uint32)
     found = is_word_character(points)
     sample = np.concatenate((np.arange(0x3100), np.arange(0x3100, 0x110000, 97)))
-    expected = [joins(chr(code)) for code in sample.tolist()]
+    expected = [plain.is_word_character(chr(code)) for code in sample.tolist()]
     assert found[sample].tolist() == expected
 
 

@@ -1,5 +1,7 @@
 """Comparing the suite's tables with the oracle's dialogues."""
 
+import itertools
+import json
 import re
 from typing import Any
 
@@ -11,10 +13,23 @@ from fastscore.suites.base import Events
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.vectors.view import VectorView
 from tests.oracles.score_dialogue import added_in_order, rows_without_id
+from tests.suites.reading import read_lines
 
 NOT_APPLICABLE = "not_applicable"
 Row = tuple[str, int, dict[str, Any]]
 PERPLEXITIES = {"pppl_prediction", "pppl_ground_truth", "pppl_penalty"}
+
+
+def raw_frame(rows: list[Row]) -> tuple[pl.DataFrame, int]:
+    """Return (file, line, object) rows as they are read, and how many were rejected."""
+    frames, rejected = [read_lines(SUITE.source, []).frame], 0
+    for file, of_file in itertools.groupby(rows, key=lambda row: row[0]):
+        numbered = {line: json.dumps(row) for _, line, row in of_file}
+        lines = [numbered.get(line, "") for line in range(1, max(numbered) + 1)]
+        read = read_lines(SUITE.source, lines)
+        frames.append(read.frame.with_columns(file=pl.lit(file)))
+        rejected += read.rejects.height
+    return pl.concat(frames), rejected
 
 
 def score_frame(

@@ -14,8 +14,7 @@ from fastscore.suites.score_dialogue.events import MAXIMUM_STEPS, strip_text
 from fastscore.suites.score_dialogue.metrics import PYTHON_WHITESPACE, word_jaccard
 from fastscore.suites.summary import summarise
 from fastscore.vectors.view import VectorView
-from tests.suites.score_dialogue.comparing import score_frame
-from tests.suites.score_dialogue.raw_rows import raw_frame
+from tests.suites.score_dialogue.comparing import raw_frame, score_frame
 
 LEXICAL = ScoreDialogue(lex_weight=1.0)
 

@@ -17,10 +17,10 @@ from tests.oracles.score_dialogue import score_log
 from tests.suites.score_dialogue.comparing import (
     Row,
     assert_tables_equal_oracle,
+    raw_frame,
     refused_without_id,
     score_frame,
 )
-from tests.suites.score_dialogue.raw_rows import raw_frame
 
 TEXTS = st.one_of(
     st.sampled_from(

@@ -15,6 +15,7 @@ from fastscore.suites.score_dialogue.metrics import StepPerplexities
 from fastscore.vectors.perplexity import PerplexityModel
 from fastscore.vectors.view import VectorView
 from tests.by_keywords import score_by_keywords
+from tests.suites.reading import read_lines
 from tests.suites.score_dialogue.comparing import PERPLEXITIES, null_reasons, reasons
 from tests.vectors.conftest import masked_cache, masked_folder  # noqa: F401
 
@@ -31,14 +32,10 @@ def write_log(path, predictions, ground_truth="w1 w2", dialogue="d"):
 
 def score_steps(tmp_path, predictions, perplexities, weight):
     """Score steps by letters and by perplexities given by hand."""
-    from fastscore.logs.file_ranges import whole_file
-    from fastscore.logs.read.rows import read_shard
-
     write_log(tmp_path / "log.jsonl", predictions)
     options = ScoreDialogue(lex_weight=1.0, pppl_model="any", pppl_weight=weight)
-    events = SUITE.read(
-        read_shard(whole_file(str(tmp_path / "log.jsonl")), SUITE.source).frame, options
-    )
+    lines = (tmp_path / "log.jsonl").read_text().splitlines()
+    events = SUITE.read(read_lines(SUITE.source, lines).frame, options)
     assert set(SUITE.perplexity_texts(events, options)) == {*predictions, "w1 w2"}
     logs = np.log(np.array(list(perplexities.values())))[:, None]
     view = VectorView.from_texts(list(perplexities), logs)
