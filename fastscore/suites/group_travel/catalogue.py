@@ -26,7 +26,7 @@ from fastscore.suites.group_travel.lexicon import (
     component,
     normalise,
 )
-from fastscore.suites.grouping import factorize
+from fastscore.suites.grouping import factorize, row_numbers
 
 ABSENT_CELLS = ("", "nan", "none", "null", "{}", "[]", "-")
 LARGEST_LITERAL = 8 << 20
@@ -141,15 +141,6 @@ def as_flag(value: Any) -> bool | None:
     if value is None:
         return None
     return value.strip().lower() in ("true", "yes", "1") if isinstance(value, str) else value == 1
-
-
-def present_cells(cells: pl.Series) -> tuple[Indices, Indices, pl.Series]:
-    """Find the cells that hold anything."""
-    codes, found = factorize(cells)
-    present = is_present(found).to_numpy()
-    rows = np.flatnonzero(present[codes])
-    number = np.cumsum(present) - 1
-    return rows, number[codes[rows]], found.filter(pl.Series(present))
 
 
 def is_present(cells: pl.Series) -> pl.Series:
@@ -278,29 +269,29 @@ class Catalogue:
 
 
 def read_catalogue(
-    cells: pl.Series, codes: Indices, kinds: Indices, lexicon: Lexicon
+    cells: pl.Series, kinds: pl.Series, lexicon: Lexicon
 ) -> tuple[Indices, Catalogue]:
-    """Read catalogue cells."""
-    pairs, row = np.unique(codes * len(CATALOGUES) + kinds, return_inverse=True)
-    texts, numbers = np.divmod(pairs, len(CATALOGUES))
-    names = [CATALOGUES[number] for number in numbers.tolist()]
-    read = _read_cells(list(zip(cells[texts], names, strict=True)))
+    """Read catalogue cells; return the number of each one's distinct cell and kind, too."""
+    codes, texts = factorize(cells)
+    found = pl.DataFrame({"text": codes, "kind": kinds})
+    distinct = found.unique(maintain_order=True)
+    names = distinct["kind"].cast(pl.String).to_list()
+    read = _read_cells(list(zip(texts.gather(distinct["text"]), names, strict=True)))
     records = [
         (cell, name, *record)
         for cell, (name, (_, found)) in enumerate(zip(names, read, strict=True))
         for record in found
     ]
     complete = _complete(frame_of(records, _OF_RECORDS), lexicon)
-    n_named = np.bincount(complete["cell"].to_numpy(), minlength=len(pairs)).tolist()
+    n_named = np.bincount(complete["cell"].to_numpy(), minlength=distinct.height).tolist()
     faults = [
         shortfall(n_entries - n, n_entries, "entries are no records with a name")
         if n_entries is not None
         else "no list of records; ignored"
         for (n_entries, _), n in zip(read, n_named, strict=True)
     ]
-    kind = pl.Series(names, dtype=KIND_DTYPE)
-    described = {"kind": kind, "fault": pl.Series(faults, dtype=pl.String)}
-    return row, Catalogue(pl.DataFrame(described), complete)
+    described = distinct.select("kind", fault=pl.Series(faults, dtype=pl.String))
+    return row_numbers(found, found.columns), Catalogue(described, complete)
 
 
 def _read_cells(cells: list[tuple[str, str]]) -> list[_Read]:

@@ -10,6 +10,7 @@ from fastscore.suites.base import Events
 from fastscore.suites.columns import gather_or_null, last_rows
 from fastscore.suites.declarations import PARTIAL_REJECTS
 from fastscore.suites.group_travel.catalogue import (
+    KIND_DTYPE,
     Catalogue,
     as_flag,
     as_text,
@@ -18,7 +19,6 @@ from fastscore.suites.group_travel.catalogue import (
     is_present,
     no_object,
     parse_cells,
-    present_cells,
     read_catalogue,
     read_each,
     warnings_of,
@@ -26,6 +26,7 @@ from fastscore.suites.group_travel.catalogue import (
 from fastscore.suites.group_travel.lexicon import (
     ACTIONABLE,
     CATALOGUE_COLUMNS,
+    CATALOGUES,
     CATEGORY_SLOTS,
     KIND_OF_SLOT,
     NULLS,
@@ -52,13 +53,7 @@ from fastscore.suites.group_travel.turns import (
 )
 from fastscore.suites.grouping import (
     factorize,
-    first_of_each,
-    last_of_each,
-    number_keys,
-    offsets_of,
-    place_in_group,
     row_numbers,
-    take,
 )
 from fastscore.suites.identity import identify
 
@@ -125,34 +120,31 @@ def long_texts(events: Events, options: GroupTravel) -> pl.Series:
     return events.frames["windowed"]["text"]
 
 
+def _present(read: Turns, column: str) -> pl.DataFrame:
+    """Return the cells of a column that hold anything, with their dialogue and line."""
+    cells = read.cells[column].filter(is_present(read.cells[column]["cell"]))
+    return read.turns.select("dialogue_row", "line")[cells["turn"]].hstack([cells["cell"]])
+
+
 def _plans(read: Turns, options: GroupTravel) -> tuple[pl.DataFrame, Plans, pl.DataFrame]:
     """Return each dialogue's plan, the distinct plans, and what could not be read."""
-    rows, codes, texts = present_cells(read.cells["plan"]["cell"])
-    turn = read.cells["plan"]["turn"].to_numpy()[rows]
-    last = last_of_each(read.turns["dialogue_row"].to_numpy()[turn])
-    turn, codes = turn[last], codes[last]
-    plans = read_plans(
-        texts[codes[first_of_each(codes)]], strict_overnight=options.strict_overnight
-    )
-    plan_of = read.turns.select("dialogue_row", "line")[turn].with_columns(
-        pl.Series("plan", number_keys(codes))
-    )
-    faults = plan_of.with_columns(plans.plans["fault"].gather(plan_of["plan"]))
-    return plan_of.drop("line"), plans, warnings_of(faults, pl.lit("plan"))
+    last = _present(read, "plan").unique("dialogue_row", keep="last", maintain_order=True)
+    codes, texts = factorize(last["cell"])
+    plans = read_plans(texts, strict_overnight=options.strict_overnight)
+    plan_of = last.select("dialogue_row", plan=pl.Series(codes))
+    faults = last.with_columns(plans.plans["fault"].gather(codes))
+    return plan_of, plans, warnings_of(faults, pl.lit("plan"))
 
 
 def _catalogues(read: Turns, lexicon: Lexicon) -> tuple[pl.DataFrame, Catalogue, pl.DataFrame]:
     """Return the catalogue cells of each dialogue, the distinct ones, and what is not readable."""
-    found = [read.cells[column] for column in CATALOGUE_COLUMNS]
-    cells = pl.concat(found)
-    rows, codes, texts = present_cells(cells["cell"])
-    kinds = np.repeat(np.arange(len(found)), [of_kind.height for of_kind in found])
-    cell, catalogue = read_catalogue(texts, codes, kinds[rows], lexicon)
-    cells_of = read.turns.select("dialogue_row", "line")[cells["turn"].to_numpy()[rows]]
-    cells_of = cells_of.with_columns(pl.Series("cell", cell, dtype=pl.Int64))
-    faulty = catalogue.cells.with_columns(
-        pl.int_range(pl.len(), dtype=pl.Int64).alias("cell")
-    ).drop_nulls("fault")
+    cells = pl.concat(
+        _present(read, column).with_columns(kind=pl.lit(kind, KIND_DTYPE))
+        for kind, column in zip(CATALOGUES, CATALOGUE_COLUMNS, strict=True)
+    )
+    numbers, catalogue = read_catalogue(cells["cell"], cells["kind"], lexicon)
+    cells_of = cells.select("dialogue_row", "line", cell=pl.Series(numbers, dtype=pl.Int64))
+    faulty = catalogue.cells.with_columns(cell=pl.int_range(pl.len())).drop_nulls("fault")
     warnings = warnings_of(cells_of.join(faulty, on="cell"), pl.format("ref_info_{}", "kind"))
     return cells_of.drop("line"), catalogue, warnings
 
@@ -337,12 +329,12 @@ def plan_lines_of(plan_texts: pl.DataFrame) -> pl.DataFrame:
         .str.split("\n")
         .list.eval(pl.element().str.strip_chars().filter(pl.element().str.strip_chars() != ""))
     )
-    numbers, distinct_lines = factorize(lines.explode(empty_as_null=False))
-    line, offsets = take((numbers, offsets_of(lines.list.len().to_numpy())), codes)
-    row = np.repeat(plan_texts["dialogue_row"].to_numpy(), np.diff(offsets))
-    kept = np.flatnonzero(place_in_group(row) < MOST_LINES)
-    kept = kept[first_of_each(row[kept] * len(distinct_lines) + line[kept])]
-    return pl.DataFrame({"dialogue_row": row[kept], "text": distinct_lines[line[kept]]})
+    return (
+        plan_texts.select("dialogue_row", text=lines.gather(codes))
+        .explode("text", empty_as_null=False)
+        .filter(pl.int_range(pl.len()).over("dialogue_row") < MOST_LINES)
+        .unique(maintain_order=True)
+    )
 
 
 _FIELDS = frozenset(

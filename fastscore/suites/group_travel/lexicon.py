@@ -6,7 +6,7 @@ mention that is not negated: negators and clause ends are first made marks that 
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -248,31 +248,27 @@ def tokenise(texts: pl.Series) -> Tokens:
     return Tokens((fold_of[found.ids], offsets), (found.ids, offsets), whole, fold_of)
 
 
-def removed_by_slot(tokens: Tokens, lexicon: "Lexicon") -> npt.NDArray[np.int64]:
-    """Return by bits for which slots a token carries no information: bit ``i`` for `SLOTS[i]`.
+def uninformative_tokens(tokens: Tokens, lexicon: "Lexicon") -> tuple[pl.Series, pl.DataFrame]:
+    """Return which tokens carry no information anywhere, and which in a slot: ``slot``, ``plain``.
 
     A token or its fold is listed, or the fold is short and neither digits nor of another script.
-    Bit ``len(SLOTS)`` is for every other slot.
     """
     words = tokens.vocabulary
-    n_plain = len(tokens.fold_of)
-    folds = words[tokens.fold_of]
-    plain = words.head(n_plain)
+    forms = pl.DataFrame({"plain": words.head(len(tokens.fold_of)), "fold": words[tokens.fold_of]})
 
-    def listed(names: Any) -> pl.Expr:
-        return pl.any_horizontal(pl.all().is_in(list(names)))
+    def listed(names: Iterable[str]) -> pl.Expr:
+        return pl.any_horizontal(pl.col("plain", "fold").is_in(list(names)))
 
     fold = pl.col("fold")
     is_ascii = fold.str.len_bytes() == fold.str.len_chars()
     is_short = is_ascii & (fold.str.len_chars() < 3) & ~fold.str.contains("^[0-9]+$")
-    found = pl.DataFrame({"plain": plain, "fold": folds}).select(
-        (listed(lexicon.uninformative) | is_short).alias("everywhere"),
-        *(listed(lexicon.slot_generic.get(slot, ())).alias(slot) for slot in SLOTS),
-    )
-    bits = np.where(found["everywhere"].to_numpy(), (1 << (len(SLOTS) + 1)) - 1, 0)
-    for bit, slot in enumerate(SLOTS):
-        bits |= found[slot].to_numpy().astype(np.int64) << bit
-    return bits
+    everywhere = forms.select(listed(lexicon.uninformative) | is_short).to_series()
+    in_slots = [
+        forms.select(slot=pl.lit(slot), plain=listed(names).arg_true().cast(pl.Int64))
+        for slot, names in lexicon.slot_generic.items()
+    ]
+    schema = {"slot": pl.String(), "plain": pl.Int64()}
+    return everywhere, pl.concat([pl.DataFrame(schema=schema), *in_slots])
 
 
 def as_ids(rows_of: Ragged) -> tuple[npt.NDArray[np.int32], Indices]:

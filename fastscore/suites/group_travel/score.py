@@ -61,7 +61,6 @@ _TOKENISED = {
     "synthesis_texts": "text",
     "plan_texts": "text",
     "choice_texts": "text",
-    "places": "key",
 }
 _PLACE = ("file", "line", "dialogue")
 _RATIOS = {metric.id: metric.micro for metric in METRICS if metric.micro}
@@ -89,7 +88,7 @@ def score_events(events: Events, vectors: "VectorView", options: GroupTravel) ->
         how="horizontal",
     )
     raise_if_stopped()
-    places = score_places(frames, texts, similarity, options)
+    places = score_places(frames, similarity, options)
     raise_if_stopped()
     counted = _count(frames, pairs, places, wishes, informative)
     scored = _score(counted, similarity.is_on).with_columns(lexicon_version=pl.lit(lexicon.version))

@@ -3,27 +3,26 @@
 Every distinct text has one vector, whichever metrics compare it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import fastscore_kernels as kernels
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_jit.arrays import Float64Array, Indices, Mask
+from fastscore_jit.arrays import Indices, Mask
 
 from fastscore.suites.base import Events
 from fastscore.suites.group_travel.lexicon import (
     NULLS,
-    SLOTS,
     Tokens,
     as_ids,
-    removed_by_slot,
     tokenise,
+    uninformative_tokens,
 )
 from fastscore.suites.group_travel.options import GroupTravel
-from fastscore.suites.grouping import Ragged, factorize, group_rows, offsets_of, take
+from fastscore.suites.grouping import Ragged, factorize, group_rows, offsets_of, row_numbers, take
 
 if TYPE_CHECKING:
     from fastscore_kernels.targets import Targets
@@ -50,16 +49,9 @@ class TextCodes:
         cuts = np.cumsum([len(column) for column in columns.values()])[:-1]
         return cls(tokenise(texts), dict(zip(columns, np.split(codes, cuts), strict=True)))
 
-    def grouped(self, name: str, owners: Indices, n_owners: int) -> Ragged:
-        """Return for each owner the codes of its texts, in order."""
-        order, offsets = group_rows(owners, n_owners)
-        return self.codes[name][order], offsets
-
-    def targets(self, texts: Ragged) -> "Targets":
-        """Return groups of texts as targets, plurals folded."""
-        from fastscore_kernels.targets import Targets
-
-        return Targets(self.tokens.folded, texts)
+    def said(self, name: str, owners: pl.Series) -> pl.DataFrame:
+        """Return the texts of a column by whose they are: ``owner`` and ``text``, its code."""
+        return pl.DataFrame({"owner": owners, "text": self.codes[name]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,34 +85,34 @@ def find_informative(
     texts: TextCodes, name: str, slots: pl.Series, lexicon: "Lexicon"
 ) -> Informative:
     """Find the informative tokens of preferences."""
-    bit_of = {slot: bit for bit, slot in enumerate(SLOTS)}
-    bits = slots.replace_strict(bit_of, default=len(SLOTS), return_dtype=pl.Int64).to_numpy()
-    keys = texts.codes[name] * (len(SLOTS) + 1) + bits
-    found, first, row = np.unique(keys, return_index=True, return_inverse=True)
-    tokens = texts.tokens
-    codes = texts.codes[name][first]
+    stated = pl.DataFrame({"text": texts.codes[name], "slot": slots})
+    distinct = stated.unique(maintain_order=True)
+    codes, tokens = distinct["text"].to_numpy(), texts.tokens
     folded, offsets = take((tokens.folded[0].astype(np.int64), tokens.folded[1]), codes)
     plain, _ = take((tokens.plain[0].astype(np.int64), tokens.plain[1]), codes)
-    owner = np.repeat(np.arange(len(found)), np.diff(offsets))
-    removed = removed_by_slot(tokens, lexicon)[plain] >> bits[first][owner] & 1
-    position = np.arange(len(folded))
-    kept = removed == 0
-    lengths = tokens.vocabulary.str.len_chars().to_numpy().astype(np.int64)
-    occurrences = pl.DataFrame(
-        {"owner": owner[kept], "token": folded[kept], "position": position[kept]}
+    owner = np.repeat(np.arange(len(codes)), np.diff(offsets))
+    everywhere, in_slots = uninformative_tokens(tokens, lexicon)
+    occurrences = (
+        pl.DataFrame({"owner": owner, "plain": plain, "token": folded})
+        .with_columns(
+            slot=distinct["slot"].gather(owner),
+            position=pl.int_range(pl.len()),
+            length=tokens.vocabulary.str.len_chars().gather(folded),
+        )
+        .filter(~everywhere.gather(plain))
+        .join(in_slots, on=["slot", "plain"], how="anti", maintain_order="left")
     )
     ranked = (
         occurrences.group_by("owner", "token")
-        .agg(pl.len().alias("count"), pl.col("position").min())
-        .with_columns(pl.lit(pl.Series(lengths)).gather(pl.col("token")).alias("length"))
+        .agg(pl.len().alias("count"), pl.col("position").min(), pl.col("length").first())
         .sort("owner", "count", "length", "position", descending=[False, True, True, False])
     )
     top = ranked.filter(pl.int_range(pl.len()).over("owner") < MOST_TOKENS)
     phrases, phrase_owner = _phrases(occurrences)
     return Informative(
-        row.astype(np.int64),
-        _by_owner(top, len(found)),
-        _by_owner(ranked.sort("owner", "token"), len(found)),
+        row_numbers(stated, stated.columns),
+        _by_owner(top, len(codes)),
+        _by_owner(ranked.sort("owner", "token"), len(codes)),
         phrases,
         phrase_owner,
     )
@@ -155,39 +147,43 @@ class LexicalEvidence:
     addressed: Mask  # a phrase, two tokens, or the only one, bool (pairs,)
 
 
-def find_evidence(informative: Informative, owners: Indices, targets: "Targets") -> LexicalEvidence:
-    """Look preferences up in their targets."""
-    row = informative.row
-    hits = count_hits(informative, owners, targets)
+def find_evidence(
+    texts: TextCodes, informative: Informative, owners: pl.Series, said: pl.DataFrame
+) -> LexicalEvidence:
+    """Look preferences up in what is said to their owners: `TextCodes.said`."""
+    row, hits = informative.row, count_hits(texts, informative, owners, said)
     # a phrase is a distinct preference's: it is looked up for each pair that has it
     rows, offsets = group_rows(informative.phrase_owner, len(informative.top[1]) - 1)
     of_pair, pair_offsets = take((rows, offsets), row)
     pair = np.repeat(np.arange(len(row)), np.diff(pair_offsets))
-    found = kernels.find_phrases(
-        as_ids(take(informative.phrases, of_pair)), owners[pair], targets, threads=1
-    )
+    wanted = as_ids(take(informative.phrases, of_pair))
+    found = kernels.find_phrases(wanted, *_targets(texts, owners.gather(pair), said), threads=1)
     phrase = np.zeros(len(row), np.bool_)
     phrase[pair[found]] = True
     only_one = np.diff(informative.top[1])[row] == 1
     return LexicalEvidence(hits, phrase, phrase | (hits >= 2) | (only_one & (hits == 1)))
 
 
-def count_hits(informative: Informative, owners: Indices, targets: "Targets") -> Indices:
-    """Count the top tokens of each pair's preference that are in its target."""
-    queries = as_ids(take(informative.top, informative.row))
-    hits: Indices = kernels.count_token_hits(queries, owners, targets, threads=1)
+def count_hits(
+    texts: TextCodes, informative: Informative, owners: pl.Series, said: pl.DataFrame
+) -> Indices:
+    """Count the top tokens of each pair's preference that are said to its owner; 0 for null."""
+    wanted = as_ids(take(informative.top, informative.row))
+    hits: Indices = kernels.count_token_hits(wanted, *_targets(texts, owners, said), threads=1)
     return hits
 
 
-def joined(parts: Sequence[Ragged]) -> Ragged:
-    """Put the rows of several ragged arrays of as many rows one after the other."""
-    n_rows = len(parts[0][1]) - 1
-    owners = [np.repeat(np.arange(n_rows), np.diff(offsets)) for _, offsets in parts]
-    order, offsets = group_rows(np.concatenate(owners), n_rows)
-    return np.concatenate([values for values, _ in parts])[order], offsets
+def _targets(texts: TextCodes, owners: pl.Series, said: pl.DataFrame) -> tuple[Indices, "Targets"]:
+    """Return the target of each owner, and what is said to each, plurals folded."""
+    from fastscore_kernels.targets import Targets
 
+    numbers = pl.concat([owners.rename("owner"), said["owner"]]).cast(pl.Int64)
+    most: Any = numbers.max()
+    nobody = 1 + (-1 if most is None else most)
+    order, offsets = group_rows(said["owner"].to_numpy(), nobody + 1)
+    target = Targets(texts.tokens.folded, (said["text"].to_numpy()[order], offsets))
+    return owners.fill_null(nobody).to_numpy(), target
 
-Rows = dict[str, Indices]
 
 _LONGEST_NULL = max(map(len, NULLS))
 _TARGETS = "choice_targets"
@@ -242,113 +238,92 @@ def _are_meaningful(texts: pl.Series) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
-    """Similarities of the texts of events; all of them are NaN without vectors."""
+    """Vectors of the texts of events, and how similar these are; null without vectors."""
 
     matrix: npt.NDArray[np.float32]  # the vectors, float32 (texts, dim)
-    # by frame the row of each text in `matrix`, int64 (n,), -1 for a placeholder; empty without
-    # vectors
-    rows: Mapping[str, Indices]
+    # by frame the row of each text in `matrix`; null for a placeholder, or without vectors
+    vectors: Mapping[str, pl.Series]
     is_on: bool  # whether there are vectors
-    # the row in `targets` of what M12 compares of each choice, -1 for nothing; the last entry is
-    # that of no choice, int64 (choices + 1,)
-    target_of: Indices
-    targets: npt.NDArray[np.float32]  # its vectors, float32 (targets, dim)
+    targets: pl.DataFrame  # what M12 compares: `choice`, `target`, a row of `target_matrix`
+    target_matrix: npt.NDArray[np.float32]  # its vectors, float32 (targets, dim)
 
     @classmethod
     def of(cls, events: Events, vectors: "VectorView") -> "Similarity":
         """Find the vectors of the events' texts."""
-        if len(vectors) == 0:
-            return cls(vectors.matrix, {}, False, np.full(1, -1), vectors.matrix)
-        frames = events.frames
-        windowed = vectors.windowed
+        frames, is_on, windowed = events.frames, len(vectors) > 0, vectors.windowed
 
-        def rows_in(view: "VectorView", texts: pl.Series, names: Iterable[str]) -> Rows:
-            row_of = np.append(view.codes(texts), -1).astype(np.int64)
-            return {name: row_of[frames[name]["compared"].to_numpy()] for name in names}
+        def rows_in(view: "VectorView", texts: pl.Series, name: str) -> pl.Series:
+            number = frames[name]["compared"]
+            if not is_on:
+                return pl.repeat(None, len(number), dtype=pl.Int64, eager=True)
+            return pl.Series(view.codes(texts), dtype=pl.Int64).gather(number.set(number < 0, None))
 
-        if frames["windowed"].is_empty():
-            rows = rows_in(vectors, frames["compared"]["text"], _COMPARED)
-            target_of = _last_of(frames[_TARGETS]["choice"].to_numpy(), rows[_TARGETS])
-            return cls(vectors.matrix, rows, True, target_of, vectors.matrix)
+        in_windows = is_on and not frames["windowed"].is_empty()
+        rows = {
+            name: rows_in(vectors, frames["compared"]["text"], name)
+            for name in _COMPARED
+            if name != _TARGETS or not in_windows
+        }
+        choice = frames[_TARGETS].select("choice")
+        if not in_windows:
+            targets = choice.with_columns(target=rows[_TARGETS])
+            return cls(vectors.matrix, rows, is_on, targets, vectors.matrix)
         if windowed is None:
             raise TypeError("the view has no vectors of texts that are read in windows")
-        names = [name for name in _COMPARED if name != _TARGETS]
-        rows = rows_in(vectors, frames["compared"]["text"], names)
-        parts = rows_in(windowed, frames["windowed"]["text"], [_TARGETS])[_TARGETS]
-        target_of, targets = _join_windows(
-            windowed.matrix, frames[_TARGETS]["choice"].to_numpy(), parts
-        )
-        return cls(vectors.matrix, rows, True, target_of, targets)
+        parts = rows_in(windowed, frames["windowed"]["text"], _TARGETS)
+        joined = _join_windows(windowed.matrix, choice.with_columns(part=parts))
+        return cls(vectors.matrix, rows, True, *joined)
 
-    def to_targets(self, rows: Indices, choices: Indices) -> Float64Array:
-        """Return the similarity of texts to what M12 compares of choices, float64 (n,).
-
-        NaN where either is negative or there is nothing.
-        """
-        found = np.full(len(choices), np.nan)
+    def nearest(
+        self, asking: pl.Series, owners: pl.Series, texts: str, text_owners: pl.Series
+    ) -> pl.Series:
+        """Return the greatest similarity of vectors to those of their owner's texts in a frame."""
         if not self.is_on:
-            return found
-        targets = self.target_of[np.minimum(choices, len(self.target_of) - 1)]
-        present = np.flatnonzero((rows >= 0) & (targets >= 0))
-        asked, texts = np.unique(rows[present], return_inverse=True)
-        chosen, others = np.unique(targets[present], return_inverse=True)
-        both = np.concatenate((self.matrix[asked], self.targets[chosen]))
-        cosines = kernels.cosine_pairs(both, texts, len(asked) + others, threads=1)
-        found[present] = np.maximum(cosines, 0.0)
-        return found
-
-    def grouped(self, name: str, owners: pl.Series, n_owners: int) -> Ragged:
-        """Return for each owner the rows of its texts in a frame that say something."""
-        if not self.is_on:
-            return np.zeros(0, np.int64), np.zeros(n_owners + 1, np.int64)
-        rows = self.rows[name]
-        has_text = rows >= 0
-        order, offsets = group_rows(owners.to_numpy()[has_text], n_owners)
-        return rows[has_text][order], offsets
-
-    def nearest(self, rows: Indices, candidates: Ragged, owners: Indices) -> Float64Array:
-        """Return the greatest similarity of each text to the candidates of its owner."""
-        if not self.is_on:
-            return np.full(len(owners), np.nan)
-        asked = np.where(rows >= 0, owners, -1)
+            return pl.repeat(None, len(owners), dtype=pl.Float64, eager=True)
+        said = pl.DataFrame({"owner": text_owners, "vector": self.vectors[texts]}).drop_nulls()
+        most: Any = said["owner"].max()
+        n_owners = 0 if most is None else most + 1
+        asks = pl.when(asking.is_not_null() & owners.is_between(0, n_owners - 1)).then(owners)
+        order, offsets = group_rows(said["owner"].to_numpy(), n_owners)
         greatest, _ = kernels.max_cosine_ragged(
-            self.matrix, np.maximum(rows, 0), asked, *candidates, threads=1
+            self.matrix,
+            asking.fill_null(0).to_numpy(),
+            pl.select(asks.fill_null(-1)).to_series().to_numpy(),
+            said["vector"].to_numpy()[order],
+            offsets,
+            threads=1,
         )
-        return np.where(np.isnan(greatest), np.nan, np.maximum(greatest, 0.0))
+        return pl.Series(greatest, nan_to_null=True).clip(lower_bound=0.0)
 
-    def pairwise(self, rows: Indices, others: Indices) -> Float64Array:
-        """Return the similarity of pairs of texts; NaN where either is negative."""
-        found = np.full(len(others), np.nan)
-        if not self.is_on:
+    def cosines(
+        self, rows: pl.Series, others: pl.Series, matrix: npt.NDArray[np.float32]
+    ) -> pl.Series:
+        """Return the similarity of vectors to others, of another matrix; null where either is."""
+        pairs = pl.DataFrame({"row": rows, "other": others}).with_row_index("pair").drop_nulls()
+        found = pl.repeat(None, len(rows), dtype=pl.Float64, eager=True)
+        if pairs.is_empty():
             return found
-        present = (rows >= 0) & (others >= 0)
-        if present.any():
-            cosines = kernels.cosine_pairs(self.matrix, rows[present], others[present], threads=1)
-            found[present] = np.maximum(cosines, 0.0)
-        return found
-
-
-def _last_of(owners: Indices, rows: Indices) -> Indices:
-    """Return each owner's row, and -1 for those without one and, at the end, for nobody."""
-    found = np.full(int(owners.max(initial=-1)) + 2, -1, np.int64)
-    found[owners] = rows
-    return found
+        asked, row = np.unique(pairs["row"].to_numpy(), return_inverse=True)
+        chosen, other = np.unique(pairs["other"].to_numpy(), return_inverse=True)
+        both = np.concatenate((self.matrix[asked], matrix[chosen]))
+        cosines = kernels.cosine_pairs(both, row, len(asked) + other, threads=1)
+        return found.scatter(pairs["pair"], np.maximum(cosines, 0.0))
 
 
 def _join_windows(
-    sums: npt.NDArray[np.float32], owners: Indices, rows: Indices
-) -> tuple[Indices, npt.NDArray[np.float32]]:
-    """Add up the parts of each owner's text, and scale the sum to length 1."""
-    has_text = rows >= 0
-    joined, place = np.unique(owners[has_text], return_inverse=True)
-    total = np.zeros((len(joined), sums.shape[1]))
-    np.add.at(total, place, sums[rows[has_text]])
+    sums: npt.NDArray[np.float32], parts: pl.DataFrame
+) -> tuple[pl.DataFrame, npt.NDArray[np.float32]]:
+    """Add up the parts of each choice's text, and scale the sum to length 1."""
+    present = parts.drop_nulls()
+    choice, place = np.unique(present["choice"].to_numpy(), return_inverse=True)
+    total = np.zeros((len(choice), sums.shape[1]))
+    np.add.at(total, place, sums[present["part"].to_numpy()])
     lengths = np.sqrt(np.einsum("ij,ij->i", total, total))
     total /= np.where(lengths > 0, lengths, 1.0)[:, None]
-    return _last_of(joined, np.arange(len(joined))), total.astype(np.float32)
+    targets = pl.DataFrame({"choice": choice, "target": np.arange(len(choice))})
+    return targets, total.astype(np.float32)
 
 
-def reaches(similarity: Float64Array, threshold: float) -> Mask:
-    """Tell which similarities reach a threshold, as float32; NaN reaches none."""
-    reached: Mask = similarity.astype(np.float32) >= np.float32(threshold)
-    return reached
+def reaches(similarity: pl.Series, threshold: float) -> pl.Series:
+    """Tell which similarities reach a threshold, as float32; null reaches none."""
+    return (similarity.cast(pl.Float32) >= np.float32(threshold)).fill_null(False)

@@ -43,7 +43,7 @@ from fastscore.suites.group_travel.lexicon import (
     SYSTEM_SPEAKERS,
     USER_FEEDBACK,
 )
-from fastscore.suites.grouping import factorize, first_of_each, number_keys, offsets_of
+from fastscore.suites.grouping import factorize, first_of_each, offsets_of, row_numbers
 from fastscore.suites.identity import IDENTITY, refuse_blank_ids
 from fastscore.suites.json_values import (
     JsonValues,
@@ -343,10 +343,9 @@ def _with_speakers(turns: pl.DataFrame) -> pl.DataFrame:
     names = [" ".join(name.casefold().split()) for name in speakers]
     number, members = factorize(pl.Series("member", names, dtype=pl.String))
     member = members[number[codes]]
-    of_dialogue = turns["dialogue_row"].to_numpy() * len(members) + number[codes]
+    turns = turns.with_columns(member)
     return turns.with_columns(
-        member,
-        pl.Series("member_row", number_keys(of_dialogue)),
+        pl.Series("member_row", row_numbers(turns, ["dialogue_row", "member"])),
         (member.is_in(SYSTEM_SPEAKERS)).alias("is_system"),
         (member.is_in(EVERYONE)).alias("is_everyone"),
     )

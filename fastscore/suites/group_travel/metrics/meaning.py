@@ -3,9 +3,7 @@
 import fastscore_kernels as kernels
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Float64Array, Indices
 
-from fastscore.suites.columns import keep_where
 from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Scale
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.metrics.satisfaction import OF_PAIRS
@@ -15,10 +13,9 @@ from fastscore.suites.group_travel.similarity import (
     Similarity,
     TextCodes,
     find_evidence,
-    joined,
     reaches,
 )
-from fastscore.suites.grouping import group_offsets, sum_by, take
+from fastscore.suites.grouping import group_offsets, sum_by
 from fastscore.suites.showing import EvidenceRows
 
 _NOTHING_COMPARED = NullRule(
@@ -201,94 +198,85 @@ def address_pairs(
     similarity: Similarity,
     options: GroupTravel,
 ) -> pl.DataFrame:
-    """Find what addresses each pair."""
+    """Find what addresses each pair: a synthesis of its slot, the plan's text, or both together."""
     pairs = frames["pairs"]
-    n_dialogues = frames["dialogues"].height
-    dialogue_row, slot_row = pairs["dialogue_row"].to_numpy(), pairs["slot_row"].to_numpy()
-    n_slots = int(slot_row.max(initial=-1)) + 1
-    dialogue_of_slot = np.zeros(n_slots, np.int64)
-    dialogue_of_slot[slot_row] = dialogue_row
+    dialogue, slot = pairs["dialogue_row"], pairs["slot_row"]
+    of_synthesis, of_plan = (
+        frames["synthesis_texts"]["slot_row"],
+        frames["plan_texts"]["dialogue_row"],
+    )
+    synthesis, plan = texts.said("synthesis_texts", of_synthesis), texts.said("plan_texts", of_plan)
+    slots = pairs.select("slot_row", owner="dialogue_row").unique("slot_row", maintain_order=True)
+    to_slots = slots.join(plan, on="owner", maintain_order="left_right")
+    both = pl.concat([synthesis, to_slots.select(owner="slot_row", text="text")])
+    in_synthesis = find_evidence(texts, informative, slot, synthesis)
+    in_plan = find_evidence(texts, informative, dialogue, plan)
+    in_both = find_evidence(texts, informative, slot, both)
 
-    synthesis_owner = frames["synthesis_texts"]["slot_row"]
-    plan_owner = frames["plan_texts"]["dialogue_row"]
-    synthesis = texts.grouped("synthesis_texts", synthesis_owner.to_numpy(), n_slots)
-    plan = texts.grouped("plan_texts", plan_owner.to_numpy(), n_dialogues)
-    both = joined([synthesis, take(plan, dialogue_of_slot)])
-    in_synthesis = find_evidence(informative, slot_row, texts.targets(synthesis))
-    in_plan = find_evidence(informative, dialogue_row, texts.targets(plan))
-    in_both = find_evidence(informative, slot_row, texts.targets(both))
-
-    to_synthesis, to_plan = _nearest(frames, similarity, n_slots)
-    by_synthesis = in_synthesis.addressed | reaches(to_synthesis, options.address_sim)
-    by_plan = in_plan.addressed | reaches(to_plan, options.address_sim)
-    enabled = frames["dialogues"]["enable_synthesis"].to_numpy()[dialogue_row]
-    has_plan_text = (np.diff(plan[1]) > 0)[dialogue_row]
-    return pl.DataFrame(
+    wish, lines = similarity.vectors["pairs"], frames["plan_lines"]["dialogue_row"]
+    to_synthesis = similarity.nearest(wish, slot, "synthesis_texts", of_synthesis)
+    to_plan = similarity.nearest(wish, dialogue, "plan_lines", lines)
+    found = pl.DataFrame(
         {
             "synthesis_hits": in_synthesis.hits,
             "synthesis_phrase": in_synthesis.phrase,
-            "synthesis_similarity": pl.Series(to_synthesis, nan_to_null=True),
-            "addressed_synthesis": keep_where(enabled, by_synthesis),
+            "synthesis_similarity": to_synthesis,
+            "near_synthesis": reaches(to_synthesis, options.address_sim),
             "plan_hits": in_plan.hits,
             "plan_phrase": in_plan.phrase,
-            "plan_similarity": pl.Series(to_plan, nan_to_null=True),
-            "addressed_plan": keep_where(has_plan_text, by_plan),
-            "addressed": keep_where(
-                enabled | has_plan_text, in_both.addressed | by_synthesis | by_plan
-            ),
+            "plan_similarity": to_plan,
+            "near_plan": reaches(to_plan, options.address_sim),
+            "synthesis_says": in_synthesis.addressed,
+            "plan_says": in_plan.addressed,
+            "both_say": in_both.addressed,
+            "is_synthesised": frames["dialogues"]["enable_synthesis"].gather(dialogue),
+            "has_plan_text": dialogue.is_in(of_plan.implode()),
         }
     )
-
-
-def _nearest(
-    frames: dict[str, pl.DataFrame], similarity: Similarity, n_slots: int
-) -> tuple[Float64Array, Float64Array]:
-    """Return each pair's highest similarity to a text of its slot, and to a line of its plan."""
-    pairs, n_dialogues = frames["pairs"], frames["dialogues"].height
-    wanted = similarity.rows.get("pairs", np.zeros(0, np.int64))
-    owner = frames["synthesis_texts"]["slot_row"]
-    synthesis = similarity.grouped("synthesis_texts", owner, n_slots)
-    lines = similarity.grouped("plan_lines", frames["plan_lines"]["dialogue_row"], n_dialogues)
-    return (
-        similarity.nearest(wanted, synthesis, pairs["slot_row"].to_numpy()),
-        similarity.nearest(wanted, lines, pairs["dialogue_row"].to_numpy()),
+    by_synthesis = pl.any_horizontal("synthesis_says", "near_synthesis")
+    by_plan = pl.any_horizontal("plan_says", "near_plan")
+    return found.select(
+        pl.col("^(synthesis|plan)_(hits|phrase|similarity)$"),
+        addressed_synthesis=pl.when("is_synthesised").then(by_synthesis),
+        addressed_plan=pl.when("has_plan_text").then(by_plan),
+        addressed=pl.when(pl.any_horizontal("is_synthesised", "has_plan_text")).then(
+            by_synthesis | by_plan | pl.col("both_say")
+        ),
     )
 
 
 def compare_slots(frames: dict[str, pl.DataFrame], similarity: Similarity) -> pl.DataFrame:
     """Compare pairs with the plan's entries and with the resolution of their slot."""
-    pairs = frames["pairs"]
-    has_text = pairs["compared"] >= 0
-    wanted = similarity.rows.get("pairs", np.zeros(0, np.int64))
-    choice, slot_row = pairs["choice"].to_numpy(), pairs["slot_row"].to_numpy()
-    to_slot = similarity.to_targets(wanted, choice)
-    if similarity.is_on:
-        to_slot = np.where((choice >= 0) & (wanted >= 0) & np.isnan(to_slot), 0.0, to_slot)
-    resolution = _row_by_owner(similarity, "resolutions", frames["resolutions"], slot_row)
-    resolution = np.where(pairs["actionable"].to_numpy(), resolution, -1)
-    explained = pairs["slot_row"].is_in(frames["resolutions"]["slot_row"].implode())
-    return pl.DataFrame(
-        {
-            "is_compared": has_text & (pairs["choice"] >= 0),
-            "is_resolved": has_text & pairs["actionable"] & explained,
-            "slot_similarity": pl.Series(to_slot, nan_to_null=True),
-            "resolution_similarity": pl.Series(
-                similarity.pairwise(wanted, resolution), nan_to_null=True
-            ),
-        }
+    resolutions = frames["resolutions"].select(
+        "slot_row", resolution=similarity.vectors["resolutions"], is_explained=True
     )
-
-
-def _row_by_owner(
-    similarity: Similarity, name: str, frame: pl.DataFrame, owners: Indices
-) -> Indices:
-    """Return the row of the one text of each owner in a frame, -1 where it has none."""
-    row_of = np.full(int(owners.max(initial=-1)) + 2, -1, np.int64)
-    if similarity.is_on:
-        row_of[frame[frame.columns[0]].to_numpy()] = similarity.rows[name]
-    # a negative owner finds the last entry, which nobody has
-    found: Indices = row_of[owners]
-    return found
+    pairs = (
+        frames["pairs"]
+        .with_columns(wish=similarity.vectors["pairs"], has_text=pl.col("compared") >= 0)
+        .join(
+            similarity.targets.unique("choice", keep="last"),
+            on="choice",
+            how="left",
+            maintain_order="left",
+        )
+        .join(resolutions, on="slot_row", how="left", maintain_order="left")
+        .with_columns(
+            is_compared=pl.col("has_text") & (pl.col("choice") >= 0),
+            is_resolved=pl.col("has_text")
+            & pl.col("actionable")
+            & pl.col("is_explained").fill_null(False),
+        )
+    )
+    resolution = pairs["resolution"].set(~pairs["actionable"], None)
+    to_slot = similarity.cosines(pairs["wish"], pairs["target"], similarity.target_matrix)
+    # a plan that says nothing is like nothing
+    is_silent = pairs["is_compared"] & to_slot.is_null() & similarity.is_on
+    return pairs.select(
+        "is_compared",
+        "is_resolved",
+        slot_similarity=to_slot.set(is_silent, 0.0),
+        resolution_similarity=similarity.cosines(pairs["wish"], resolution, similarity.matrix),
+    )
 
 
 def count_meaning(pairs: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:

@@ -8,17 +8,13 @@ catalogue, whichever itineraries have it.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import fastscore_kernels as kernels
-import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Indices, Mask
 
 from fastscore.suites.declarations import Formula, Metric, NullRule, Scale
-from fastscore.suites.group_travel.lexicon import KIND_OF_SLOT, SLOT_OF_KIND, as_ids, normalise
+from fastscore.suites.group_travel.lexicon import KIND_OF_SLOT, SLOT_OF_KIND, normalise
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.options import GroupTravel
-from fastscore.suites.group_travel.similarity import Similarity, TextCodes, reaches
-from fastscore.suites.grouping import group_rows, take
+from fastscore.suites.group_travel.similarity import Similarity, reaches
 from fastscore.suites.showing import EvidenceRows
 
 if TYPE_CHECKING:
@@ -201,77 +197,50 @@ def check_itineraries(
 
 
 def score_places(
-    frames: dict[str, pl.DataFrame], texts: TextCodes, similarity: Similarity, options: GroupTravel
+    frames: dict[str, pl.DataFrame], similarity: Similarity, options: GroupTravel
 ) -> pl.DataFrame:
     """Score the places of each dialogue's plan."""
-    dialogues, places = frames["dialogues"], frames["places"]
-    n_dialogues, n_places = dialogues.height, places.height
-    itinerary = dialogues["itinerary"].to_numpy()
-    n_itineraries = frames["itineraries"].height
-    of_itinerary = group_rows(places["itinerary"].to_numpy(), n_itineraries)
-    place_row, offsets = take(of_itinerary, itinerary)
-    dialogue_row = np.repeat(np.arange(n_dialogues), np.diff(offsets))
-    found = places[place_row].select("place", "key", pl.col("is_grounded").alias("grounded"))
-
-    dialogue_of_pair = frames["pairs"]["dialogue_row"].to_numpy()
-    explicit = _is_explicit(texts, place_row, dialogue_row, dialogue_of_pair, n_dialogues)
-    explicit &= ~_is_too_short(found)
+    numbered = frames["places"].with_columns(place_row=pl.int_range(pl.len()))
+    places = (
+        frames["dialogues"]
+        .select("dialogue_row", "itinerary")
+        .join(numbered, on="itinerary", maintain_order="left_right")
+        .with_columns(row=pl.int_range(pl.len()))
+    )
     # each text of a place's record asks for itself; the nearest of them counts
-    record_rows, record_offsets = take(
-        group_rows(frames["place_texts"]["place_row"].to_numpy(), n_places), place_row
+    records = frames["place_texts"].with_columns(vector=similarity.vectors["place_texts"])
+    asking = places.join(records, on="place_row", maintain_order="left_right")
+    nearest = asking.select(
+        "row",
+        similarity=similarity.nearest(
+            asking["vector"], asking["dialogue_row"], "pairs", frames["pairs"]["dialogue_row"]
+        ),
     )
-    of_place = np.repeat(np.arange(len(place_row)), np.diff(record_offsets))
-    asking = similarity.rows["place_texts"][record_rows] if similarity.is_on else record_rows
-    nearest = similarity.nearest(
-        asking,
-        similarity.grouped("pairs", frames["pairs"]["dialogue_row"], n_dialogues),
-        dialogue_row[of_place],
+    found = places.join(
+        nearest.group_by("row").agg(pl.col("similarity").max()),
+        on="row",
+        how="left",
+        maintain_order="left",
+    ).join(_said_words(frames["pairs"]), on="dialogue_row", how="left", maintain_order="left")
+    key, is_near = pl.col("key"), reaches(found["similarity"], options.serendipity_sim)
+    is_long_enough = key.str.contains(" ", literal=True) | (key.str.len_chars() >= _SHORTEST_NAME)
+    is_named = pl.col("said").str.contains(pl.format(" {} ", key), literal=True)
+    explicit = (is_long_enough & is_named).fill_null(False)
+    return found.select(
+        "dialogue_row",
+        "place",
+        "key",
+        grounded="is_grounded",
+        explicit=pl.when("is_grounded").then(explicit),
+        similarity="similarity",
+        serendipitous=pl.when(pl.col("similarity").is_not_null()).then(~explicit & is_near),
     )
-    best = np.full(len(place_row), -1.0)
-    np.fmax.at(best, of_place, nearest)
-    is_grounded = found["grounded"].to_numpy()
-    compared = is_grounded & (best >= 0.0)
-    serendipitous = compared & ~explicit & reaches(best, options.serendipity_sim)
-    return found.with_columns(
-        pl.Series("explicit", explicit).set(pl.Series(~is_grounded), None),
-        pl.Series("similarity", best).set(pl.Series(~compared), None),
-        pl.Series("serendipitous", serendipitous).set(pl.Series(~compared), None),
-    ).insert_column(0, pl.Series("dialogue_row", dialogue_row))
 
 
-def _is_explicit(
-    texts: TextCodes,
-    place_row: Indices,
-    dialogue_row: Indices,
-    dialogue_of_pair: Indices,
-    n_dialogues: int,
-) -> Mask:
-    """Tell which places a preference of their dialogue names, word by word."""
-    from fastscore_kernels.targets import Targets
-
-    ids, offsets = texts.tokens.plain
-    # a text of one token that nothing else has is put after each preference: no name crosses it
-    end = len(texts.tokens.vocabulary)
-    ids = np.append(ids, np.int32(end))
-    offsets = np.append(offsets, offsets[-1] + 1)
-    rows, bounds = group_rows(dialogue_of_pair, n_dialogues)
-    parted = np.empty(2 * len(rows), np.int64)
-    parted[0::2], parted[1::2] = texts.codes["pairs"][rows], len(offsets) - 2
-    targets = Targets((ids, offsets), (parted, 2 * bounds))
-    plain = (texts.tokens.plain[0].astype(np.int64), texts.tokens.plain[1])
-    names = take(plain, texts.codes["places"][place_row])
-    named: Mask = kernels.find_phrases(as_ids(names), dialogue_row, targets, threads=1)
-    return named
-
-
-def _is_too_short(places: pl.DataFrame) -> Mask:
-    """Tell which names are one word of fewer than three letters."""
-    key = pl.col("key")
-    one_word = ~key.str.contains(" ", literal=True)
-    short: Mask = (
-        places.select(one_word & (key.str.len_chars() < _SHORTEST_NAME)).to_series().to_numpy()
-    )
-    return short
+def _said_words(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Return all preferences of each dialogue, normalised, with spaces around each word."""
+    words = pairs.select("dialogue_row", said=normalise(pairs["preference"]))
+    return words.group_by("dialogue_row").agg(pl.format(" {} ", "said").str.join("\n"))
 
 
 def count_places(places: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:

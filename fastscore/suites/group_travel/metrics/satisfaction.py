@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Float64Array, Indices
+from fastscore_jit.arrays import Float64Array
 
 from fastscore.suites.declarations import Formula, Metric, NullRule, Scale
 from fastscore.suites.group_travel.lexicon import (
@@ -235,58 +235,47 @@ def satisfy_pairs(
     similarity: Similarity,
     options: GroupTravel,
 ) -> pl.DataFrame:
-    """Find what satisfies each pair."""
-    choice = frames["pairs"]["choice"].to_numpy()
-    n_choices = int(choice.max(initial=-1)) + 1
-    chosen = choice >= 0
-    room = _any_common(choice, wishes["wanted_rooms"], frames["choice_rooms"])
-    category = _any_common(choice, wishes["category_tokens"], frames["choice_components"])
-
-    places = frames["choice_places"]["choice"]
-    targets = texts.targets(
-        texts.grouped("choice_texts", frames["choice_texts"]["choice"].to_numpy(), n_choices + 1)
-    )
-    # pairs without a choice ask the last target, which has no text
-    hits = count_hits(informative, np.where(chosen, choice, n_choices), targets)
-    lexical = hits >= LEAST_HITS
-    nearest = similarity.nearest(
-        similarity.rows.get("pairs", np.zeros(0, np.int64)),
-        similarity.grouped("choice_places", places, n_choices),
-        choice,
-    )
-    semantic = reaches(nearest, options.satisfy_sim)
-    satisfied = room.fill_null(False) | category.fill_null(False) | pl.Series(lexical | semantic)
-    no_choice = pl.Series(~chosen)
-    return pl.DataFrame(
+    """Find what satisfies each pair: any of four channels, of those that a plan chose for."""
+    choice = frames["pairs"]["choice"]
+    choice = choice.set(choice < 0, None)
+    chosen = texts.said("choice_texts", frames["choice_texts"]["choice"])
+    of_places = frames["choice_places"]["choice"]
+    wish = similarity.vectors["pairs"]
+    nearest = similarity.nearest(wish, choice, "choice_places", of_places)
+    fired = pl.DataFrame(
         {
-            "room_channel": room,
-            "category_channel": category,
-            "lexical_hits": pl.Series(hits).set(no_choice, None),
-            "lexical_channel": pl.Series(lexical).set(no_choice, None),
-            "place_similarity": pl.Series(nearest, nan_to_null=True),
-            "semantic_channel": pl.Series(semantic).set(no_choice, None),
-            "satisfied": satisfied.set(no_choice, None),
+            "choice": choice,
+            "room": _any_common(choice, wishes["wanted_rooms"], frames["choice_rooms"]),
+            "category": _any_common(choice, wishes["category_tokens"], frames["choice_components"]),
+            "hits": count_hits(texts, informative, choice, chosen),
+            "place_similarity": nearest,
+            "semantic": reaches(nearest, options.satisfy_sim),
         }
+    ).with_columns(lexical=pl.col("hits") >= LEAST_HITS)
+    is_chosen = pl.when(pl.col("choice").is_not_null())
+    by_any = pl.any_horizontal(pl.col(CHANNELS).fill_null(False))
+    return fired.select(
+        room_channel="room",
+        category_channel="category",
+        lexical_hits=is_chosen.then("hits"),
+        lexical_channel=is_chosen.then("lexical"),
+        place_similarity="place_similarity",
+        semantic_channel=is_chosen.then("semantic"),
+        satisfied=is_chosen.then(by_any),
     )
 
 
-def _any_common(choice: Indices, wishes: pl.Series, chosen: pl.DataFrame) -> pl.Series:
+def _any_common(choice: pl.Series, wishes: pl.Series, chosen: pl.DataFrame) -> pl.Series:
     """Tell which pairs wish for something that was chosen; null where nothing is named."""
-    asked = (
-        pl.DataFrame({"choice": choice, "wish": wishes})
-        .with_row_index("pair")
-        .filter((pl.col("choice") >= 0) & (pl.col("wish").list.len() > 0))
-    )
+    pairs = pl.DataFrame({"choice": choice, "wish": wishes}).with_row_index("pair")
     met = (
-        asked.explode("wish")
+        pairs.explode("wish")
         .join(chosen.rename({chosen.columns[1]: "wish"}), on=["choice", "wish"], how="semi")
         .select("pair")
-        .unique()
+        .to_series()
     )
-    answer = np.zeros(len(choice), np.int8)
-    answer[asked["pair"].to_numpy()] = 1
-    answer[met["pair"].to_numpy()] = 2
-    return pl.Series(answer == 2).set(pl.Series(answer == 0), None)
+    is_asked = pl.col("choice").is_not_null() & (pl.col("wish").list.len() > 0)
+    return pairs.select(pl.when(is_asked).then(pl.col("pair").is_in(met.implode()))).to_series()
 
 
 def count_satisfaction(pairs: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:

@@ -3,18 +3,15 @@
 from typing import TYPE_CHECKING
 
 import fastscore_kernels as kernels
-import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Indices
 
-from fastscore.suites.columns import put_at
+from fastscore.suites.columns import list_column, put_at
 from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Scale
 from fastscore.suites.group_travel.lexicon import (
     ACTIONABLE,
     CATEGORY_SLOTS,
     FEEDBACK,
     PRESENT_PLAN,
-    ROOM_TYPES,
     SYNTHESIZE,
     SYS_FEEDBACK,
     names_conflict,
@@ -23,7 +20,7 @@ from fastscore.suites.group_travel.lexicon import (
 )
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.similarity import Informative
-from fastscore.suites.grouping import Ragged, factorize, group_rows, offsets_of, take
+from fastscore.suites.grouping import factorize, offsets_of
 from fastscore.suites.showing import EvidenceRows
 
 if TYPE_CHECKING:
@@ -284,14 +281,9 @@ def _count_divergence(
 ) -> pl.DataFrame:
     """Count the slots on which members diverge, and those whose synthesis names a conflict."""
     pairs = frames["pairs"]
-    slot_row = pairs["slot_row"].to_numpy()
-    n_slots = int(slot_row.max(initial=-1)) + 1
-    values, offsets = _wish_sets(pairs, wishes, informative, n_slots)
-    rows, group_offsets = group_rows(slot_row, n_slots)
-    taken, taken_offsets = take((values, offsets), rows)
-    least = kernels.least_jaccard_groups((taken.astype(np.int32), taken_offsets), group_offsets)
-    divergent = pairs.unique("slot_row", keep="first", maintain_order=True).select(*_OF_SLOT)
-    divergent = divergent.filter(pl.Series(least < DIVERGENT_BELOW))
+    slots = pairs.unique("slot_row", keep="first", maintain_order=True).select(*_OF_SLOT)
+    least = _least_jaccard(_wish_sets(pairs, wishes, informative), pairs["slot_row"])
+    divergent = slots.filter(least < DIVERGENT_BELOW)
     flagged = pl.col("has_conflict").fill_null(False) | pl.col("names_conflict")
     detected_slots = (
         frames["synthesis"]
@@ -311,47 +303,42 @@ def _count_divergence(
     )
 
 
-def _wish_sets(
-    pairs: pl.DataFrame, wishes: pl.DataFrame, informative: Informative, n_slots: int
-) -> Ragged:
-    """Return what each pair wants as a set.
+def _wish_sets(pairs: pl.DataFrame, wishes: pl.DataFrame, informative: Informative) -> pl.Series:
+    """Return what each pair wants as a set: List(String).
 
     Room types for lodging and categories for the other actionable slots, where every member of
     the slot names some; else informative tokens.
     """
-    slot_row = pairs["slot_row"].to_numpy()
-    tokens, offsets = _flat(wishes["category_tokens"])
-    codes, _ = factorize(tokens)
-    order = np.lexsort((codes, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))))
-    named_rooms, room_offsets = _flat(wishes["wanted_rooms"])
-    # these are ascending, in the order of room types
-    rooms = named_rooms.cast(pl.Enum(ROOM_TYPES)).to_physical().to_numpy().astype(np.int64)
-    named = (
-        (rooms, room_offsets),
-        (codes[order], offsets),
-        take(informative.every, informative.row),
+    values, offsets = informative.every
+    tokens = list_column(pl.Series(values).cast(pl.String), offsets)
+    named = pairs.select("slot", "slot_row").with_columns(
+        wishes["wanted_rooms", "category_tokens"], tokens=tokens.gather(informative.row)
     )
 
-    slot = pairs["slot"]
-    is_lodging = (slot == "lodging").to_numpy()
-    has_categories = slot.is_in(CATEGORY_SLOTS).to_numpy()
-    kind = np.full(len(slot), 2)
-    for number, applies in ((0, is_lodging), (1, has_categories)):
-        lacking = np.bincount(slot_row, weights=np.diff(named[number][1]) == 0, minlength=n_slots)
-        kind = np.where(applies & (lacking[slot_row] == 0), number, kind)
-    stacked = (
-        np.concatenate([values for values, _ in named]),
-        np.concatenate(
-            [
-                named[0][1][:-1],
-                named[1][1][:-1] + named[0][1][-1],
-                named[2][1] + named[0][1][-1] + named[1][1][-1],
-            ]
-        ),
+    def everyone_names(column: str) -> pl.Expr:
+        return (pl.col(column).list.len() > 0).all().over("slot_row")
+
+    return named.select(
+        pl.when((pl.col("slot") == "lodging") & everyone_names("wanted_rooms"))
+        .then("wanted_rooms")
+        .when(pl.col("slot").is_in(CATEGORY_SLOTS) & everyone_names("category_tokens"))
+        .then("category_tokens")
+        .otherwise("tokens")
+    ).to_series()
+
+
+def _least_jaccard(sets: pl.Series, slot_row: pl.Series) -> pl.Series:
+    """Return the least Jaccard index of two sets of each slot; NaN without two that hold any."""
+    wanted = pl.DataFrame({"slot_row": slot_row, "want": sets}).sort(
+        "slot_row", maintain_order=True
     )
-    return take(stacked, kind * len(slot) + np.arange(len(slot)))
-
-
-def _flat(lists: pl.Series) -> tuple[pl.Series, Indices]:
-    """Return the items of lists, and the offsets at which those of each begin."""
-    return lists.explode(empty_as_null=False), offsets_of(lists.list.len().to_numpy())
+    members = wanted.select(pl.int_range(pl.len()).alias("set"), "want")
+    members = members.explode("want", empty_as_null=False)
+    codes, _ = factorize(members["want"])
+    ascending = members.with_columns(code=codes).sort("set", "code")["code"].cast(pl.Int32)
+    n_members = wanted["want"].list.len().to_numpy()
+    n_sets = wanted.group_by("slot_row", maintain_order=True).len()["len"].to_numpy()
+    least = kernels.least_jaccard_groups(
+        (ascending.to_numpy(), offsets_of(n_members)), offsets_of(n_sets)
+    )
+    return pl.Series(least)
