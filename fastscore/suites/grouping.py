@@ -97,17 +97,6 @@ def first_of_each(keys: Indices) -> Indices:
     return firsts
 
 
-def last_of_each(keys: Indices) -> Indices:
-    """Return the last rows of runs of equal keys, ascending."""
-    return np.flatnonzero(np.diff(keys, append=keys[-1:] - 1))
-
-
-def number_keys(keys: Indices) -> Indices:
-    """Return the number of each key, equal ones having one, by first appearance."""
-    numbers: Indices = kernels.number_hashes(keys.astype(np.uint64))[0]
-    return numbers
-
-
 def take(rows_of: Ragged, rows: Indices) -> Ragged:
     """Return some of the rows, repeated or left out as wanted; a negative one is empty."""
     values, offsets = rows_of

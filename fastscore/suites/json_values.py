@@ -120,7 +120,6 @@ class JsonValues:
     dialogue: Indices  # the row of its dialogue, int64 (n,)
     # names the place of a value in its line: ``turns[3].recall.items[0].content``
     path: Callable[[int], str]
-    numbered_escapes: bool = True  # false where none of their strings is written with ``\u``
 
     def __len__(self) -> int:
         return len(self.tags)
@@ -244,8 +243,7 @@ def _at(
     values: JsonValues, place: Place, dialogue: Indices, path: Callable[[int], str]
 ) -> JsonValues:
     """Return the values at a place below others."""
-    escapes = place.numbered_escapes
-    return JsonValues(values.data, place.tags, place.start, place.end, dialogue, path, escapes)
+    return JsonValues(values.data, place.tags, place.start, place.end, dialogue, path)
 
 
 def _element(path: Callable[[int], str], owner: Indices) -> Callable[[int], str]:

@@ -23,7 +23,6 @@ from fastscore.suites.columns import filled, find_nulls, keep_where, list_column
 from fastscore.suites.grouping import counts_of, group_offsets, place_in_group
 from fastscore.suites.memory_finance.events import (
     Frames,
-    joined_contain,
     of_labels,
     turns_of_status,
 )
@@ -173,7 +172,7 @@ def score_memory_keys(frames: Frames) -> dict[str, pl.Series | Indices]:
     n_turns = frames["turns"].height
     keys = resolve_keys(frames)
     resolvable = keys.filter("resolvable")
-    recalled = recall_targets(frames["contexts"], resolvable, n_turns)
+    recalled = recall_targets(frames["contexts"], resolvable)
     is_recalled = recalled.select(pl.any_horizontal(pl.all())).to_series()
     sources = recalled.select(
         pl.concat_list(
@@ -246,23 +245,20 @@ def _targets(frames: Frames) -> pl.DataFrame:
     return targets.drop_nulls().filter(~is_blank).unique(_TARGET, keep="first")
 
 
-def recall_targets(contexts: pl.DataFrame, keys: pl.DataFrame, n_turns: int) -> pl.DataFrame:
+def recall_targets(contexts: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
     """Return for each key with a target, a column for each source, whether that source has it."""
-    recalled = {}
-    is_text = (keys["target_text"] != "").to_numpy()
-    turn, needles = keys["turn_row"].to_numpy()[is_text], keys["target_text"].filter(is_text)
+    recalled = contexts.group_by("source", "turn_row", maintain_order=True).agg(
+        pl.col("text").str.join("\n")
+    )
     for source in MEMORY_SOURCES:
-        held = contexts.filter(pl.col("source") == source)
-        found = np.zeros(keys.height, np.bool_)  # the empty text is recalled from nowhere
-        found[is_text] = joined_contain(
-            held["written"],
-            held["escapes"].to_numpy(),
-            group_offsets(held["turn_row"].to_numpy(), n_turns),
-            turn,
-            needles,
-        )
-        recalled[source] = found
-    return pl.DataFrame(recalled)
+        texts = recalled.filter(source=source).select("turn_row", pl.col("text").alias(source))
+        keys = keys.join(texts, on="turn_row", how="left", maintain_order="left")
+    target = pl.col("target_text")
+    is_text = target != ""  # the empty text is recalled from nowhere
+    return keys.select(
+        (is_text & pl.col(source).fill_null("").str.contains(target, literal=True)).alias(source)
+        for source in MEMORY_SOURCES
+    )
 
 
 STATED_LISTS = {"constraints": "assets", "preferences": "topics"}
