@@ -143,6 +143,7 @@ def _noncentral_t(degrees: float, shift: float, t: float) -> tuple[float, float]
     return below / mass, slope / mass
 
 
+@lru_cache(maxsize=64)
 def gamma_ratio(a: float) -> float:
     """Return gamma(a + 1/2) / gamma(a)."""
     if a < _SERIES_FROM:

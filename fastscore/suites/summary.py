@@ -27,7 +27,6 @@ from fastscore.suites.columns import collected, hold_if_small
 from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Metric
 from fastscore.suites.sums import (
     BETWEEN,
-    MOMENTS,
     TOTALS,
     Size,
     grids_of,
@@ -330,7 +329,7 @@ def _summarise_table(table: _Table, columns_at_once: int, asked: Summarised) -> 
     else:
         size, add_up = table.added.size, partial(merge_sums, table.added.sums, by)
     grids = grids_of(size, table.metrics)
-    rows: list[dict[str, Any]] = []
+    columns: dict[str, list[Any]] = {name: [] for name in _WITHOUT_REASONS}
     for metrics in _batches(table.metrics, columns_at_once):
         raise_if_stopped()
         own = {name: grids[name] for name in summed_columns(metrics)}
@@ -340,8 +339,11 @@ def _summarise_table(table: _Table, columns_at_once: int, asked: Summarised) -> 
         for group in (ALL, *table.groups):
             of_group = _of_group(group, sums)
             for metric in metrics:
-                rows += _summarise_group(group, metric, of_group, grids)
-    return _with_reasons(pl.DataFrame(rows, _WITHOUT_REASONS), table, asked)
+                found = _summarise_group(group, metric, of_group, grids)
+                nothing = [None] * len(found["n"])
+                for name, values in columns.items():
+                    values += found.get(name, nothing)
+    return _with_reasons(pl.DataFrame(columns, _WITHOUT_REASONS), table, asked)
 
 
 def _batches(metrics: Sequence[Metric], at_once: int) -> Iterator[list[Metric]]:
@@ -387,62 +389,67 @@ def _of_group(group: str, sums: pl.DataFrame) -> _Group:
 
 def _summarise_group(
     group: str, metric: Metric, sums: _Group, grids: Mapping[str, int]
-) -> Iterator[dict[str, Any]]:
-    """Yield for each value of a label the statistics of a metric, without the reasons of nulls."""
+) -> dict[str, list[Any]]:
+    """Return the columns of a metric by value of a label, without the reasons of nulls."""
     column = open_column(metric)
     bits = grids[column]
     of_units = sums.units[f"{column}:sum"].cast(pl.Float64) * 2.0**-bits
     counts = sums.units[f"{column}:n"].to_numpy()
     ends: dict[str, Any] = {"minimum": metric.scale.minimum, "maximum": metric.scale.maximum}
     found = clustered_means(of_units.to_numpy(), counts, sums.bounds, **ends)
-    own = {
-        **{name: f"{column}:{name}" for name in MOMENTS},
-        **{f"all_{name}": f"{metric.id}:{name}" for name in ("n", "sum")},
-        **{name: f"{metric.id}:scale:{name}" for name in ("least", "largest") if metric.scale.by},
-        **{f"micro_{place}": f"{one}:sum" for place, one in enumerate(metric.micro or ())},
+    height = len(found)
+
+    def of(name: str) -> list[Any]:
+        return sums.totals[name].to_list()
+
+    n, totals = of(f"{column}:n"), of(f"{column}:sum")
+    n_all = of(f"{metric.id}:n")
+    means = _means(totals, n, bits)
+    moments = zip(totals, of(f"{column}:squares"), n, strict=True)
+    deviations = [_deviation(*each, bits) if each[-1] > 1 else None for each in moments]
+    all_rows = means.copy()
+    if column != metric.id:
+        all_rows = _means(of(f"{metric.id}:sum"), n_all, bits)
+    if metric.scale.by:
+        scales = zip(*(of(f"{metric.id}:scale:{end}") for end in ("least", "largest")), strict=True)
+        for place in (place for place, (least, most) in enumerate(scales) if least != most):
+            means[place] = deviations[place] = None
+            n_units = found[place].n_units
+            found[place] = Estimate(None, n_units=n_units, reason="several_scales")
+    columns = {
+        "group": [group] * height,
+        "value": of("value"),
+        "metric": [metric.id] * height,
+        "n": n,
+        "n_null": [rows - valued for rows, valued in zip(of(":rows"), n_all, strict=True)],
+        "n_fixed": [valued - open_ for valued, open_ in zip(n_all, n, strict=True)],
+        "n_units": [estimate.n_units for estimate in found],
+        "mean": means,
+        "sd": deviations,
+        "ci_low": [estimate.low for estimate in found],
+        "ci_high": [estimate.high for estimate in found],
+        "degrees_of_freedom": [estimate.degrees_of_freedom for estimate in found],
+        "interval_reason": [estimate.reason for estimate in found],
+        # no zero is negative: which of two equal ones comes first is chance
+        **{
+            end: [None if value is None else value + 0.0 for value in of(f"{column}:{end}")]
+            for end in ("minimum", "maximum")
+        },
+        "mean_all_rows": all_rows,
     }
-    named = (pl.col(one).alias(name) for name, one in own.items())
-    rows = sums.totals.select("value", ":rows", *named).iter_rows(named=True)
-    for row, estimate in zip(rows, found, strict=True):
-        n, n_all = row["n"], row["all_n"]
-        mean = mean_of(row["sum"], n, bits) if n else None
-        deviation = _deviation(row["sum"], row["squares"], n, bits) if n > 1 else None
-        if row.get("least") != row.get("largest"):
-            mean = deviation = None
-            estimate = Estimate(None, n_units=estimate.n_units, reason="several_scales")
-        yield {
-            "group": group,
-            "value": row["value"],
-            "metric": metric.id,
-            "n": n,
-            "n_null": row[":rows"] - n_all,
-            "n_fixed": n_all - n,
-            "n_units": estimate.n_units,
-            "mean": mean,
-            "sd": deviation,
-            "ci_low": estimate.low,
-            "ci_high": estimate.high,
-            "degrees_of_freedom": estimate.degrees_of_freedom,
-            "interval_reason": estimate.reason,
-            # no zero is negative: which of two equal ones comes first is chance
-            "minimum": None if row["minimum"] is None else row["minimum"] + 0.0,
-            "maximum": None if row["maximum"] is None else row["maximum"] + 0.0,
-            "mean_all_rows": mean_of(row["all_sum"], n_all, bits) if n_all else None,
-            **_micro(metric, row, grids),
-        }
+    if metric.micro is not None:
+        ones = [1] * height
+        above, below = (_means(of(f"{one}:sum"), ones, grids[one]) for one in metric.micro)
+        columns["micro_numerator"], columns["micro_denominator"] = above, below
+        ratios = zip(above, below, strict=True)
+        columns["micro"] = [upper / lower if lower else None for upper, lower in ratios]
+    return columns
 
 
-def _micro(
-    metric: Metric, row: Mapping[str, Any], grids: Mapping[str, int]
-) -> dict[str, float | None]:
-    """Return the ratio of a metric's two sums, and both, if it has any."""
-    if metric.micro is None:
-        return {}
-    above, below = (
-        mean_of(row[f"micro_{place}"], 1, grids[one]) for place, one in enumerate(metric.micro)
-    )
-    ratio = above / below if below else None
-    return {"micro_numerator": above, "micro_denominator": below, "micro": ratio}
+def _means(totals: Sequence[int], counts: Sequence[int], bits: int) -> list[Any]:
+    """Return the mean of each group, None of one without values."""
+    groups = zip(totals, counts, strict=True)
+    return [mean_of(total, count, bits) if count else None for total, count in groups]
 
 
 def _deviation(total: int, squares: int, count: int, bits: int) -> float:

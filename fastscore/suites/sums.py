@@ -167,7 +167,10 @@ def _sum_runs(
     sums: list[pl.Expr | pl.Series] = [pl.Series(":rows", np.diff(offsets))]
     for column, bits in grids.items():
         values = rows[column]
-        found = segment_moments(filled(values, math.nan).to_numpy(), offsets, bits)
+        if values.null_count() == rows.height:  # as of what the options switch off
+            found = segment_moments(np.empty(0), np.zeros_like(offsets), bits)
+        else:
+            found = segment_moments(filled(values, math.nan).to_numpy(), offsets, bits)
         _check_values(values, found, bits)
         sums += [
             pl.Series(f"{column}:n", found.counts),
