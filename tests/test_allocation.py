@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import pytest
-from fastscore_jit.system import give_back_freed_memory
 
 FREED = """
 import numpy as np
@@ -31,16 +30,3 @@ def test_freed_memory_is_given_back() -> None:
     before, after = map(int, done.stdout.split())
     pages = 2_000 * (1 << 16) // 4_096
     assert before - after > pages / 2
-
-
-def test_a_library_without_the_function_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    class Library:
-        def __getattr__(self, name: str) -> None:
-            asked.append(name)
-            raise AttributeError(name)
-
-    monkeypatch.setattr("ctypes.CDLL", lambda name: Library())
-    give_back_freed_memory()
-    assert asked == ["malloc_trim"]

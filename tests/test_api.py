@@ -2,14 +2,11 @@
 
 from pathlib import Path
 
-import numpy as np
-import polars as pl
 import pytest
 
 import fastscore
 from fastscore.errors import InputError, UsageError
 from fastscore.options import build_options
-from tests.by_keywords import score_by_keywords
 from tests.run.logs import write_logs
 
 
@@ -59,42 +56,3 @@ def test_public_names_are_documented_and_import_lazily() -> None:
         assert getattr(fastscore, name) is not None
     with pytest.raises(AttributeError):
         fastscore.nothing  # noqa: B018
-
-
-def test_every_semantic_mode_scores(logs: list[Path], tmp_path: Path, default_model: str) -> None:
-    for mode in ("calibrated", "cosine"):
-        scores = fastscore.score(
-            logs,
-            fastscore.ScoreDialogue(lex_weight=0.0, semantic=mode),
-            embedder=default_model,
-            store=tmp_path / "store",
-        )
-        steps = scores.tables["steps"]
-        cosines = steps["semantic_cosine_raw"]
-        assert cosines.is_between(-1 - 1e-6, 1 + 1e-6).all()
-        by_step = steps.group_by("step").agg(pl.col("semantic_cosine_raw").mean()).sort("step")
-        assert by_step["semantic_cosine_raw"].is_sorted()  # every step knows one word more
-        assert np.all(np.isfinite(steps["U_step"].to_numpy()))
-        assert steps["lexical_similarity"].null_count() == steps.height
-
-
-def test_vectors_do_not_depend_on_store_or_shards(
-    logs: list[Path], tmp_path: Path, default_model: str
-) -> None:
-    common = {"embedder": default_model, "lex_weight": 0.5, "baseline_pairs": 100}
-    cold = score_by_keywords(logs, "score_dialogue", store=tmp_path / "a", **common)
-    warm = score_by_keywords(logs, "score_dialogue", store=tmp_path / "a", **common)
-    parts = [
-        score_by_keywords(path, "score_dialogue", store=tmp_path / "b", **common) for path in logs
-    ]
-    assert warm.tables["steps"].equals(cold.tables["steps"])
-    joined = pl.concat([part.tables["steps"] for part in parts])
-    difference = (joined["U_step"] - cold.tables["steps"]["U_step"]).abs().max()
-    assert isinstance(difference, float)
-    assert difference < 1e-6
-
-
-@pytest.mark.parametrize("share", [float("nan"), -0.1, 2.0])
-def test_a_share_of_rejects_that_is_none_is_refused(share: float) -> None:
-    with pytest.raises(fastscore.FastscoreError, match=r"max_rejects is .*, expected a number"):
-        fastscore.score("logs", fastscore.ScoreDialogue(lex_weight=1.0), max_rejects=share)

@@ -1,13 +1,12 @@
 """The examples in the package: small, licensed, the same as their recipe writes them."""
 
 import ast
+import contextlib
 import csv
 import gzip
 import json
-import os
 import re
-import subprocess
-import sys
+import shlex
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import pairwise
@@ -21,7 +20,7 @@ from benchmarks.example_logs import write_examples
 from fastscore.api.examples import example_names, example_options, write_example
 from fastscore.errors import UsageError
 from fastscore.suites.registry import suite_names
-from tests.conftest import fastscore_process
+from tests.conftest import fastscore_command, fastscore_process
 
 PACKAGED = Path(fastscore.__file__).parent / "example_logs"
 
@@ -146,18 +145,9 @@ FINDINGS: dict[str, Callable[[Path, str], None]] = {
 
 @pytest.mark.parametrize("suite", example_names())
 def test_the_commands_that_are_printed_show_the_finding(suite: str, tmp_path: Path) -> None:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-
     def shell(command: str) -> str:
-        done = subprocess.run(
-            command,
-            shell=True,
-            cwd=tmp_path,
-            env={**os.environ, "PATH": path, "COLUMNS": "100"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        with contextlib.chdir(tmp_path):
+            done = fastscore_command(shlex.split(command)[1:], COLUMNS="100")
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import zstandard
 
 from fastscore import scan
+from fastscore.api.examples import write_example
 from fastscore.extras import EXTRAS, install_command
 from fastscore.suites.registry import load_suite
 
@@ -66,34 +68,22 @@ OPTIONS = {
 
 @pytest.mark.parametrize("suite", OPTIONS)
 def test_the_core_scores_shows_explains_and_compares(suite: str, tmp_path: Path) -> None:
-    (example,) = run_without(CORE, ["example", suite, "-o", "example"], cwd=tmp_path)
-    named = next(line for line in example[1].splitlines() if f"fastscore score {suite}" in line)
-    options = [word for word in named.split()[4:] if word not in ("-o", "run")]
-    score = ["score", suite, "example/logs", *options, *OPTIONS[suite], "-q"]
+    named = shlex.split(write_example(suite, tmp_path / "example").command("run"))
     metric = load_suite(suite).metrics[0].id
     commands = [
-        [*score, "-o", "run"],
-        ["summary", "run"],
+        ["example", suite, "-o", "example"],
+        [*named[1:], *OPTIONS[suite], "-q"],
         ["check", "run", "--max-null", f"{metric}=1"],
         ["compare", "run", "run", "--metric", metric, "--pair-by", "dialogue"],
+        ["summary", "run"],
+        ["summary", "run", "--format", "json"],
     ]
-    for command, (code, out, err) in zip(
-        commands, run_without(CORE, *commands, cwd=tmp_path), strict=True
-    ):
-        assert code == 0, (command, out, err)
-    rows = json.loads(run_without(CORE, ["summary", "run", "--format", "json"], cwd=tmp_path)[0][1])
-    assert rows
-
-
-def test_explain_needs_no_extra(tmp_path: Path) -> None:
-    run_without(CORE, ["example", "score_dialogue", "-o", "example"], cwd=tmp_path)
-    commands = [
-        ["score", "score_dialogue", "example/logs", "-o", "run", "--lex-weight", "1", "-q"],
-        ["explain", "run", "sgd_sample-1_00002/challenge=challenge-00000/miner=1"],
-    ]
+    if suite == "score_dialogue":
+        commands.append(["explain", "run", "--worst", metric])
     found = run_without(CORE, *commands, cwd=tmp_path)
-    assert [code for code, *_ in found] == [0, 0], found
-    assert "average_U_best_early" in found[1][1] or "Dialogue average U" in found[1][1]
+    for command, (code, out, err) in zip(commands, found, strict=True):
+        assert code == 0, (command, out, err)
+    assert json.loads(found[5][1])
 
 
 def test_every_format_is_read_without_an_extra(tmp_path: Path) -> None:
@@ -149,36 +139,27 @@ def test_arrow_tables_and_frames_of_pandas_need_arrow(tmp_path: Path) -> None:
     assert done.stdout.count(install_command("arrow")) == 3, (done.stdout, done.stderr)
 
 
-def refusal(tmp_path: Path, extra: str, *commands: list[str]) -> str:
-    *before, (code, out, err) = run_without(list(EXTRAS[extra]), *commands, cwd=tmp_path)
-    assert all(each[0] == 0 for each in before), before
-    assert code == 2, (out, err)
-    assert install_command(extra) in err
-    assert "Traceback" not in err
-    return str(err)
-
-
 EXAMPLE = ["example", "score_dialogue", "-o", "example"]
 SCORE = ["score", "score_dialogue", "example/logs", "-o", "run", "-q"]
 
 
-def test_a_model_needs_embed_and_the_way_without_is_named(tmp_path: Path) -> None:
-    message = refusal(tmp_path, "embed", EXAMPLE, SCORE)
-    assert "lex_weight=1.0" in message
-
-
-def test_exporting_a_model_needs_embed(tmp_path: Path) -> None:
-    refusal(tmp_path, "embed", ["models", "export", "minilm-l6-v2"])
-
-
-def test_a_report_needs_plots(tmp_path: Path) -> None:
-    report = ["report", "run", "-o", "report.html"]
-    refusal(tmp_path, "plots", EXAMPLE, [*SCORE, "--lex-weight", "1"], report)
+def test_a_command_names_the_extra_that_it_needs(tmp_path: Path) -> None:
+    lexical = [*SCORE, "--lex-weight", "1"]
+    needed = {
+        "embed": [SCORE, ["models", "export", "minilm-l6-v2"]],
+        "dask": [[*lexical, "--engine", "dask", "--overwrite"]],
+        "plots": [["report", "run", "-o", "report.html"]],
+    }
+    named = [(extra, words) for extra, commands in needed.items() for words in commands]
+    words = [EXAMPLE, lexical, *(words for _, words in named)]
+    *before, first, export, dask, plots = run_without(CORE, *words, cwd=tmp_path)
+    assert all(each[0] == 0 for each in before), before
+    for (extra, _), (code, out, err) in zip(named, (first, export, dask, plots), strict=True):
+        assert code == 2, (out, err)
+        assert install_command(extra) in err
+        assert "Traceback" not in err
+    assert "lex_weight=1.0" in first[2]
     assert not (tmp_path / "report.html").exists()
-
-
-def test_another_engine_needs_its_extra(tmp_path: Path) -> None:
-    refusal(tmp_path, "dask", EXAMPLE, [*SCORE, "--lex-weight", "1", "--engine", "dask"])
 
 
 def test_bf16_needs_its_package(tmp_path: Path) -> None:

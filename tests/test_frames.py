@@ -88,7 +88,7 @@ def test_nested_frames_score_as_their_log_does(tmp_path: Path, form: str) -> Non
     assert set(found.tables["dialogues"]["file"]) == {"frame"}
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["reader", "dicts"])
 def test_a_frame_is_scored_into_a_run(tmp_path: Path, form: str) -> None:
     options = {"catalogue": write_catalogue(tmp_path), "embedder": "none", "segments": "metadata"}
     scores = score_by_keywords(FORMS[form](CONVERSATIONS), "preference_shift", **options)

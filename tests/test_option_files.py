@@ -99,14 +99,11 @@ def test_names_that_are_not_utf8_are_refused_before_anything_is_written(tmp_path
     for path in bad:
         with pytest.raises(UsageError, match=r"caf\\xe9.*is not UTF-8"):
             resolve_inputs([path])
-        done = subprocess.run(
-            [*COMMAND, "score", "score_dialogue", path, "-o", tmp_path / "run"],
-            capture_output=True,
-            check=False,
-        )
-        assert done.returncode == 2
-        assert rb"caf\xe9" in done.stderr
-        assert b"is not UTF-8" in done.stderr
+    command = [*COMMAND, "score", "score_dialogue", bad[1], "-o", tmp_path / "run"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert rb"caf\xe9" in done.stderr
+    assert b"is not UTF-8" in done.stderr
     assert not (tmp_path / "run").exists()
     with pytest.raises(UsageError, match="is not UTF-8"):
         Request(suite="score_dialogue", inputs=(), output=tmp_path / BAD_NAME, options={})

@@ -52,8 +52,9 @@ def streamed(scorer: Any, batches: Any, **how: Any) -> pl.DataFrame:
     return pl.DataFrame(pl.from_arrow(found))
 
 
-@pytest.mark.parametrize("table", ["steps", "utterances", "dialogues"])
-@pytest.mark.parametrize("size", [1, 7, 50, 1000])
+@pytest.mark.parametrize(
+    ("table", "size"), [("steps", 1), ("utterances", 50), ("dialogues", 7), ("dialogues", 1000)]
+)
 def test_a_stream_gives_what_a_run_does_wherever_it_is_cut(
     logs: list[Path], table: str, size: int
 ) -> None:
@@ -348,7 +349,7 @@ def test_rows_of_one_line_are_sorted_totally_by_their_numbers(tmp_path: Path) ->
     assert run["BVS"].n_unique() > 1
 
 
-@pytest.mark.parametrize("size", [1, 2, 100])
+@pytest.mark.parametrize("size", [1, 100])
 def test_ids_that_repeat_have_names_of_their_own(tmp_path: Path, size: int) -> None:
     """Two dialogues of one id on one line: the second in a stream is named by its place."""
     options = fastscore.PreferenceShift(catalogue=write_catalogue(tmp_path), segments="metadata")

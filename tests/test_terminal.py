@@ -309,19 +309,23 @@ def fastscore_to(words: str, folder: Path, streams: str = "", **more: str) -> tu
     return done.returncode, done.stdout.decode("latin-1"), done.stderr.decode("latin-1")
 
 
-@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "ascii"])
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
 def test_a_letter_that_a_stream_lacks_is_escaped(one_run: Path, encoding: str) -> None:
-    for words in ("metrics score_dialogue", "summary run --format markdown", "summary run"):
+    for words in ("metrics score_dialogue", "summary run"):
         code, shown, said = fastscore_to(words, one_run, PYTHONIOENCODING=encoding)
         assert (code, "Traceback" in said) == (0, False)
     assert "\\u2191" in shown  # the arrow upwards
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
-@pytest.mark.parametrize("words", ["summary run", "summary run --format json", "metrics"])
 @pytest.mark.parametrize(
-    ("streams", "reason"),
-    [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")],
+    ("words", "streams", "reason"),
+    [
+        ("summary run", ">/dev/full", "No space left on device"),
+        ("summary run --format json", ">/dev/full", "No space left on device"),
+        ("summary run", ">&-", "Bad file descriptor"),
+        ("metrics", ">&-", "Bad file descriptor"),
+    ],
 )
 def test_results_that_cannot_be_written_are_an_error(
     one_run: Path, words: str, streams: str, reason: str
@@ -331,7 +335,7 @@ def test_results_that_cannot_be_written_are_an_error(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
-@pytest.mark.parametrize("streams", ["2>/dev/full", "2>&-", "2>&- <&-", "2>&1 >/dev/null | true"])
+@pytest.mark.parametrize("streams", ["2>/dev/full", "2>&- <&-", "2>&1 >/dev/null | true"])
 def test_notes_that_cannot_be_written_end_no_work(one_run: Path, streams: str) -> None:
     run = f"run{abs(hash(streams))}"
     words = f"score score_dialogue example/logs -o {run} --lex-weight 1"

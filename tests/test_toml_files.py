@@ -6,10 +6,6 @@ from fastscore.errors import UsageError
 from fastscore.options import parse_toml
 
 
-def test_what_is_toml_is_read() -> None:
-    assert parse_toml('a = 1\n[t]\nb = "ü"'.encode(), "x.toml") == {"a": 1, "t": {"b": "ü"}}
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [

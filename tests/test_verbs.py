@@ -1,6 +1,5 @@
 """Every verb of the command line is a function, for runs on disk and in memory alike."""
 
-import io
 import json
 import pickle
 import re
@@ -16,7 +15,6 @@ import pytest
 import fastscore
 from fastscore.cli import VERBS
 from fastscore.llm.judgements import Judged
-from fastscore.run import progress
 from fastscore.vectors.embedder import FunctionEmbedder
 from tests.conftest import fastscore_command
 
@@ -129,8 +127,7 @@ def test_rows_in_memory_are_called_by_their_place_or_name(example: Any) -> None:
     assert not any("frame" in note for note in found.notes)
 
 
-@pytest.mark.parametrize("output", [None, "run"])
-@pytest.mark.parametrize("form", [list, pl.DataFrame, iter])
+@pytest.mark.parametrize(("form", "output"), [(list, "run"), (pl.DataFrame, None), (iter, None)])
 def test_rows_in_memory_are_explained(
     form: Any, output: str | None, example: Any, tmp_path: Path
 ) -> None:
@@ -223,18 +220,13 @@ def test_metrics_and_layouts_are_listed() -> None:
             lambda run: fastscore.score(LEXICAL, [{"step": 0}]),
             "The logs come first: fastscore.score(logs, options).",
         ),
-        (lambda run: fastscore.score("logs", LEXICAL, columns=["a"]), "columns is of type list"),
         (lambda run: fastscore.scan("logs", LEXICAL, values="a"), "values is of type str"),
-        (lambda run: fastscore.score("logs", LEXICAL, limit="3"), "limit is '3', expected an int"),
-        (lambda run: fastscore.score("logs", LEXICAL, workers=0), "workers is 0, expected an int"),
-        (lambda run: fastscore.score("logs", LEXICAL, metrics="a.py"), "metrics is of type str"),
         (lambda run: fastscore.score(iter([]), LEXICAL), "there is nothing to read"),
         (
             lambda run: fastscore.inspect([{"step": 0}]),
             "expected files, folders and globs. Give each as an argument of its own: "
             "fastscore.inspect(*logs).",
         ),
-        (lambda run: fastscore.check(run, minimum=0.4), "expected a dict: {'METRIC': 0.4}"),
         (lambda run: fastscore.check(run), 'max_drop={"METRIC": 0.01}.'),
         (
             lambda run: fastscore.example(Path("folder"), "score_dialogue"),
@@ -311,18 +303,6 @@ def test_progress_is_told(example: Any, tmp_path: Path, capfd: pytest.CaptureFix
     assert "score: 1/1 tasks" in capfd.readouterr().err
 
 
-def test_a_long_stage_is_told_of_every_thirty_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: seconds[0])
-    stream = io.StringIO()
-    with progress.LineReporter(stream).stage("embed", 4) as stage:
-        for _ in range(4):
-            seconds[0] += 20.0
-            stage.advance({})
-    lines = stream.getvalue().splitlines()
-    assert [line.split(",")[0] for line in lines] == ["embed: 2/4 tasks", "embed: 4/4 tasks"]
-
-
 def test_an_option_has_one_name_in_messages(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     log.write_text("{}\n")
@@ -391,12 +371,6 @@ def test_runs_that_are_named_are_a_dict_alone(both: list[fastscore.Run]) -> None
     for runs in ([{}], [{"a": both[0]}, both[1]], [{"a": both[0]}], [{"a": both[0], "b": 5}]):
         with pytest.raises(fastscore.FastscoreError):
             fastscore.compare(*runs)  # type: ignore[arg-type]
-
-
-def test_a_frame_without_rows_is_told(example: Any) -> None:
-    empty = fastscore.scan(str(example.logs), LEXICAL).collect()[:0]
-    with pytest.raises(fastscore.FastscoreError, match=r"^Nothing was scored: frame has no rows"):
-        fastscore.score(empty, LEXICAL)
 
 
 def test_vectors_that_are_not_finite_are_named() -> None:

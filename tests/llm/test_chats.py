@@ -165,8 +165,10 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+@pytest.mark.parametrize(
+    ("kind", "suffix"),
+    [*((kind, ".jsonl") for kind in KINDS), ("named columns", ".csv"), ("traces", ".csv")],
+)
 def test_what_inspect_prints_for_a_judge_judges_all_turns(kind, suffix, stub, tmp_path):
     rows, flags = KINDS[kind]
     log = tmp_path / f"log{suffix}"

@@ -1,6 +1,7 @@
 import itertools
 import json
 import re
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -103,28 +104,30 @@ def test_scores_stand_beside_their_dialogues(stub, tmp_path, logs):
     assert "proactiveness" in text
 
 
-BAD = ("11", "not JSON", "half", "missing", "more", "text", "list", "")
+def by_dialogue(answers):
+    """Return a judge that answers each dialogue in its own way, however often it is asked."""
+    places, lock = {}, threading.Lock()
 
-
-def bad_answer(kind):
-    return {
-        "11": scores(4, 11, 5),
-        "not JSON": "I would give it a 4.",
-        "half": '{"proactiveness": 4, "coher',
-        "missing": '{"proactiveness": 4}',
-        "more": json.dumps({**json.loads(scores(1, 2, 3)), "overall": 4}),
-        "text": scores("4", 3, 5),
-        "list": "[4, 3, 5]",
-        "": "",
-    }[kind]
-
-
-@pytest.mark.parametrize("kind", BAD)
-def test_an_answer_that_is_none_is_asked_for_again(stub, tmp_path, logs, kind):
     def answer(body):
-        return scores(2, 2, 2) if len(body["messages"]) > 2 else bad_answer(kind)
+        with lock:
+            place = places.setdefault(body["messages"][1]["content"], len(places))
+        return answers[place % len(answers)]
 
-    stub.answer = answer
+    return answer
+
+
+def test_an_answer_that_is_none_is_asked_for_again(stub, tmp_path, logs):
+    bad = by_dialogue(
+        [
+            scores(4, 11, 5),
+            '{"proactiveness": 4, "coher',
+            '{"proactiveness": 4}',
+            json.dumps({**json.loads(scores(1, 2, 3)), "overall": 4}),
+            scores("4", 3, 5),
+            "",
+        ]
+    )
+    stub.answer = lambda body: scores(2, 2, 2) if len(body["messages"]) > 2 else bad(body)
     summary = run(stub, tmp_path, logs)
     assert len(stub.asked) == 12
     assert summary["failures"] == {}
@@ -135,24 +138,20 @@ def test_an_answer_that_is_none_is_asked_for_again(stub, tmp_path, logs, kind):
     assert "That was not usable" in said
 
 
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        (scores(4, 11, 5), "coherence is 11, out of range"),
-        (scores(0, 3, 5), "proactiveness is 0, out of range"),
-        (scores(4, 3.5, 5), "coherence is 3.5, no whole number"),
-        ("four", "not a JSON object"),
-    ],
-)
-def test_what_stays_unusable_fails_with_its_answer(stub, tmp_path, logs, answer, reason):
-    stub.answer = lambda body: answer
+def test_what_stays_unusable_fails_with_its_answer(stub, tmp_path, logs):
+    reasons = {
+        scores(4, 11, 5): "coherence is 11, out of range",
+        scores(0, 3, 5): "proactiveness is 0, out of range",
+        scores(4, 3.5, 5): "coherence is 3.5, no whole number",
+        "four": "not a JSON object",
+    }
+    stub.answer = by_dialogue([*reasons])
     found = judged(stub, tmp_path, logs, models={"max_failures": "100%"})
     assert found.refusal is None
     failed = lines(tmp_path / "judged" / "failures.jsonl")
     assert [row["dialogue"] for row in failed] == [f"{number:05}" for number in range(6)]
-    assert {(row["kind"], row["reason"], row["answer"], row["attempts"]) for row in failed} == {
-        ("unusable", reason, answer, 3)
-    }
+    assert {(row["answer"], row["reason"]) for row in failed} == {*reasons.items()}
+    assert {(row["kind"], row["attempts"]) for row in failed} == {("unusable", 3)}
     assert (tmp_path / "judged" / "judgements.jsonl").read_text() == ""
     assert found.summary["failures"] == {"unusable": 6}
 
@@ -173,7 +172,9 @@ def test_a_failure_says_of_which_kind_it_is(
 ):
     stub.fault, stub.answer = lambda number: fault, lambda body: answer
     options = {"max_failures": "100%", "retries": 1}
-    judged(stub, tmp_path, logs, models=options)
+    one = tmp_path / "one.jsonl"
+    one.write_text((Path(logs) / "sessions-00000.jsonl").read_text().partition("\n")[0] + "\n")
+    judged(stub, tmp_path, str(one), models=options)
     failed = lines(tmp_path / "judged" / "failures.jsonl")
     assert {(row["kind"], row["reason"], row["attempts"]) for row in failed} == {
         (kind, reason, attempts)
@@ -277,10 +278,9 @@ THOUGHT = '<think>\nMaybe {"proactiveness": 1, "coherence": 1, "personalization"
         "{}\n{}",
     ],
 )
-def test_what_is_around_an_object_is_passed_over(stub, tmp_path, logs, around):
-    stub.answer = lambda body: around.replace("{}", scores(1, 2, 3))
-    assert run(stub, tmp_path, logs)["dimensions"]["coherence"]["mean"] == 2
-    assert len(stub.asked) == 6
+def test_what_is_around_an_object_is_passed_over(around):
+    found = find_object(around.replace("{}", scores(1, 2, 3)))
+    assert found == dict(zip(NAMES, (1, 2, 3), strict=True))
 
 
 @pytest.mark.parametrize(
@@ -312,11 +312,10 @@ def test_what_is_around_an_object_is_passed_over(stub, tmp_path, logs, around):
         (scores(1, 2, 3).replace("2", "NaN"), "not a JSON object"),
     ],
 )
-def test_an_answer_with_two_readings_is_none(stub, tmp_path, logs, answer, reason):
-    stub.answer = lambda body: answer
-    judged(stub, tmp_path, logs, models={"max_failures": 6})
-    failed = lines(tmp_path / "judged" / "failures.jsonl")
-    assert {row["reason"] for row in failed} == {reason}
+def test_an_answer_with_two_readings_is_none(answer, reason):
+    with pytest.raises(UnusableError) as refused:
+        find_object(answer)
+    assert str(refused.value) == reason
 
 
 @pytest.mark.parametrize(
