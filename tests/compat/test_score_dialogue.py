@@ -8,9 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from fastscore.compat import score_dialogue
 from fastscore.compat.environment import read_environment
@@ -21,9 +19,6 @@ from fastscore.compat.score_dialogue import (
     write_document,
 )
 from fastscore.errors import InputError, ModelError, UsageError
-from tests.conftest import often
-from tests.oracles.score_dialogue import score_log
-from tests.suites.score_dialogue.test_oracle import event_rows, plain_rows
 
 VARIABLES = (
     "EMBEDDER_NAME",
@@ -326,54 +321,3 @@ def test_importing_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
-
-
-def rounded(dialogue: dict[str, Any]) -> list[dict[str, Any]]:
-    """Lay out an oracle's dialogue as the published document, at lex weight 1."""
-    return [
-        {
-            "utterance_number": utterance["utterance_index"],
-            "ground_truth": utterance["ground_truth"],
-            "steps": [
-                {
-                    "step": step["step"],
-                    "lexical_similarity": round(step["lexical_similarity"], 4),
-                    "semantic_cosine_raw": 0.0,
-                    "semantic_similarity": 0.0,
-                    "earliness": round(step["earliness"], 4),
-                    "U_step": round(step["U_step"], 4),
-                    "prediction": step["prediction"],
-                }
-                for step in utterance["steps"]
-            ],
-            "best_step": utterance["best_step"] or 0,
-            "U_best": round(utterance["U_best"], 4) if utterance["steps"] else -1.0,
-            "total_steps": len(utterance["steps"]),
-        }
-        for utterance in dialogue["utterances"]
-    ]
-
-
-@settings(max_examples=often(40, 600), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rows=st.one_of(st.lists(event_rows(), max_size=25), st.lists(plain_rows(), max_size=25)))
-def test_the_document_equals_the_oracle(rows: list[dict[str, Any]]) -> None:
-    labels = ("dialogue_uid", "challenge_uid", "challenge_type", "miner_uid", "miner_hotkey")
-    bare = [{key: row[key] for key in row if key not in labels} for row in rows]
-    for row in bare:  # the suite reads 2.0 as pandas writes it, and the script does not
-        if isinstance(row.get("step"), float):
-            del row["step"]
-    numbered = [("log", line, row) for line, row in enumerate(bare, 1)]
-    expected, _, _ = score_log(numbered, weight=1.0)
-    prime_score_jsonl_events("log", rows)
-    found = score_jsonl("log", lex_weight=1.0)
-    assert found["utterances"] == (rounded(expected[0]) if expected else [])
-    best = [
-        utterance["U_best"] if utterance["steps"] else -1.0
-        for dialogue in expected
-        for utterance in dialogue["utterances"]
-    ]
-    average = round(sum(best) / len(best), 4) if best else 0.0
-    assert found["dialogue_summary"] == {
-        "average_U_best_early": average,
-        "semantic_baseline_b": 0.0,
-    }

@@ -8,44 +8,7 @@ import pytest
 
 from fastscore.suites.group_travel import SUITE, GroupTravel
 from fastscore.suites.summary import SUMMARY_SCHEMA, summarise
-from tests.suites.group_travel.travelling import PLAN, RECORDS, opening, score, turn
-
-
-def test_the_summary_has_the_firings_of_channels_beside_m10() -> None:
-    def trip(condition: str, *wishes: tuple[str, str]) -> list[dict[str, Any]]:
-        stated = [turn("a", f"user_provide_{slot}", text) for slot, text in wishes]
-        return [
-            opening(condition),
-            *stated,
-            turn("System", "sys_present_plan", plan=PLAN, **RECORDS),
-        ]
-
-    tables = score(
-        # fired: category; category and none; room and words (quiet, zoo)
-        trip("C2", ("cuisine", "italian")),
-        trip("C2", ("attraction", "museums"), ("cuisine", "thai")),
-        trip("C4", ("lodging", "private room in a quiet zoo")),
-        # without a plan nothing fires
-        [opening("C4"), turn("a", "user_provide_cuisine", "italian")],
-    )
-    lazy = {name: table.lazy() for name, table in tables.items()}
-    summary = summarise(SUITE, lazy, GroupTravel())
-    order = summary.filter(group="all")["metric"].to_list()
-    place = order.index("M10")
-    channels = [f"n_{name}_channel" for name in ("room", "category", "lexical", "semantic")]
-    assert order[place : place + 6] == ["M10", *channels, "M10b"]
-    found = summary.filter(pl.col("group") == "condition", pl.col("metric").is_in(channels))
-    sums = ("value", "metric", "n", "mean", "micro_numerator", "micro_denominator")
-    assert found.select(sums).rows() == [
-        ("C2", "n_room_channel", 2, 0.0, 0.0, 3.0),
-        ("C2", "n_category_channel", 2, 1.0, 2.0, 3.0),
-        ("C2", "n_lexical_channel", 2, 0.0, 0.0, 3.0),
-        ("C2", "n_semantic_channel", 2, 0.0, 0.0, 3.0),
-        ("C4", "n_room_channel", 2, 0.5, 1.0, 1.0),
-        ("C4", "n_category_channel", 2, 0.0, 0.0, 1.0),
-        ("C4", "n_lexical_channel", 2, 0.5, 1.0, 1.0),
-        ("C4", "n_semantic_channel", 2, 0.0, 0.0, 1.0),
-    ]
+from tests.suites.group_travel.travelling import opening, score, turn
 
 
 def test_summary_by_condition_and_group_type() -> None:

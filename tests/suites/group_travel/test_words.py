@@ -7,14 +7,12 @@ from hypothesis import strategies as st
 
 from fastscore.suites.group_travel.lexicon import (
     affirmed_tokens,
-    fold,
     load_lexicon,
     names_conflict,
     normalise,
     quotes_theory,
     wanted_rooms,
 )
-from fastscore.suites.group_travel.similarity import TextCodes, find_informative
 from tests.oracles.group_travel_words import norm
 
 WORDS = load_lexicon()
@@ -41,50 +39,6 @@ def test_normal_texts(text: str, normal: str) -> None:
 def test_normal_texts_by_the_steps_of_the_definition(texts: list[str | None]) -> None:
     expected = [None if text is None else norm(text) for text in texts]
     assert normalise(pl.Series(texts, dtype=pl.String)).to_list() == expected
-
-
-def test_folded_plurals() -> None:
-    folds = {
-        "museums": "museum",
-        "cities": "city",
-        "movies": "movy",
-        "pies": "pie",
-        "classes": "classe",
-        "glass": "glass",
-        "bus": "bus",
-        "campus": "campus",
-        "tennis": "tennis",
-        "gas": "gas",
-        "cars": "car",
-    }
-    assert pl.Series(list(folds)).to_frame("t").select(fold(pl.col("t"))).to_series().to_list() == (
-        list(folds.values())
-    )
-
-
-@pytest.mark.parametrize(
-    ("slot", "preference", "tokens"),
-    [
-        ("cuisine", "I prefer diners with classic American food", "american classic diner"),
-        (
-            "lodging",
-            "I'd like a private room, somewhere quiet and close to downtown",
-            "downtown private quiet close",
-        ),
-        (
-            "attraction",
-            "Museums and historical sites for the kids, museums with hands-on exhibits",
-            "museum historical exhibit site hand kid",
-        ),
-        ("event", "A 5 k run, no show", "run 5"),
-        ("house_rule", "food 好", "food 好"),
-        ("cuisine", "please", ""),
-    ],
-)
-def test_informative_tokens(slot: str, preference: str, tokens: str) -> None:
-    texts = TextCodes.of({"pairs": pl.Series([preference])})
-    found = find_informative(texts, "pairs", pl.Series([slot]), WORDS)
-    assert found.words(texts.tokens).to_list() == [tokens.split()]
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,7 @@
 from typing import Any
 
 import polars as pl
-import pytest
 
-from fastscore.suites import columns
 from fastscore.suites.estimates import estimate_metrics
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
 from fastscore.suites.memory_finance.summarise import legacy_summary
@@ -131,28 +129,6 @@ def test_the_legacy_mean_of_judge_scores_is_one_running_sum_of_turns() -> None:
     assert found == running / 6 != (((1.67 + 1.67) + 4.33) + ((4.33 + 4.33) + 2.33)) / 6
     # our own tables round once
     assert summary_rows(tables)["all", None, "judge_score_mean"]["micro"] == 3.11
-
-
-def test_a_summary_read_in_batches_is_the_one_of_tables_in_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    tables = score(
-        *(
-            rubric_dialog(
-                row % 3,
-                row % 4,
-                # of four lines two are of one id
-                dialog_id=f"d{row - row % 4 + max(0, row % 4 - 1)}" if row % 16 else None,
-                difficulty=[None, "easy", "hard"][row % 3],
-                profile_gt={"x": 1} if row % 2 else None,
-            )
-            for row in range(120)
-        )
-    )
-    whole = summary_rows(tables)
-    monkeypatch.setattr(columns, "BATCH_ROWS", 7)
-    assert summary_rows(tables) == whole
-    assert whole["all", None, "rubric_hit_rate"]["n"] < 120
 
 
 def test_estimates_merge_lines_of_one_id_as_the_summary_does() -> None:

@@ -109,27 +109,6 @@ def test_a_record_without_a_name_is_called_by_its_key(tmp_path: Path) -> None:
     assert list(values(catalogue, "name")) == ["alien", "y"]
 
 
-@pytest.mark.parametrize("suffix", ["json", "jsonl", "csv", "parquet"])
-def test_a_record_of_a_table_without_a_name_is_called_by_its_title(
-    tmp_path: Path, suffix: str
-) -> None:
-    frame = pl.DataFrame({"title": ["Alien", "Her"], "genre": ["horror", "drama"]})
-    path = tmp_path / f"catalogue.{suffix}"
-    writers = {
-        "json": frame.write_json,
-        "jsonl": frame.write_ndjson,
-        "csv": frame.write_csv,
-        "parquet": frame.write_parquet,
-    }
-    writers[suffix](path)
-    catalogue = load_catalogue(str(path))
-    assert list(values(catalogue, "name")) == ["alien", "her"]
-    assert catalogue.items["title"].to_list() == ["Alien", "Her"]
-    # a column called name wins, where its cell is empty too
-    frame.with_columns(name=pl.lit(None, dtype=pl.String)).write_parquet(tmp_path / "n.parquet")
-    assert values(load_catalogue(str(tmp_path / "n.parquet")), "name") == {}
-
-
 def test_a_csv_cell_of_several_years_is_a_list(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.csv"
     path.write_text("name,plot,year\nA|B,one|two,1979|1980\n")

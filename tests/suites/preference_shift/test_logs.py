@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fastscore
-from fastscore.suites.declarations import PARTIAL_REJECTS, REJECT_SCHEMA
+from fastscore.suites.declarations import PARTIAL_REJECTS
 from fastscore.suites.preference_shift import SUITE, PreferenceShift
 from tests.conftest import fastscore_command
 from tests.suites.preference_shift.conversing import (
@@ -27,20 +27,6 @@ from tests.suites.preference_shift.conversing import (
 
 def texts(events: Any) -> list[tuple[str, str]]:
     return events.frames["turns"].select("user_text", "system_text").rows()
-
-
-def test_pairs_stand_at_even_places(catalogue: str) -> None:
-    turns = [user("a"), system("b"), system("c"), user("d"), system("e"), user("f"), system("g")]
-    events = read([log(*turns), log(*exchange("h", "i"))], options(catalogue))
-    # c and d stand where USER and SYSTEM are awaited, and shift no one
-    assert texts(events) == [("a", "b"), ("h", "i")]
-    assert dict(events.rejects.schema) == REJECT_SCHEMA
-    assert events.rejects["field"].to_list() == [f"conversation[{place}]" for place in range(2, 7)]
-    assert set(events.rejects["reason"]) == {"unpaired_turn"}
-    assert events.rejects["found"][:2].to_list() == ["a turn of SYSTEM", "a turn of USER"]
-    assert events.rejects["line"].unique().to_list() == [1]
-    assert events.frames["dialogues"]["n_unpaired"].to_list() == [5, 0]
-    assert events.counts["unpaired_turns"] == events.counts[PARTIAL_REJECTS] == 5
 
 
 def test_a_label_may_be_the_number_of_a_user(catalogue: str) -> None:

@@ -128,30 +128,3 @@ def test_suite_equals_oracle(rows: list[Row], semantic: str, weight: float, seed
     assert events.counts.get(LATE_STEPS, 0) == sum(d["n_late"] for d in expected)
     assert events.rejects.is_empty()
     assert_tables_equal_oracle(tables, expected, options)
-
-
-@settings(max_examples=often(40, 600))
-@given(rows=logs(), data=st.data())
-def test_semantic_scores_follow_any_vectors(rows: list[Row], data: st.DataObject) -> None:
-    options = ScoreDialogue(lex_weight=0.25, baseline_pairs=50)
-    rows = refused_without_id(raw_frame(rows)[0], rows, options)
-    texts = texts_of(rows, options)
-    generator = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    matrix = generator.normal(size=(len(texts), 16)) + 0.4
-    matrix = (matrix / np.linalg.norm(matrix, axis=1, keepdims=True)).astype(np.float32)
-    view = VectorView.from_texts(pl.Series("text", texts, dtype=pl.String), matrix)
-    _, tables = score_frame(raw_frame(rows)[0], options, view)
-    vectors = dict(zip(texts, matrix.astype(np.float64).tolist(), strict=True))
-    expected, _, _ = score_log(rows, weight=0.25, vectors=vectors, pairs=50)
-
-    baselines = tables["dialogues"]["semantic_baseline_b"].to_list()
-    assert baselines == pytest.approx([d["baseline"] for d in expected], abs=1e-6)
-    steps = [step for d in expected for u in d["utterances"] for step in u["steps"]]
-    widths = [
-        max(1 - d["baseline"], 1e-6) for d in expected for u in d["utterances"] for _ in u["steps"]
-    ]
-    cosines = tables["steps"]["semantic_cosine_raw"].to_list()
-    assert cosines == pytest.approx([step["semantic_cosine_raw"] for step in steps], abs=1e-6)
-    for found, step, width in zip(tables["steps"].rows(named=True), steps, widths, strict=True):
-        if width > 1e-3:
-            assert found["U_step"] == pytest.approx(step["U_step"], abs=2e-6 / width)

@@ -1,10 +1,11 @@
 """The command, the files that it leaves, and the page."""
 
-import json
+import random
 import re
 import shutil
 import warnings
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -35,12 +36,30 @@ TABLES = {
 }  # fmt: skip
 
 
-def score(folder: Path, kind: str) -> Path:
-    import random
+LONG_NAMES = (
+    "meta-llama/Meta-Llama-3.1-70B-Instruct",
+    "anthropic/claude-3-5-sonnet-20241022",
+    "mistralai/Mixtral-8x22B-Instruct-v0.1",
+    "openai/gpt-4o-2024-08-06",
+    "Qwen/Qwen2.5-72B-Instruct",
+    "google/gemini-1.5-pro-002",
+)
+MODEL = LONG_NAMES[0]
 
+
+def score(folder: Path, kind: str, names: Sequence[str] = ()) -> Path:
+    """Score logs of a kind; under these names each of its models stands, again and again."""
     dialogues, movies = read_source()
+    rows = list(KINDS[kind](dialogues, movies, random.Random(0)))
+    models = sorted({row["model_name"] for row in rows})
+    rows = [
+        row | {"model_name": name}
+        for place, name in enumerate(names or models)
+        for row in rows
+        if row["model_name"] == models[place % len(models)]
+    ]
     write_jsonl(folder / "catalogue.jsonl", movies)
-    write_jsonl(folder / f"{kind}.jsonl", KINDS[kind](dialogues, movies, random.Random(0)))
+    write_jsonl(folder / f"{kind}.jsonl", rows)
     fastscore.score(
         folder / f"{kind}.jsonl",
         fastscore.PreferenceShift(catalogue=str(folder / "catalogue.jsonl"), segments="metadata"),
@@ -52,12 +71,26 @@ def score(folder: Path, kind: str) -> Path:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return score(tmp_path_factory.mktemp("models"), "models")
+    return score(tmp_path_factory.mktemp("models"), "models", LONG_NAMES)
 
 
 @pytest.fixture(scope="module")
-def folder(run: Path) -> Path:
-    return analyse(run).page.parent
+def drawn(run: Path) -> tuple[Analysis, list[Any]]:
+    """Return what the analysis of six models leaves, and the figures as they were drawn."""
+    figures = []
+
+    def draw(figure: Any) -> str:
+        figures.append(figure)
+        return svg_of(figure)
+
+    with warnings.catch_warnings(), mock.patch.object(drawing, "svg_of", draw):
+        warnings.simplefilter("error")  # a layout that collapses is a warning
+        return analyse(run), figures
+
+
+@pytest.fixture(scope="module")
+def folder(drawn: tuple[Analysis, list[Any]]) -> Path:
+    return drawn[0].page.parent
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -99,51 +132,8 @@ def test_the_page_stands_alone_and_every_figure_is_described(folder: Path) -> No
     assert "nan" not in re.sub(r"<(svg|script).*?</\1>", "", page, flags=re.S).lower()
 
 
-LONG_NAMES = (
-    "meta-llama/Meta-Llama-3.1-70B-Instruct",
-    "anthropic/claude-3-5-sonnet-20241022",
-    "mistralai/Mixtral-8x22B-Instruct-v0.1",
-    "openai/gpt-4o-2024-08-06",
-    "Qwen/Qwen2.5-72B-Instruct",
-    "google/gemini-1.5-pro-002",
-)
-
-
-@pytest.fixture(scope="module")
-def six(run: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Analysis, list[Any]]:
-    """Analyse a run of six models with long names: those of `run`, two of them twice.
-
-    Returns the run, what its analysis leaves, and the figures as they were drawn.
-    """
-    about = fastscore.open_run(run)
-    rows = [
-        json.loads(line)
-        for line in Path(about.manifest.inputs[0]["name"]).read_text("utf-8").splitlines()
-    ]
-    models = sorted({row["model_name"] for row in rows})
-    folder = tmp_path_factory.mktemp("six")
-    named = [
-        row | {"model_name": name}
-        for place, name in enumerate(LONG_NAMES)
-        for row in rows
-        if row["model_name"] == models[place % len(models)]
-    ]
-    write_jsonl(folder / "logs.jsonl", named)
-    fastscore.score(folder / "logs.jsonl", about.options, output=folder / "run", embedder=None)
-    figures = []
-
-    def draw(figure: Any) -> str:
-        figures.append(figure)
-        return svg_of(figure)
-
-    with warnings.catch_warnings(), mock.patch.object(drawing, "svg_of", draw):
-        warnings.simplefilter("error")  # a layout that collapses is a warning
-        made = analyse(folder / "run", folder / "out")
-    return folder / "run", made, figures
-
-
-def test_six_long_names_leave_room_for_what_is_drawn(six: tuple[Path, Analysis, list[Any]]) -> None:
-    figures = six[-1]
+def test_six_long_names_leave_room_for_what_is_drawn(drawn: tuple[Analysis, list[Any]]) -> None:
+    figures = drawn[-1]
     wide = 0
     for figure in figures:
         whole = figure.bbox
@@ -167,9 +157,9 @@ def test_six_long_names_leave_room_for_what_is_drawn(six: tuple[Path, Analysis, 
 
 
 def test_the_page_opens_with_findings_and_a_table_of_models_and_ends_with_the_signature(
-    six: tuple[Path, Analysis, list[Any]], browser: Any
+    run: Path, drawn: tuple[Analysis, list[Any]], browser: Any
 ) -> None:
-    run, made, _ = six
+    made, _ = drawn
     reports.show(browser, made.page)
     headings = [one.text for one in browser.find_elements("css selector", "h2")]
     assert headings[:2] == ["Findings", "Models by scores"]
@@ -248,7 +238,7 @@ def test_a_judges_file_is_joined_and_what_it_cannot_say_is_listed(
     run: Path, tmp_path: Path
 ) -> None:
     judge = tmp_path / "judge.csv"
-    judge.write_text("session_id,model,coherence\n00000,slow,7\n00001,slow,4\nx,slow,3\n")
+    judge.write_text(f"session_id,model,coherence\n00000,{MODEL},7\n00001,{MODEL},4\nx,{MODEL},3\n")
     done = fastscore_command(["analyse", run, "-o", tmp_path / "out", "--judge", judge])
     assert done.returncode == 0, done.stderr
     assert "Note: 2 judge values refused, the first " in done.stderr
@@ -286,7 +276,7 @@ def test_what_cannot_be_analysed_is_refused(run: Path, tmp_path: Path) -> None:
             analyse(run, folder)
         assert not (folder / "tables").exists()
     judge = tmp_path / "judge.csv"
-    judge.write_text("session_id,model,tone\n00000,slow,4\n")
+    judge.write_text(f"session_id,model,tone\n00000,{MODEL},4\n")
     with pytest.raises(
         UsageError, match=r"csv: no column 'tones', which judge_columns names\. Columns: session_id"
     ):
