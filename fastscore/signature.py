@@ -80,7 +80,7 @@ class Difference:
     decides: bool  # Whether numbers may differ because of it. False for the version of the package.
 
     def __str__(self) -> str:
-        first, second = (value or "not there" for value in (self.first, self.second))
+        first, second = (value or "not set" for value in (self.first, self.second))
         return f"{self.name} was {first} and is {second}"
 
 

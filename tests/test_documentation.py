@@ -125,16 +125,6 @@ def scored(suite: str, *runs: str) -> Setup:
     return setup
 
 
-def one_model(folder: Path) -> None:
-    """Score one recommender of the example of preference_shift, twice."""
-    example = write_example("preference_shift", folder / "preference_shift")
-    log = folder / "preference_shift" / "logs" / "conversations.jsonl"
-    lines = [line for line in log.read_text("utf-8").splitlines() if '"slow"' in line]
-    log.write_text("\n".join(lines), "utf-8")
-    for name in ("run", "base"):
-        run(example.command(name), folder)
-
-
 def check_limits(folder: Path) -> None:
     """Write the configuration that `docs/check.md` shows."""
     (limits,) = re.findall(
@@ -247,7 +237,7 @@ SETUPS: dict[str, tuple[Setup, ...]] = {
     ),
     "docs/significance.md": (scored("score_dialogue", "run"),),
     "docs/troubleshooting.md": (chats, odd_ids),
-    "docs/check.md": (one_model, check_limits),
+    "docs/check.md": (scored("score_dialogue", "run", "base"), check_limits),
     "docs/compare.md": (scored("memory_finance", "base", "new"), scored("guest_simulation", "run")),
     "docs/own_metrics.md": (logs, own_metric),
     "docs/published_numbers.md": (rewards,),
@@ -262,7 +252,7 @@ SETUPS: dict[str, tuple[Setup, ...]] = {
         scored("memory_finance", "base", "new"),
         scored("guest_simulation", "run"),
     ),
-    "fastscore check": (one_model,),
+    "fastscore check": (scored("score_dialogue", "run", "base"),),
     "fastscore explain": (scored("score_dialogue", "run"),),
     "fastscore inspect": (logs,),
     "fastscore report": (scored("memory_finance", "base", "new"),),

@@ -40,13 +40,15 @@ from fastscore.logs.samples.inspection import (
     shapes,
     turns_of_chats,
 )
-from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, SHOWN, RequiredColumn, fold_maps
-from fastscore.logs.score_input import LogsWarning, ScoreInput, scan_rejects, scan_rows
-from fastscore.options import (
-    SuiteOptions,
-    build_options,
-    flag_name,
+from fastscore.logs.samples.profile import (
+    MOST_ROWS_SAMPLED,
+    SHOWN,
+    RequiredColumn,
+    fold_maps,
+    of_jq,
 )
+from fastscore.logs.score_input import LogsWarning, ScoreInput, scan_rejects, scan_rows
+from fastscore.options import SuiteOptions, build_options, flag_name
 from fastscore.run.context import run_context
 from fastscore.run.request import Request
 from fastscore.run.scoring import compute_rows
@@ -186,8 +188,20 @@ def show_inspection(
         console.print(_MEANING, soft_wrap=True)
     every = [*typed.values(), *filter(None, [judging])]
     console.print("Type:" if every else _ANY_CHAT, soft_wrap=True)
+    for command in () if every else filter(None, map(_elements_command, inspection.files)):
+        console.print(f"If each element is a chat: {plain(command)}", soft_wrap=True)
     for command in every:
         console.print(f"  {plain(command)}", soft_wrap=True)
+
+
+def _elements_command(inspected: InspectedFile) -> str:
+    """Return what writes the chats of a document's one array of them as lines, if it has such."""
+    nested = [path.split("[].") for path in inspected.found.keys]
+    outer = {parts[0] for parts in nested if len(parts) > 2}
+    if inspected.found.rows != 1 or len(outer) != 1:
+        return ""
+    path = "".join(f".{of_jq(key)}" for key in outer.pop().split("."))
+    return f"{shlex.join(['jq', '-c', f'{path}[]', inspected.file.path])} > chats.jsonl"
 
 
 _ANY_CHAT = (

@@ -145,8 +145,8 @@ def compare_command(runs: tuple[Path, ...], format: Format, **how: Any) -> None:
     "check",
     cls=HeadedCommand,
     headings=(LIMITS, HOW),
-    epilog="Example: fastscore check run --min cross_coherence=0.2 --max-null cross_coherence=20% "
-    "--against base --max-drop cross_coherence=0.01",
+    epilog="Examples: fastscore check run --min average_U_best_early=0.2 --max-rejects 0.1%; "
+    "fastscore check run --against base --max-drop average_U_best_early=0.01",
 )
 @click.argument("run", type=PATH)
 @_limit("--min", "minimum", multiple=True, metavar="METRIC=VALUE", help="Least mean. Repeatable.")

@@ -238,9 +238,11 @@ class _Suites(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in suite_names() and os.path.exists(cmd_name):
+            own = "A suite of your own is scored in Python: fastscore.score(LOGS, SUITE)."
+            reads = f"`fastscore inspect {shlex.quote(cmd_name)}` says which suites read them."
             raise UsageError(
                 f"No suite is named before {cmd_name!r}.",
-                f"`fastscore inspect {shlex.quote(cmd_name)}` says which suites read them.",
+                own if cmd_name.endswith(".py") else reads,
             )
         return prepared(_suite_command(load_suite(cmd_name)))
 

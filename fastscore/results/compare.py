@@ -419,8 +419,8 @@ def check_signatures(runs: Sequence[Run], *, allow: bool) -> list[str]:
     """Return what differs between signatures; refuse that unless it is allowed."""
     a = runs[0]
     differing = [
-        f"{each.name} is {each.first or 'not there'} in {a.path} and "
-        f"{each.second or 'not there'} in {b.path}"
+        f"{each.name} is {each.first or 'not set'} in {a.path} and "
+        f"{each.second or 'not set'} in {b.path}"
         for b in runs[1:]
         for each in deciding_differences(a.signature, b.signature)
     ]

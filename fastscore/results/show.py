@@ -177,21 +177,20 @@ def _counted(run: Run) -> str:
 
 def _show_files(console: "Console", run: Run) -> None:
     first, *others = run.manifest.tables
+    rejects = run.manifest.counts.get("rejects", 0)
     # a shell takes no braces around one name
     named = f"{{{','.join((first, *others))}}}" if others else first
     parts = "*.parquet" if run.manifest.shards <= PARTS_PER_FOLDER else "**/*.parquet"
     console.print(f"tables     {run.path}/{named}/{parts}")
-    if run.manifest.counts.get("rejects", 0):
+    if rejects:
         console.print(f"rejects    {run.path / REJECTS}/{parts} (file, line, reason)")
         described = describe_reject(run.first_reject)
         console.print(f"           {plain(described)}", soft_wrap=True)
     if run.manifest.counts.get(CUT_TEXTS, 0):
         console.print(f"cut texts  {run.path / CUT_TEXTS}/{parts} (text, tokens, limit)")
     console.print(f"signature  {run.signature}", soft_wrap=True)
-    code = (
-        f"import fastscore; print(fastscore.open_run({json.dumps(str(run.path))})"
-        f".tables[{json.dumps(first)}].head())"
-    )
+    shown = "rejects" if rejects else f"tables[{json.dumps(first)}].head()"
+    code = f"import fastscore; print(fastscore.open_run({json.dumps(str(run.path))}).{shown})"
     console.print(
         f"next       fastscore summary {shlex.quote(str(run.path))}\n"
         f"           fastscore metrics {run.manifest.suite}\n"

@@ -113,6 +113,7 @@ def test_the_outcome_shows_the_first_reject(tmp_path: Path) -> None:
     words = ["score", "score_dialogue", bad, "-o", tmp_path / "run", *LEXICAL]
     done = fastscore_command([*words, "--max-rejects", "1"])
     assert f"The first: {bad}:1: not_json (found 'n' at byte 1 of the line" in done.stdout
+    assert f'fastscore.open_run("{tmp_path / "run"}").rejects)' in done.stdout
 
 
 def test_quiet_is_silent_and_json_is_json(run: Path, logs: Path) -> None:
@@ -157,6 +158,7 @@ USAGE_ERRORS = [
     ),
     (["metrics", "nope"], "'nope' is not a suite or a metric."),
     (["metrics", "group_travel", "U_best"], "'U_best' is not a suite or a metric of group_travel."),
+    (["score", __file__, "{logs}"], "A suite of your own is scored in Python"),
     (["summary", "{tmp}"], "no run there"),
     (["check", "{tmp}"], "Name limits: --min METRIC=0.8, or --against"),
     (["nonsense"], "No such command"),

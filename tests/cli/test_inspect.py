@@ -153,9 +153,9 @@ def test_an_array_of_dialogues_that_is_large_fits_by_its_layout(tmp_path: Path) 
     (file,) = told["files"]
     assert not file["whole"]
     assert file["rows_looked_at"] <= 1_000
-    for suite in ("preference_shift", "guest_simulation"):
+    for suite, output in (("preference_shift", "run"), ("guest_simulation", "run2")):
         assert told["commands"][suite].startswith(
-            f"fastscore score {suite} log.json -o run --layout sgd"
+            f"fastscore score {suite} log.json -o {output} --layout sgd"
         )
 
 
@@ -207,6 +207,20 @@ def test_no_line_is_endless(tmp_path: Path) -> None:
     (tmp_path / "plans.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     shown = fast("inspect", "plans.jsonl", folder=tmp_path).stdout
     assert longest_line(shown) < 1800
+
+
+def test_an_export_under_other_names_leads_to_a_command(tmp_path: Path) -> None:
+    """An array of chats is read as lines of them are; an array inside an object is taken out."""
+    said = [{"author": who, "body": f"text {at}"} for at, who in enumerate(["human", "ai"] * 2)]
+    chats = [{"uuid": f"u{n}", "entries": said} for n in range(5)]
+    (tmp_path / "array.json").write_text(json.dumps(chats))
+    shown = fast("inspect", "array.json", folder=tmp_path).stdout
+    judging = "fastscore judge array.json -o judgements --column turns=entries --column speaker="
+    assert judging in shown
+    (tmp_path / "object.json").write_text(json.dumps({"at": 1, "conversations": chats}))
+    shown = fast("inspect", "object.json", folder=tmp_path).stdout
+    command = "jq -c '.conversations[]' object.json > chats.jsonl"
+    assert f"If each element is a chat: {command}\n" in shown
 
 
 def test_chats_that_no_suite_reads_are_offered_to_a_judge(tmp_path: Path) -> None:

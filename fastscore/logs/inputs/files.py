@@ -241,8 +241,9 @@ def _named_files(path: str, seen: _Seen, formats: tuple[str, ...]) -> tuple[Inpu
     if not seen.files:
         is_unknown = seen.reason == UNKNOWN_SUFFIX
         suffix = f"The suffix of {path!r} names no format that is read."
-        what = suffix if is_unknown else f"{path!r} is {seen.reason}."
-        advice = f"`fastscore inspect {shlex.quote(path)}` says what reads it. {FRAME_ADVICE}"
+        more = f" {FRAME_ADVICE}" if seen.reason.startswith("a CSV file, which") else ""
+        what = suffix if is_unknown else f"{path!r} is {seen.reason}.{more}"
+        advice = f"`fastscore inspect {shlex.quote(path)}` says what reads it."
         if is_unknown:
             advice = f"{_advice(formats)} If it is one of them, name it in format: jsonl."
         raise InputError(what, seen.advice or advice)

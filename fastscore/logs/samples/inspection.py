@@ -311,6 +311,9 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
         try:
             screen([replace(file, pattern="")], map_source(source, columns), suite)
         except UnmappedLogError as error:
+            if set(error.flags) <= set(flags) and source.array_column and file.format == "json":
+                source = replace(source, array_column=None)  # an array of dialogues, not of turns
+                continue
             if set(error.flags) <= set(flags):
                 raise _with_question(error, flags) from error
             flags, asked = (*flags, *error.flags), error.more.replace(LISTED, "")
