@@ -107,13 +107,6 @@ def test_export_leaves_three_files(tmp_path):
         exported.check_hashes()
 
 
-def test_the_tied_table_is_held_once(tmp_path):
-    config = make_config(vocab_size=5000)
-    model = build_masked(make_weights(config) | make_head(config), config)
-    tables = [constant for constant in model.graph.initializer if list(constant.dims)[:1] == [5000]]
-    assert sorted(constant.name for constant in tables) == ["decoder.bias", "word_table"]
-
-
 @pytest.mark.parametrize(
     ("tokenizer", "message"),
     [('{"version": "1.0"}', "no mask token"), ("{", "cannot be read"), ("[]", "cannot be read")],

@@ -17,35 +17,6 @@ def table(content: str) -> TomlTable:
 
 
 @pytest.mark.parametrize(
-    ("content", "read", "value"),
-    [
-        ("a = 'x y'", lambda top: top.word("a"), "x y"),
-        ("a = ['x', 'y']", lambda top: top.words("a"), ("x", "y")),
-        ("a = []", lambda top: top.words("a"), ()),
-        ("a = ['x+', '(?x) x\\ny']", lambda top: top.patterns("a"), ("x+", "(?x) x\\ny")),
-        ("a = true", lambda top: top.flag("a"), True),
-        ("", lambda top: top.flag("a"), False),
-        ("a = {x = 'y'}", lambda top: top.word_by_name("a"), {"x": "y"}),
-        ("a = {x = ['y']}", lambda top: top.words_by_name("a"), {"x": ("y",)}),
-        ("a = {x = ['y']}", lambda top: top.words_by_name("a", ("x", "z")), {"x": ("y",)}),
-        ("a = {b = {c = 'x'}}", lambda top: top.table("a", ("b",)).table("b", ("c",)).key, "a.b"),
-        (
-            "a = [{x = '1'}, {x = '2'}]",
-            lambda top: [(each.key, each.word("x")) for each in top.tables("a", ("x",))],
-            [("a[0]", "1"), ("a[1]", "2")],
-        ),
-        ("a = 3", lambda top: top.whole("a", 3), 3),
-        ("a = 1", lambda top: top.rate("a"), 1.0),
-        ('a = "x"', lambda top: top.text("a"), "x"),
-        ("a = {x = ['y']}", lambda top: top.texts_by_name("a"), {"x": ("y",)}),
-        ("a = ['y']", lambda top: top.choices("a", ("x", "y")), ("y",)),
-    ],
-)
-def test_values_are_read_by_kind(content: str, read: Read, value: object) -> None:
-    assert read(table(content)) == value
-
-
-@pytest.mark.parametrize(
     ("content", "read", "message"),
     [
         ("a = ' '", lambda top: top.word("a"), "a is ' ', expected a word that is not blank"),

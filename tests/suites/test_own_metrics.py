@@ -84,20 +84,6 @@ def test_values_are_a_column_of_dialogues_and_a_line_of_the_summary(logs: Path, 
     assert "code=won_early:" in scores.signature
 
 
-def test_a_run_without_own_metrics_keeps_its_bytes(logs: Path, tmp_path: Path, mine: str) -> None:
-    fastscore.score(logs, LEXICAL, output=tmp_path / "plain")
-    fastscore.score(logs, LEXICAL, output=tmp_path / "own", metrics=[mine])
-    manifest = json.loads((tmp_path / "plain" / "manifest.json").read_text())
-    assert "own_metrics" not in manifest
-    assert "code=" not in manifest["signature"]
-    for table in ("steps", "utterances"):
-        one, other = (fastscore.open_run(tmp_path / name).scan(table) for name in ("plain", "own"))
-        assert one.collect().equals(other.collect())
-    own = fastscore.open_run(tmp_path / "own").scan("dialogues").collect()
-    plain = fastscore.open_run(tmp_path / "plain").scan("dialogues").collect()
-    assert own.drop("won_early").equals(plain)
-
-
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     return fastscore_command(words)
 

@@ -132,18 +132,3 @@ def test_any_split_of_an_example_gives_the_bytes_of_its_summary(scored: Path, n_
     found = summarise_in_parts(suite, whole, split(whole, n_parts, n_parts), options)
     expected = pl.read_parquet(scored / "summary.parquet")
     assert as_bytes(found) == as_bytes(expected)
-
-
-def test_sums_of_the_same_rows_have_the_same_bytes() -> None:
-    rows = [("a", number % 3, number / 10) for number in range(9)]
-    one = tables([], rows)
-    other = tables([], rows[::-1])
-    suite = rated(())
-    bytes_of = []
-    for frames in (one, other):
-        frames["rows"] = frames["rows"].with_columns(top=pl.col("score"), open=pl.col("score"), n=1)
-        sizes = measure_parts(suite, frames, None)
-        (added,) = add_up_parts(suite, frames, None, sizes)
-        sums = added["rows"]
-        bytes_of.append((as_bytes(sums.sums.collect()), as_bytes(sums.reasons.collect())))
-    assert bytes_of[0] == bytes_of[1]

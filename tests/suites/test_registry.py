@@ -70,10 +70,6 @@ def registered(monkeypatch: pytest.MonkeyPatch, suite: object) -> object:
     return registry.load_suite("short")
 
 
-def test_tables_that_name_dialogues_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded(monkeypatch, TURNS, DIALOGUES)
-
-
 def test_a_table_that_does_not_name_dialogues_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     message = r"Suite 'short': table 'turns' has no column 'dialogue', which names a row's dialogue"
     with pytest.raises(UsageError, match=message):

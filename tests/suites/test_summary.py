@@ -151,22 +151,6 @@ def test_rows_are_in_the_order_of_values_and_then_of_metrics_as_declared():
     ]
 
 
-def test_more_columns_than_are_read_at_once_are_all_summed():
-    names = [f"metric{number}" for number in range(40)]
-    rows = pl.LazyFrame(
-        {
-            **{name: [float(place), 1.0] for place, name in enumerate(names)},
-            "null_reasons": [[], []],
-        },
-        schema_overrides={"null_reasons": NULL_REASONS_DTYPE},
-    )
-    summary = summarise_metrics(
-        {"dialogues": rows}, [replace(SCORE, id=name) for name in names], ()
-    )
-    assert summary["mean"].to_list() == [(place + 1) / 2 for place in range(40)]
-    assert summary["n"].to_list() == [2] * 40
-
-
 def test_extremes_that_are_zero_have_no_sign():
     tables = table([-0.0, -1.0, -0.0, 1.0], [""] * 4, [*"aabb"])
     summary = summarise_metrics(tables, [SCORE], LABELS)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fastscore.errors import ModelError, UsageError
 from fastscore.vectors.accuracy import reference_texts
 from fastscore.vectors.embedder import Embedder, cut_batches, load_tokenizer
-from fastscore.vectors.models import export_model, list_models
+from fastscore.vectors.models import list_models
 from tests.models.tiny_bert import forward, make_config, make_recipe, make_weights, word_tokenizer
 from tests.vectors.conftest import WORDS
 
@@ -205,27 +205,6 @@ def test_a_recipe_file_that_changed_since_the_export_is_refused(tmp_path, tiny_c
         Embedder(str(path), cache_dir=tiny_cache)
 
 
-def rename_export(cache, name):
-    """Turn the tiny model's export into one under another name."""
-    folder = (cache / "models" / "tiny").rename(cache / "models" / name)
-    manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["recipe"]["name"] = name
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-
-
-def test_an_export_that_took_a_shipped_name_is_refused(own_cache):
-    rename_export(own_cache, "minilm-l6-v2")
-    with pytest.raises(ModelError, match="another recipe than minilm-l6-v2 is now"):
-        Embedder("minilm-l6-v2", cache_dir=own_cache)
-
-
-def test_an_export_of_another_exporter_counts_as_not_exported(own_cache):
-    manifest = own_cache / "models" / "tiny" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"exporter": 1', '"exporter": 0'))
-    with pytest.raises(ModelError, match=r"version 0 of the exporter.*models export tiny"):
-        Embedder("tiny", cache_dir=own_cache)
-
-
 def test_a_damaged_manifest_does_not_hide_other_models(own_cache, monkeypatch):
     monkeypatch.setenv("FASTSCORE_CACHE", str(own_cache))
     for name in ("broken", "minilm-l6-v2"):
@@ -242,13 +221,3 @@ def test_a_damaged_manifest_does_not_hide_other_models(own_cache, monkeypatch):
     assert listings["broken"].line.split() == ["broken", "?", "?", "?", "damaged"]
     assert listings["minilm-l6-v2"].line.split()[1:] == ["384", "mean", "Apache-2.0", "damaged"]
     assert "exported (" in listings["tiny"].line
-
-
-def test_a_folder_without_pinned_hashes_is_named(tiny_cache, tmp_path, monkeypatch):
-    monkeypatch.setenv("FASTSCORE_CACHE", str(tmp_path / "cache"))
-    recipe = tmp_path / "own.toml"
-    recipe.write_text('name = "own"\npooling = "mean"\ndims = [12]\nmax_tokens = 16\n')
-    told: list[str] = []
-    export_model(str(recipe), tiny_cache / "source", tell=told.append)
-    (note,) = told
-    assert "pins no SHA-256 of config.json, model.safetensors, tokenizer.json" in note

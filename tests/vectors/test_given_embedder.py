@@ -79,21 +79,6 @@ def test_a_run_of_a_function_is_explained_with_it(tmp_path: Path) -> None:
         opened.explain(seed=0, embedder=lambda texts: [[1.0, 2.0]] * len(texts))
 
 
-def test_a_model_that_is_not_exported_is_named_with_the_command_that_exports_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log, output = tmp_path / "log.jsonl", tmp_path / "run"
-    log.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    recipe = tmp_path / "recipe.toml"
-    recipe.write_text(
-        'name = "nobody-exports-this"\npooling = "mean"\ndims = [2]\nmax_tokens = 8\n'
-    )
-    monkeypatch.setattr(lengths_and_firsts, "__qualname__", str(recipe))
-    fastscore.score(log, OPTIONS, embedder=lengths_and_firsts, output=output)
-    with pytest.raises(ModelError, match=r"models export .*recipe.toml.*If it is a function"):
-        fastscore.explain(output, seed=0)
-
-
 def test_another_function_of_one_name_is_another_model(tmp_path: Path) -> None:
     def function(salt: str) -> Any:
         def embed(texts: list[str]) -> npt.NDArray[np.float64]:

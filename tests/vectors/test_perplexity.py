@@ -57,12 +57,6 @@ def test_a_text_without_tokens_has_none(model):
     assert model.encode([]).shape == (0, 1)
 
 
-def test_long_texts_are_cut_at_the_models_positions(model):
-    text = " ".join(WORDS[:20])
-    expected = plain_log_perplexity(text)
-    np.testing.assert_allclose(model.encode([text])[0, 0], expected, rtol=1e-5)
-
-
 def test_the_store_keeps_it(model, tmp_path, monkeypatch):
     store = VectorStore.open(model.fingerprint, model.dim, root=tmp_path)
     assert embed_missing([*TEXTS, ""], model, store, texts_per_append=7) == len(TEXTS) + 1

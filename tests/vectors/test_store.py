@@ -8,7 +8,6 @@ from pathlib import Path
 
 import faiss
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -72,29 +71,6 @@ def test_behaves_as_a_dictionary(tmp_path_factory, appends, wanted, compact, dat
             store.gather(ids[wanted])
 
 
-def test_a_large_append_becomes_several_segments(tmp_path, monkeypatch):
-    monkeypatch.setattr("fastscore.vectors.store._SEGMENT_BYTES", 20 * 4 * DIM)
-    store = open_store(tmp_path)
-    ids = window_ids(0)
-    store.append(ids, vectors_of(ids))
-    assert store.stats().segments == 3
-    np.testing.assert_array_equal(store.gather(ids), vectors_of(ids))
-
-
-def test_view_holds_each_text_once(tmp_path):
-    store = open_store(tmp_path)
-    texts = ["b", "a", "b", None, "c"]
-    ids = text_ids(["a", "b", "c", "d"])
-    store.append(ids, vectors_of(ids))
-    view = store.view(pl.Series(texts))
-    assert len(view) == 3
-    codes = view.codes(texts)
-    assert codes[3] == -1
-    np.testing.assert_array_equal(view.matrix[codes[[0, 1, 2, 4]]], vectors_of(ids)[[1, 0, 1, 2]])
-    with pytest.raises(StoreError, match="1 of 2 texts"):
-        store.view(["a", "unseen"])
-
-
 def test_the_first_segment_by_name_answers_and_compact_drops_the_other(tmp_path):
     first, second = open_store(tmp_path), open_store(tmp_path)
     ids = window_ids(0)
@@ -121,22 +97,6 @@ def test_compact_merges_small_segments_under_a_reader(tmp_path):
     for each in (store, reader, lazy):
         np.testing.assert_array_equal(each.gather(ids), vectors_of(ids))
     assert store.compact() == stats
-
-
-def test_a_segment_that_vanishes_between_listing_and_reading(tmp_path, monkeypatch):
-    store = open_store(tmp_path)
-    append_texts(store, 0)
-    append_texts(store, 1)
-    reader = open_store(tmp_path)
-    listing = reader._refresh
-
-    def compact_after_listing():
-        listing()
-        monkeypatch.setattr(reader, "_refresh", listing)
-        store.compact()
-
-    monkeypatch.setattr(reader, "_refresh", compact_after_listing)
-    np.testing.assert_array_equal(reader.gather(window_ids(1)), vectors_of(window_ids(1)))
 
 
 def test_compact_removes_old_garbage_only(tmp_path):

@@ -70,15 +70,6 @@ def test_a_cut_file_is_set_aside_on_opening(tmp_path, suffix, keep):
     assert reopened.stats().damaged == 1
 
 
-def test_an_index_without_ids_is_ignored(tmp_path):
-    store = open_store(tmp_path)
-    append_texts(store, 0)
-    next(store.folder.glob("*.ids")).unlink()
-    reopened = open_store(tmp_path)
-    assert reopened.missing(window_ids(0)).all()
-    assert reopened.stats().damaged == 0
-
-
 def test_another_kind_of_store_is_refused_untouched(tmp_path):
     store = open_store(tmp_path)
     append_texts(store, 0)
@@ -130,19 +121,6 @@ def test_damage_that_opening_finds_is_still_reported_by_verify(tmp_path, suffix)
         assert [name for name, _ in check.damaged] == [path.stem]
 
 
-def test_verify_reads_ids_again(tmp_path):
-    store = open_store(tmp_path)
-    append_texts(store, 0)
-    (path,) = store.folder.glob("*.ids")
-    content = bytearray(path.read_bytes())
-    content[600] ^= 1
-    path.unlink()  # the open store's map keeps the intact content
-    path.write_bytes(content)
-    ((name, reason),) = store.verify().damaged
-    assert name == path.stem
-    assert "ids differ" in reason
-
-
 def test_an_intact_copy_answers_for_a_damaged_one(tmp_path, caplog):
     store, path = twice(tmp_path)
     flip_vector(path)
@@ -151,16 +129,6 @@ def test_an_intact_copy_answers_for_a_damaged_one(tmp_path, caplog):
     (record,) = caplog.records
     assert (record.name, record.levelname) == ("fastscore.vectors", "WARNING")
     assert path.stem in record.getMessage()
-
-
-def test_more_damaged_segments_than_attempts(tmp_path):
-    store = open_store(tmp_path)
-    for _ in range(12):
-        append_texts(open_store(tmp_path), 0)
-    for path in sorted(store.folder.glob("*.faiss"))[:-1]:
-        flip_vector(path)
-    np.testing.assert_array_equal(store.gather(window_ids(0)), vectors_of(window_ids(0)))
-    assert store.stats().damaged == 11
 
 
 def test_compact_removes_segments_set_aside_long_ago(tmp_path):

@@ -36,8 +36,3 @@ def test_a_text_without_a_vector_is_named():
     view = VectorView.from_texts(TEXTS, MATRIX)
     with pytest.raises(StoreError, match=r"2 distinct texts have no vector, the first is 'zebra'"):
         view.codes(["a", "zebra", "yak", "zebra"])
-
-
-def test_a_matrix_of_another_length_is_refused():
-    with pytest.raises(ValueError, match="expected"):
-        VectorView.from_texts(TEXTS, MATRIX[:3])

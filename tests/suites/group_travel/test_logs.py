@@ -225,13 +225,6 @@ def test_columns_are_cut_where_their_texts_go_on_in_another_buffer() -> None:
         assert raw == [text or "null" for text in part]
 
 
-def test_texts_of_other_types_are_rejects_and_name_nobody(tmp_path: Path) -> None:
-    turns = [{**TURNS[1], "speaker": {"a": 1}}, {**TURNS[2], "utterance": 7}]
-    scored, rejects = lines(tmp_path, {"turns": turns})
-    assert rejects.select("field", "expected").rows()[0] == ("turns[0].speaker", "a string")
-    assert scored["M1_den"].to_list() == [1]
-
-
 def test_texts_of_other_types_in_rows_of_turns_are_rejects(tmp_path: Path) -> None:
     turns = [{**TURNS[1], "utterance": ["Thai"]}, {**TURNS[2], "intent": {}}, TURNS[1]]
     scored, rejects = lines(tmp_path, *({"dialogue_id": "q", **t} for t in turns))
@@ -240,12 +233,6 @@ def test_texts_of_other_types_in_rows_of_turns_are_rejects(tmp_path: Path) -> No
         (2, "intent", "wrong_type"),
     ]
     assert scored.select("dialogue", "M7_total_turns").rows() == [("q", 1)]
-
-
-def test_who_provides_without_a_name_is_no_second_member(tmp_path: Path) -> None:
-    scored, rejects = lines(tmp_path, {"turns": [TURNS[1], {**TURNS[2], "speaker": ""}]})
-    assert scored["condition"].to_list() == ["C1"]
-    assert len(rejects) == 1
 
 
 @pytest.mark.parametrize(

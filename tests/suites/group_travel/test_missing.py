@@ -104,13 +104,6 @@ def test_a_synthesis_without_a_flag_or_an_explanation_rests_on_its_utterance() -
     assert (row["M2"], row["M3"]) == (1.0, 1.0)
 
 
-def test_a_synthesis_of_a_slot_without_a_preference_addresses_nobody() -> None:
-    unsaid = turn("System", "sys_synthesize_event", metadata={"resolution_explanation": "None"})
-    row, _ = scored([*example(), unsaid | {"utterance": None}])
-    # the slot may have been explained, and theory quoted
-    assert missing(row) == {"M3", "M4b"}
-
-
 def test_channels_do_not_fire_for_a_share_that_is_unknown() -> None:
     whole, _ = scored(example())
     row, _ = scored(but_for(example(), A_CUISINE, utterance=None))

@@ -8,11 +8,9 @@ from tests.suites.group_travel.travelling import (
     CATALOGUE,
     DAY,
     dialogue,
-    opening,
     pairs_of,
     presented,
     ratio,
-    turn,
     wish,
 )
 
@@ -99,21 +97,3 @@ def test_m10_m11_and_welfare_of_four_members() -> None:
 def test_welfare_is_not_m10_where_members_have_unequal_numbers_of_wishes() -> None:
     row = dialogue(*satisfied([(1, 1), (0, 3)]))
     assert (row["M10"], row["W1"], row["W2"], row["W3"]) == (0.25, 0.5, 0.0, 0.0)
-
-
-def test_m8_adds_up_over_synthesis_and_plan() -> None:
-    turns = [
-        opening("C3"),
-        wish("a", "travel_purpose", "hiking and birdwatching"),
-        wish("b", "travel_purpose", "sunset cruise"),
-        wish("c", "travel_purpose", "relaxation"),
-        wish("d", "travel_purpose", "shopping sprees"),
-        turn("System", "sys_synthesize_travel_purpose", "Hikings it is; a sunset"),
-        turn("System", "sys_synthesize_event", "relaxation"),
-        turn("System", "sys_present_plan", "cruise for all, birdwatching", plan="relaxations"),
-    ]
-    row = dialogue(*turns)
-    # a: one hit here, one there; b: its phrase crosses the joint; c: its only word, in the plan
-    assert ratio(row, "M8") == (0.75, 3, 4)
-    assert ratio(row, "M8a") == (0.0, 0, 4)
-    assert ratio(row, "M8b") == (0.25, 1, 4)

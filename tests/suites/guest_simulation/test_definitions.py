@@ -142,11 +142,6 @@ def test_bvs_counts_changes_of_three_behaviours_only() -> None:
     assert found["BVS"] == pytest.approx(11 / 12, abs=1e-15)
 
 
-def test_fewer_than_two_states_are_zero_in_the_published_profile() -> None:
-    assert dialogue(state(), profile="published")["BVS"] == 0.0
-    assert dialogue(state())["BVS"] is None
-
-
 # --- DEI ------------------------------------------------------------------------------------------
 
 
@@ -169,14 +164,6 @@ def test_fewer_than_two_states_are_zero_in_the_published_profile() -> None:
 )  # fmt: skip
 def test_dei_of_every_level(level: int, cells: list[Any], value: float) -> None:
     assert dialogue(*calls(*cells), level=level)["DEI"] == pytest.approx(value, abs=1e-15)
-
-
-def test_dei_counts_exits_and_errors_but_no_guest_by_name() -> None:
-    rows = [*calls(ORDER), guest("exit", tool_calls=ORDER), guest("Error"),
-            {"role": "user", "name": "guest_9", "content": "x", "tool_calls": ORDER}]  # fmt: skip
-    found = dialogue(*rows, level=3)
-    assert found["n_guest_messages"] == 3
-    assert found["DEI"] == pytest.approx(2 / 3 * 0.5)
 
 
 def test_dei_tests_the_whole_cell_in_the_published_profile() -> None:
@@ -209,21 +196,6 @@ def test_crrs_weighs_its_parts() -> None:
     assert parts == pytest.approx([7 / 8, 5 / 6, 2 / 3, 1 / 2], abs=1e-15)
     by_hand = 7 / 32 + 1 / 6 + 7 / 30 + 1 / 10
     assert found["CRRS"] == pytest.approx(by_hand, abs=1e-15)
-
-
-@pytest.mark.parametrize(
-    ("level", "most", "tools"),
-    [(1, 0.80, ()), (2, 0.84, (BASIC,)), (3, 0.90, (ORDER,)), (4, 0.90, (BEHAVIOUR,)),
-     (5, 1.00, (ORDER, BEHAVIOUR))],
-)  # fmt: skip
-def test_the_most_that_crrs_can_be_at_each_level(level: int, most: float, tools: Any) -> None:
-    cell = "".join(tools)
-    explores = {"explores": "does_not_explore_menu", "mood": "confused", "ordering": "all_at_once"}
-    any_state = {"full_name": "Ada", "message_generation_attributes": {}}
-    rows = [state(tool_calls=cell, current_items_in_order=items("Cola"))] * 5
-    rows.append(state(tool_calls=cell, **explores))
-    found = dialogue(*rows, case(any_state, "Cola"), level=level, states="columns")
-    assert found["CRRS"] == pytest.approx(most, abs=1e-15)
 
 
 def test_crrs_is_null_for_the_gravest_reason() -> None:

@@ -118,13 +118,6 @@ def test_ora_falls_back_to_food_words(key: str, profile: str, value: float) -> N
     assert (found["ORA"], found["ORA_source"]) == (value, "text")
 
 
-def test_the_text_fallback_reads_guests_by_role_only() -> None:
-    rows = ({"role": "user", "name": "guest_7", "content": "pizza"}, guest("hello"))
-    assert dialogue(*rows, case(ADA, "Pizza"))["ORA"] == 0.0
-    assert dialogue(*rows[:1], case(ADA, "Pizza"))["null_reasons"]["ORA"] == "not_applicable"
-    assert dialogue(guest("hello"), case(ADA))["null_reasons"]["ORA"] == "not_applicable"
-
-
 def test_ora_without_a_target_is_null() -> None:
     row = state(current_items_in_order=items("Cola"))
     for target in (None, {}, {"order_total_price": 3}):

@@ -20,7 +20,6 @@ from tests.suites.guest_simulation.guests import (
     restaurant,
     score,
     state,
-    tracking,
 )
 
 
@@ -76,12 +75,6 @@ def test_the_heuristic() -> None:
     assert found["is_ordering_complete"].to_list() == ["no"] * 4 + ["yes", "no", None]
 
 
-def test_the_heuristic_takes_all_that_is_left_for_all_at_once() -> None:
-    rows = [guest("a cola"), guest("now soup"), case(ADA, "Soup", "Cola")]
-    found = score(*rows)["messages"]["ordering_style"].to_list()
-    assert found == ["one_by_one", "all_at_once"]
-
-
 def test_ids_repeat_across_levels() -> None:
     rows = [row | {"experiment_level": level} for level in (1, 2) for row in calls(BASIC)]
     found = score(*rows)["dialogues"]
@@ -110,16 +103,6 @@ def test_test_cases_come_from_columns_and_files_too(tmp_path: Path) -> None:
     filed = dialogue(*rows, personas=str(path))
     assert (filed["PAS"], filed["ORA"]) == (1.0, 1.0)
     assert dialogue(rows[0] | {"guest_persona": "Ada"}, personas=str(path))["persona"] == "Ada"
-
-
-def test_tracked_orders_in_tools_and_exits() -> None:
-    last = guest("exit", tool_calls=order_cell("Cola", "Nonna's"))
-    rows = (guest("hi", tool_calls=order_cell("Cola")), last, case(ADA, "Cola", "Nonna's"))
-    assert dialogue(*rows)["ORA"] == 1.0
-    # an exit has no order there: C = {cola}, T = {cola, nonna s}, 2/3
-    assert dialogue(*rows, profile="published")["ORA"] == pytest.approx(2 / 3)
-    double = call("update_order_tracking", tracking("Soup") + tracking("Cola"))
-    assert dialogue(guest("hi", tool_calls=double), case(ADA, "Cola"))["ORA"] == 1.0
 
 
 @pytest.mark.parametrize("profile", ["default", "published"])

@@ -73,18 +73,6 @@ def test_a_state_row_without_behaviour_is_passed_over_and_no_state_row_is_the_de
     assert (default["n_states"], default["PAS"], default["BVS"]) == (1, 1.0, None)
 
 
-@pytest.mark.parametrize("cell", [None, "", "  ", "\t"])
-def test_a_blank_order_is_no_state_row(cell: Any) -> None:
-    rows = (state(), guest(current_items_in_order=cell))
-    assert dialogue(*rows, profile="published")["n_states"] == 2
-
-
-@pytest.mark.parametrize("cell", ["[]", "None", "[{'name': 'Nonna's'}]", []])
-def test_an_order_that_is_empty_or_unreadable_as_published_is_a_state_row(cell: Any) -> None:
-    rows = (state(), guest(current_items_in_order=cell))
-    assert dialogue(*rows, profile="published")["n_states"] == 1
-
-
 # --- files ----------------------------------------------------------------------------------------
 
 LOG = (restaurant(), guest("one", message_id="m1"), restaurant(), guest("two", message_id="m3"),

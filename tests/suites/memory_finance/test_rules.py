@@ -165,23 +165,6 @@ def test_risk_tags_are_normalised_and_keep_duplicates() -> None:
     assert row["risk_tag_hits"] == 4
 
 
-def test_predicted_tags_are_sorted_and_the_any_tag_needs_one() -> None:
-    row = first_turn(dialog(turn("不确定性。仅供参考。变现", risks=["过往业绩不代表未来"])))
-    assert row["risk_pred_tags"] == [
-        "liquidity_risk",
-        "market_uncertainty",
-        "not_investment_advice",
-    ]
-    assert row["risk_required_tags"] == ["过往业绩不代表未来"]
-    assert row["risk_tag_hits"] == 0
-    nothing = first_turn(dialog(turn("好的", risks=["无明确风险提示"])))
-    assert nothing["risk_tag_hits"] == 0
-
-
-def test_blank_risk_labels_do_not_make_a_turn_eligible() -> None:
-    assert not first_turn(dialog(turn("", risks=[" ", None])))["eligible_m3"]
-
-
 @pytest.mark.parametrize(
     ("violations", "expected"),
     [
@@ -197,20 +180,6 @@ def test_blank_risk_labels_do_not_make_a_turn_eligible() -> None:
 def test_predicted_compliance(violations: Any, expected: str) -> None:
     row = first_turn(dialog(turn("好的", compliance={"violations": violations})))
     assert row["pred_compliance_label"] == expected
-
-
-@pytest.mark.parametrize(
-    ("label", "expected"),
-    [
-        (None, "compliant"),
-        (" Minor_Violation\n", "minor_violation"),
-        ("severe_violation", "severe_violation"),
-        ("severe", "compliant"),
-        (7, "compliant"),
-    ],
-)
-def test_labelled_compliance(label: Any, expected: str) -> None:
-    assert first_turn(dialog(turn(label=label)))["gt_compliance_label"] == expected
 
 
 def test_forbidden_phrases_keep_order_and_duplicates() -> None:

@@ -179,18 +179,6 @@ def test_compiled_once_a_catalogue_comes_from_the_cache(
     assert again.unusable == first.unusable
 
 
-def test_a_damaged_copy_in_the_cache_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write_catalogue(tmp_path)
-    first = load_catalogue(path)
-    terms = catalogue_folder(first.digest) / "terms.parquet"
-    terms.write_bytes(terms.read_bytes()[:100])
-    monkeypatch.setattr(catalogues, "_recent", {})
-    assert load_catalogue(path).terms.equals(first.terms)
-    assert pl.read_parquet(terms).equals(first.terms)
-
-
 def test_no_flipped_bit_of_the_cache_is_taken_for_true(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,11 +271,6 @@ def test_a_catalogue_that_unpacks_to_too_much_is_refused(tmp_path: Path, suffix:
     path.write_bytes(packed(bytes(100 << 20)))
     with pytest.raises(UsageError, match=r"bytes unpack to \d+,\d{3},\d{3} and more.*250 times"):
         load_catalogue(str(path))
-
-
-def test_a_missing_file_is_named() -> None:
-    with pytest.raises(UsageError, match=r"catalogue nowhere\.json: cannot be read"):
-        load_catalogue("nowhere.json")
 
 
 def test_a_field_of_objects_is_refused_only_when_it_is_asked_for(tmp_path: Path) -> None:

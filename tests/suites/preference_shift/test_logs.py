@@ -211,20 +211,6 @@ def test_a_conversation_without_an_id_is_named_by_its_file(catalogue: str) -> No
     ]
 
 
-def test_escapes_and_other_alphabets_come_through(catalogue: str) -> None:
-    said = 'He said "Heat"\n\tтепло 熱 \U0001f3ac'
-    assert texts(read([log(*exchange(said, "\\"))], options(catalogue))) == [(said, "\\")]
-    events = read([log(*exchange("\ud800", "b"))], options(catalogue))
-    assert events.rejects["field"].to_list() == ["conversation[0].text"]
-
-
-def test_without_any_conversation_the_tables_are_empty(catalogue: str) -> None:
-    for logs in ([], [log()]):
-        tables = score(logs, options(catalogue))
-        assert tables["turns"].is_empty()
-        assert tables["dialogues"].height == len(logs)
-
-
 def test_files_are_scored_end_to_end(tmp_path: Path, catalogue: str) -> None:
     logs = [
         log(*exchange("drama", "drama", "Heat", "Her"), session_id=1, shift_events=[{"turn": 2}]),

@@ -77,21 +77,6 @@ def test_a_shift_whose_window_lacks_a_text_is_unknown(catalogue: str) -> None:
     assert reasons_of(row).keys() <= {metric.id for metric in SUITE.metrics}
 
 
-def test_the_structured_test_takes_cosine_too(catalogue: str) -> None:
-    # CC 1/3 is below both thresholds; the shared rarer value brings CR to
-    said, answered = "drama Al Pacino Robert De Niro", "Al Pacino"
-    cr = ONE / math.sqrt(TWO**2 + 2 * ONE**2)
-    assert cr < 0.65
-    logs = [shifted(said, answered, points=[1])]
-    for recovery_cr, delay in ((0.65, None), (cr - 1e-9, 0)):
-        chosen = options(catalogue, profile="structured", recovery_cr=recovery_cr)
-        tables = score(logs, chosen)
-        assert tables["turns"]["cc"].to_list() == [1 / 3]
-        assert tables["shifts"]["delay"].to_list() == [delay]
-        assert tables["shifts"]["delay_cosine"].to_list() == [delay]
-    assert score(logs, options(catalogue, recovery_cc=0.33))["shifts"]["delay"].to_list() == [0]
-
-
 def test_conversation_score_by_hand(catalogue: str) -> None:
     texts = [*GOOD, *BAD, *GOOD]
     (row,) = score([shifted(*texts, points=[2])], options(catalogue))["dialogues"].to_dicts()
