@@ -137,19 +137,17 @@ def explain_command(
     the formula with the values in it, and the evidence: [matched] characters, concepts, places,
     turns.
     """
-    from fastscore.results.explaining import explain_chosen, explanations_json, print_explanations
+    from fastscore.results.explaining import explain_run, print_explanations
     from fastscore.results.runs import open_run
 
     if (worst or best or at_random) and dialogue is not None and metric is None:
         dialogue, metric = None, dialogue
     seed_of_draw = seed if at_random else None
-    found = explain_chosen(
-        open_run(run), dialogue, metric, worst=worst, best=best, seed=seed_of_draw
-    )
+    found = explain_run(open_run(run), dialogue, metric, worst=worst, best=best, seed=seed_of_draw)
     if as_json:
-        write(explanations_json(*found))
+        write(found.json)
     else:
-        print_explanations(result_console(), *found)
+        print_explanations(result_console(), found)
 
 
 @click.command("report", epilog="Example: fastscore report base new -o report.html")

@@ -18,7 +18,7 @@ from fastscore.options import check_arguments
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.metric_text import json_text, value_text
 from fastscore.results.runs import Run
-from fastscore.suites.base import Dialogue
+from fastscore.suites.base import Dialogue, Suite
 from fastscore.suites.declarations import LABEL_TABLE, Metric, Ratio
 from fastscore.suites.showing import (
     Evidence,
@@ -50,8 +50,8 @@ class Explanations:
         Its log.
     explanations
         One for each value: formula, numbers in it, and evidence.
-    text
-        All of it as text, for people.
+    suite
+        The suite of the run.
 
     Examples
     --------
@@ -62,7 +62,23 @@ class Explanations:
     dialogue: str
     file: str
     explanations: tuple[Explanation, ...]
-    text: str
+    suite: Suite
+
+    @property
+    def text(self) -> str:
+        """All of it as text, for people."""
+        console = Console(
+            file=io.StringIO(), width=TEXT_WIDTH, highlight=False, markup=False, emoji=False
+        )
+        with console.capture() as capture:
+            print_explanations(console, self)
+        return "\n".join(line.rstrip() for line in capture.get().rstrip().split("\n"))
+
+    @property
+    def json(self) -> str:
+        """All of it as JSON, every number at full precision."""
+        found = [dataclasses.asdict(one) for one in self.explanations]
+        return json_text({"dialogue": self.dialogue, "file": self.file, "explanations": found})
 
     def __repr__(self) -> str:
         return self.text
@@ -163,19 +179,7 @@ def choose_dialogue(
     return ranked[0 if worst else -1]
 
 
-def explain_run(run: Run, *named: str | None, **how: Any) -> Explanations:
-    """Explain numbers of a dialogue that is named or chosen; see `fastscore.explain`."""
-    dialogues, row, found = explain_chosen(run, *named, **how)
-    console = Console(
-        file=io.StringIO(), width=TEXT_WIDTH, highlight=False, markup=False, emoji=False
-    )
-    with console.capture() as capture:
-        print_explanations(console, dialogues, row, found)
-    text = "\n".join(line.rstrip() for line in capture.get().rstrip().split("\n"))
-    return Explanations(*dialogues.place(row), tuple(found), text)
-
-
-def explain_chosen(
+def explain_run(
     run: Run,
     dialogue: str | None = None,
     metric: str | None = None,
@@ -184,9 +188,9 @@ def explain_chosen(
     best: str | None = None,
     seed: int | None = None,
     embedder: "Embed | None" = None,
-) -> tuple[Dialogues, int, list[Explanation]]:
-    """Return the dialogues of a run, the row of the chosen one, and its explanations."""
-    check_arguments(explain_chosen, locals())
+) -> Explanations:
+    """Explain numbers of a dialogue that is named or chosen; see `fastscore.explain`."""
+    check_arguments(explain_run, locals())
     if embedder is not None:
         from fastscore.vectors.embedder import FunctionEmbedder
 
@@ -197,18 +201,8 @@ def explain_chosen(
     of_dialogues = [
         one.id for one in dialogues.suite.metrics if one.table == LABEL_TABLE and one.role != "part"
     ]
-    return dialogues, row, explain(dialogues, row, [chosen] if chosen else of_dialogues)
-
-
-def explanations_json(dialogues: Dialogues, row: int, found: Sequence[Explanation]) -> str:
-    """Return explanations as JSON, every number at full precision."""
-    name, file = dialogues.place(row)
-    content = {
-        "dialogue": name,
-        "file": file,
-        "explanations": [dataclasses.asdict(one) for one in found],
-    }
-    return json_text(content)
+    found = explain(dialogues, row, [chosen] if chosen else of_dialogues)
+    return Explanations(*dialogues.place(row), tuple(found), dialogues.suite)
 
 
 TEXT_WIDTH = 100
@@ -216,15 +210,12 @@ EVIDENCE_SHOWN = 12
 LONGEST_TEXT, LEAD = 600, 200
 
 
-def print_explanations(
-    console: Console, dialogues: Dialogues, row: int, found: Sequence[Explanation]
-) -> None:
+def print_explanations(console: Console, found: Explanations) -> None:
     """Print explanations; matched characters are set off by brackets and, in a terminal, colour."""
-    declared = dialogues.suite.metric_by_id
-    name, file = dialogues.place(row)
-    console.print(Text(plain(name), style="bold"), soft_wrap=True)
-    console.print(Text(plain(file)), soft_wrap=True)
-    for one in found:
+    declared = found.suite.metric_by_id
+    console.print(Text(plain(found.dialogue), style="bold"), soft_wrap=True)
+    console.print(Text(plain(found.file)), soft_wrap=True)
+    for one in found.explanations:
         metric = declared[one.metric]
         value = _written(one.value)
         place = f", {one.place}" if one.place else ""

@@ -18,9 +18,9 @@ from fastscore.api.examples import write_example
 from fastscore.errors import InputError, UsageError
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.explaining import (
+    Explanations,
     choose_dialogue,
     explain,
-    explanations_json,
     print_evidence,
     print_explanations,
 )
@@ -159,11 +159,12 @@ def test_every_metric_is_printed_and_written(suite: str, suite_runs: Mapping[str
     found = explain(dialogues, 0, ids)
     assert {one.metric for one in found} <= set(ids)
     console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    print_explanations(console, dialogues, 0, found)
+    whole = Explanations("d", "log", tuple(found), dialogues.suite)
+    print_explanations(console, whole)
     text = console.export_text()
     for id in {one.metric for one in found}:
         assert f"({id})" in text.replace("\n", "")
-    content = json.loads(explanations_json(dialogues, 0, found))
+    content = json.loads(whole.json)
     assert len(content["explanations"]) == len(found)
 
 
@@ -171,7 +172,7 @@ def test_counts_are_printed_without_decimals(suite_runs: Mapping[str, Run]) -> N
     dialogues = Dialogues(suite_runs["group_travel"])
     found = explain(dialogues, 0, ["M7_total_turns"])
     console = Console(width=80, record=True, file=io.StringIO())
-    print_explanations(console, dialogues, 0, found)
+    print_explanations(console, Explanations("d", "log", tuple(found), dialogues.suite))
     text = console.export_text()
     assert f"(M7_total_turns): {found[0].value}\n" in "\n".join(map(str.strip, text.split("\n")))
 
