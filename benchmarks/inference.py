@@ -91,9 +91,9 @@ def compared(sides: Mapping[str, Sums], repeats: str = "", **how: Any) -> Compar
     metrics = next(iter(sides.values())).metrics
     group = [Side(None, name, sums) for name, sums in sides.items()]
     inference = Inference(design=Design(repeat=repeats), **how)
-    curves, found, notes = list[Any](), defaultdict[str, list[dict[str, Any]]](list), list[str]()
-    add_sides(curves, found, group, metrics, inference, notes, published=False)
-    return concluded(curves, found, metrics, inference, "", notes, ())
+    found, notes = defaultdict[str, list[dict[str, Any]]](list), list[str]()
+    add_sides(found, group, metrics, inference, notes, published=False)
+    return concluded(found, metrics, inference, "", notes, ())
 
 
 OPEN = {"minimum": None, "maximum": None}

@@ -16,7 +16,7 @@ from fastscore.errors import RunError, UsageError, counted, did_you_mean
 from fastscore.options import check_arguments
 from fastscore.results.agreement import JUDGE_TABLE, JudgedRun, judge_runs
 from fastscore.results.comparison import Comparison
-from fastscore.results.differences import Curves, Inference, Side, add_sides, concluded, no_pairs
+from fastscore.results.differences import Inference, Rows, Side, add_sides, concluded, no_pairs
 from fastscore.results.metric_text import fixed_rows
 from fastscore.results.runs import Run, as_runs, common_suite
 from fastscore.signature import deciding_differences
@@ -193,8 +193,7 @@ def compare_runs(
     differing = check_signatures(runs, allow=allow_different_signatures)
     told = [*notes, *(f"signatures differ: {difference}" for difference in differing)]
     names = names or [str(run.path) for run in runs]
-    curves: Curves = []
-    found, few = defaultdict[str, list[dict[str, Any]]](list), dict[str, list[str]]()
+    found, few = defaultdict[str, Rows](list), dict[str, list[str]]()
     tables = list(dict.fromkeys(metric.table for metric in metrics))
     for table in tables:
         of_table = [metric for metric in metrics if metric.table == table]
@@ -207,27 +206,25 @@ def compare_runs(
             ids = {metric.id for metric in sums[0].metrics}
             chosen = [metric for metric in of_table if metric.id in ids]
             for sides in groups:
-                add_sides(curves, found, sides, chosen, how, told, published=published)
+                add_sides(found, sides, chosen, how, told, published=published)
     told = list(dict.fromkeys(told))
     places = {metric.id: (tables.index(metric.table), k) for k, metric in enumerate(metrics)}
     # metrics of merged dialogues come after the others of their table
-    _put_in_order(curves, places, "a", "b")
-    _put_in_order(found["sides"], places)
-    _put_in_order(found["omnibus"], places)
+    for name in ("differences", "sides", "omnibus"):
+        _put_in_order(found[name], places)
     told += _few_levels(few, how, is_all=len(few) == len(tables))
-    return concluded(curves, found, metrics, how, runs[0].manifest.suite, told, differing)
+    return concluded(found, metrics, how, runs[0].manifest.suite, told, differing)
 
 
-def _put_in_order(found: list[Any], places: Mapping[str, tuple[int, int]], *names: str) -> None:
-    """Sort by table, group and names as they came, and the order of the metrics."""
-    rows = [one[0] if isinstance(one, tuple) else one for one in found]
-    sides = [tuple(row[name] for name in ("group", *names)) for row in rows]
-    came = {of: place for place, of in enumerate(dict.fromkeys(sides))}
-    keys = []
-    for row, of in zip(rows, sides, strict=True):
-        table, place = places[row["metric"]]
-        keys.append((table, came[of], place))
-    found[:] = [found[k] for k in sorted(range(len(keys)), key=keys.__getitem__)]
+def _put_in_order(rows: Rows, places: Mapping[str, tuple[int, int]]) -> None:
+    """Sort by table, sides as they came, and the order of the metrics."""
+
+    def sides(row: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(row.get(name) for name in ("group", "a", "b", "side"))
+
+    came = {one: place for place, one in enumerate(dict.fromkeys(map(sides, rows)))}
+    in_table = {id: place for id, (_, place) in places.items()}
+    rows.sort(key=lambda row: (places[row["metric"]][0], came[sides(row)], in_table[row["metric"]]))
 
 
 def _summed(run: Run, metrics: Sequence[Metric], how: Inference, notes: list[str]) -> list[Sums]:

@@ -130,14 +130,12 @@ class Side:
     sums: Sums
 
 
-Curves = list[tuple[dict[str, Any], Curve]]
-"""Differences as they are found, each with its curve."""
-Found = Mapping[str, list[dict[str, Any]]]
-"""The rows of a comparison's other tables, by name."""
+Rows = list[dict[str, Any]]
+Found = Mapping[str, Rows]
+"""The rows of a comparison's tables, by name; a difference has its ``curve`` beside it."""
 
 
 def concluded(
-    curves: Curves,
     found: Found,
     metrics: Sequence[Metric],
     how: Inference,
@@ -146,17 +144,17 @@ def concluded(
     differing: Sequence[str],
 ) -> Comparison:
     """Correct the p-values of a family, decide, rank."""
-    differences = _decide(curves, metrics, how)
+    differences = _decide(found["differences"], metrics, how)
     ranking, more = _ranked(differences, metrics)
     corrected = holm([row["p"] for row in found["omnibus"]])
     for row, p in zip(found["omnibus"], corrected, strict=True):
         row["p_holm"] = p
-    drops = _drops(curves, metrics, how)
+    drops = _drops(differences, metrics, how)
     rows = {**found, "differences": differences, "drops": drops, "ranking": ranking}
     tables = {name: pl.DataFrame(rows.get(name, []), schema) for name, schema in SCHEMAS.items()}
     return Comparison(
         suite=suite,
-        notes=tuple(dict.fromkeys([*notes, *_too_small(curves, differences, how), *more])),
+        notes=tuple(dict.fromkeys([*notes, *_too_small(differences, how), *more])),
         differing=tuple(differing),
         unit=how.unit,
         alpha=how.alpha,
@@ -166,7 +164,6 @@ def concluded(
 
 
 def add_sides(
-    curves: Curves,
     found: Found,
     sides: Sequence[Side],
     metrics: Sequence[Metric],
@@ -187,9 +184,9 @@ def add_sides(
         missing, more = _choose_design(a, b, how)
         (notes if missing else independent).extend(more)
         for metric in metrics:
-            row, curve = _difference(a, b, metric, how, sides, missing)
-            curves.append((row, curve))
-            of_metric[metric.id].append(curve)
+            row = _difference(a, b, metric, how, sides, missing)
+            found["differences"].append(row)
+            of_metric[metric.id].append(row["curve"])
         if published:
             found["published"].extend(_published(a, b, metrics))
     if independent:
@@ -286,7 +283,7 @@ def _difference(
     how: Inference,
     sides: Sequence[Side],
     missing: tuple[int, int] | None,
-) -> tuple[dict[str, Any], Curve]:
+) -> dict[str, Any]:
     """Compare two sides in one metric: the sample, the curve, and what a verdict needs beside."""
     paired = missing is not None
     rows = [_with_value(side, metric) for side in (a, b)]
@@ -315,7 +312,8 @@ def _difference(
     effect = None if curve.method == "none" else hedges_g(x, y, paired=shared and paired)
     g, g_low, g_high = effect or (None, None, None)
     n = [side["pair" if paired else "id"].n_unique() for side in rows]
-    row = {
+    return {
+        "curve": curve,
         "group": a.group,
         "a": a.name,
         "b": b.name,
@@ -350,7 +348,6 @@ def _difference(
         "n_repeats": min(side["repeat"].n_unique() for side in rows) if how.design.repeat else None,
         "reason": curve.reason or ("by_definition" if is_defined else None),
     }
-    return row, curve
 
 
 def _pair_signs(x: Clusters, y: Clusters, curve: Curve) -> tuple[int, int, float]:
@@ -446,7 +443,7 @@ def _omnibus(
     return max(smallest, wild_omnibus(sums, counts, seed=how.seed) or 0.0)
 
 
-def _decide(found: Curves, metrics: Sequence[Metric], how: Inference) -> list[dict[str, Any]]:
+def _decide(found: Rows, metrics: Sequence[Metric], how: Inference) -> Rows:
     """Correct the p-values, and conclude which differences have a verdict.
 
     A family's tests are those of its distinct metrics in all groups and pairs of sides.
@@ -454,13 +451,14 @@ def _decide(found: Curves, metrics: Sequence[Metric], how: Inference) -> list[di
     better = {metric.id: metric.scale.better for metric in metrics}
     tests = families(metrics)
     members: dict[str, list[int]] = {name: [] for name, _ in tests.values()}
-    for place, (row, _) in enumerate(found):
+    for place, row in enumerate(found):
         family, original = tests[row["metric"]]
         if original == row["metric"]:
             members[family].append(place)
-    margins = [how.margins.get(row["metric"], how.margin) for row, _ in found]
+    margins = [how.margins.get(row["metric"], how.margin) for row in found]
     p_values: dict[str, list[float | None]] = {"p_holm": [], "p_equal": [], "p_no_worse": []}
-    for (row, curve), margin in zip(found, margins, strict=True):
+    for row, margin in zip(found, margins, strict=True):
+        curve = row["curve"]
         equal = no_worse = None
         if margin is not None and row["reason"] != "by_definition":
             equal, direction = curve.p_equal(margin), better[row["metric"]]
@@ -470,9 +468,9 @@ def _decide(found: Curves, metrics: Sequence[Metric], how: Inference) -> list[di
             p_values[name].append(p)
     corrected = {name: _corrected(found, tests, members, p) for name, p in p_values.items()}
     rows = []
-    for place, (row, curve) in enumerate(found):
-        family = tests[row["metric"]][0]
-        size = sum(found[member][0]["p"] is not None for member in members[family])
+    for place, row in enumerate(found):
+        curve, family = row["curve"], tests[row["metric"]][0]
+        size = sum(found[member]["p"] is not None for member in members[family])
         low, high = curve.interval(1 - how.alpha)
         p = corrected["p_holm"][place]
         excludes = curve.method == "sign" if low is None or high is None else low > 0 or high < 0
@@ -516,7 +514,7 @@ def _benefit(curve: Curve, better: str) -> Curve:
 
 
 def _corrected(
-    found: Curves,
+    found: Rows,
     tests: Mapping[str, tuple[str, str]],
     members: Mapping[str, Sequence[int]],
     p_values: Sequence[float | None],
@@ -529,7 +527,7 @@ def _corrected(
     for places in members.values():
         of_family = holm([p_values[place] for place in places])
         corrected |= zip(places, of_family, strict=True)
-    keys = [tuple(row[name] for name in ("group", "a", "b", "metric")) for row, _ in found]
+    keys = [tuple(row[name] for name in ("group", "a", "b", "metric")) for row in found]
     place_of = {key: place for place, key in enumerate(keys)}
     result: list[float | None] = []
     for (*sides, metric), p in zip(keys, p_values, strict=True):
@@ -544,15 +542,15 @@ def _corrected(
     return result
 
 
-def _drops(found: Curves, metrics: Sequence[Metric], how: Inference) -> list[dict[str, Any]]:
+def _drops(found: Rows, metrics: Sequence[Metric], how: Inference) -> Rows:
     """Test how much worse the second side is against limits, as one family of one-sided tests."""
     better = {metric.id: metric.scale.better for metric in metrics}
     rows = []
-    for row, curve in found:
+    for row in found:
         limit = how.limits.get(row["metric"])
         if limit is None:
             continue
-        worse = _benefit(curve, better[row["metric"]]).opposite()
+        worse = _benefit(row["curve"], better[row["metric"]]).opposite()
         low, high = worse.interval(1 - how.alpha)
         kept = ("metric", "a", "b", "n_a", "n_units", "mean_a", "mean_b", "null_b")
         rows.append(
@@ -572,16 +570,13 @@ def _drops(found: Curves, metrics: Sequence[Metric], how: Inference) -> list[dic
     return rows
 
 
-def _too_small(found: Curves, rows: Sequence[Mapping[str, Any]], how: Inference) -> list[str]:
+def _too_small(rows: Rows, how: Inference) -> list[str]:
     """Note families in which no p could have been small enough, by the number of units."""
     notes = []
     for family in dict.fromkeys(row["family"] for row in rows):
-        curves = [
-            curve
-            for (_, curve), row in zip(found, rows, strict=True)
-            if row["family"] == family and row["p"] is not None
-        ]
-        size = next(row["family_size"] for row in rows if row["family"] == family)
+        of_family = [row for row in rows if row["family"] == family]
+        curves = [row["curve"] for row in of_family if row["p"] is not None]
+        size = of_family[0]["family_size"]
         if not curves or not all(curve.least_p for curve in curves):
             continue
         least = min(curve.least_p for curve in curves)
@@ -595,14 +590,12 @@ def _too_small(found: Curves, rows: Sequence[Mapping[str, Any]], how: Inference)
     return notes
 
 
-def _ranked(
-    rows: Sequence[Mapping[str, Any]], metrics: Sequence[Metric]
-) -> tuple[list[dict[str, Any]], list[str]]:
+def _ranked(rows: Rows, metrics: Sequence[Metric]) -> tuple[Rows, list[str]]:
     """Rank three systems or more by their mean difference from the others, as it was tested.
 
     A ranking that a verdict contradicts is none: then pairs have different dialogues.
     """
-    ranking: list[dict[str, Any]] = []
+    ranking: Rows = []
     notes = []
     for group in dict.fromkeys(row["group"] for row in rows):
         for metric in metrics:
@@ -632,9 +625,7 @@ def _ranked(
     return ranking, notes
 
 
-def _places(
-    group: str | None, metric: Metric, rows: Sequence[Mapping[str, Any]], systems: Sequence[str]
-) -> list[dict[str, Any]]:
+def _places(group: str | None, metric: Metric, rows: Rows, systems: Sequence[str]) -> Rows:
     """Return the ranking of one metric; no row if a verdict contradicts it."""
     sign = -1.0 if metric.scale.better == "lower" else 1.0
     lead = {(row["b"], row["a"]): sign * row["difference"] for row in rows}

@@ -71,7 +71,7 @@ def outcomes_of(curves: Mapping[str, Curve], allowed: float) -> list[str]:
         each for each in load_suite("group_travel").metrics if each.scale.better == "lower"
     )
     names = ("a", "b", "n_a", "n_units", "mean_a", "mean_b", "null_b")
-    found = [(dict.fromkeys(names) | {"metric": id}, curve) for id, curve in curves.items()]
+    found = [dict.fromkeys(names) | {"metric": id, "curve": curve} for id, curve in curves.items()]
     how = Inference(design=Design(), limits=dict.fromkeys(curves, allowed))
     metrics = [dataclasses.replace(metric, id=id) for id in curves]
     return [row["outcome"] for row in drops_between(found, metrics, how)]
