@@ -99,7 +99,8 @@ def show_summary(
     if by:
         grids = [groups_grid(suite, summary, ids, average=average, unit=unit)]
     else:
-        whole = whole_grid(suite, summary, ids, everything=everything, unit=unit)
+        rows = overall_rows(summary)
+        whole = whole_grid(suite, rows, ids, everything=everything, unit=unit)
         grids = [whole, *_cases(suite, run)]
         shown, others = _first_groups(suite, summary, ids, average, unit)
         grids += shown

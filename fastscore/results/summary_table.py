@@ -12,7 +12,6 @@ from fastscore.results.groups import defined_parts
 from fastscore.results.metric_text import (
     NONE,
     decimals_for,
-    estimate_text,
     interval_text,
     number_text,
     reading_of,
@@ -60,14 +59,21 @@ def choose_metrics(
             id for id in present if everything or (id in declared and declared[id].role != "part")
         ]
     tables = [table.name for table in reversed(suite.tables)]
-    return sorted(ids, key=lambda id: tables.index(_table_of(declared, id)))
+    return sorted(ids, key=lambda id: tables.index(_table_of(suite, id)))
 
 
 def whole_grid(
-    suite: Suite, summary: pl.DataFrame, ids: Sequence[str], *, everything: bool, unit: str
+    suite: Suite,
+    records: Mapping[str, Record],
+    ids: Sequence[str],
+    *,
+    everything: bool,
+    unit: str,
 ) -> Grid:
-    """Lay out the summary of the whole run; `unit` names the units of the intervals."""
-    records = overall_rows(summary)
+    """Lay out the summary of the whole run; `unit` names the units of the intervals.
+
+    A row is called by a metric's id, and after a comma by the rows that it is of.
+    """
     rows = _rows(suite, ids)
     of_rows = [records.get(id or "", {}) for id, _ in rows]
     column = partial(column_of, of_rows)
@@ -77,8 +83,7 @@ def whole_grid(
     if everything:
         for place, name in enumerate(("sd", "minimum", "maximum")):
             columns.append(column(name, partial(_number, name=name), drop=place - 3))
-    declared = suite.metric_by_id
-    bands = [_bands_of(declared.get(id or "")) for id, _ in rows]
+    bands = [_bands_of(_metric_of(suite, id or "")) for id, _ in rows]
     if any(bands):
         readings = tuple(
             reading_of(record.get("mean"), record.get("ci_low"), record.get("ci_high"), of_metric)
@@ -142,18 +147,21 @@ def summary_records(suite: Suite, summary: pl.DataFrame, ids: Sequence[str]) -> 
     )
 
 
-def _table_of(declared: Mapping[str, Metric], id: str) -> str:
-    return declared[id].table if id in declared else "dialogues"
+def _metric_of(suite: Suite, id: str) -> Metric | None:
+    return suite.metric_by_id.get(id.partition(", ")[0])
+
+
+def _table_of(suite: Suite, id: str) -> str:
+    metric = _metric_of(suite, id)
+    return metric.table if metric else "dialogues"
 
 
 def _rows(suite: Suite, ids: Sequence[str]) -> list[tuple[str | None, str]]:
-    """Put a row that heads each table's metrics before them, where there is more than one."""
-    declared = suite.metric_by_id
-    tables = list(dict.fromkeys(_table_of(declared, id) for id in ids))
+    """Put a row that heads each table's metrics before them."""
     rows: list[tuple[str | None, str]] = []
-    for table in tables:
+    for table in dict.fromkeys(_table_of(suite, id) for id in ids):
         rows += [(None, table)]
-        rows += [(id, table) for id in ids if _table_of(declared, id) == table]
+        rows += [(id, table) for id in ids if _table_of(suite, id) == table]
     return rows
 
 
@@ -167,10 +175,9 @@ def _headings(rows: Sequence[tuple[str | None, str]]) -> frozenset[int]:
 
 
 def _names(suite: Suite, rows: Sequence[tuple[str | None, str]]) -> list[Column]:
-    declared = suite.metric_by_id
     names, arrows = [], []
     for id, table in rows:
-        metric = declared.get(id or "")
+        metric = _metric_of(suite, id or "")
         names.append(f"of {table}" if id is None else metric.name if metric else id)
         arrows.append(ARROWS[metric.scale.better] if metric else " ")
     return name_columns([id or "" for id, _ in rows], names, arrows, drop=-4)
@@ -196,13 +203,8 @@ def _header(unit: str) -> str:
 def _mean(record: Record, unit: str) -> str:
     """Write a mean and its interval, or why it has none."""
     text = _with_interval(record, decimals_for([record["mean"]]))
-    return text + _missing_interval(
-        record["interval_reason"] if record["n"] else None, _header(unit)
-    )
-
-
-def _missing_interval(reason: str | None, unit: str) -> str:
-    return f" [< {LEAST_UNITS} {unit}]" if reason == "too_few_units" else ""
+    is_too_few = record["n"] and record["interval_reason"] == "too_few_units"
+    return f"{text} [< {LEAST_UNITS} {_header(unit)}]" if is_too_few else text
 
 
 def _with_interval(record: Record, decimals: int) -> str:
@@ -226,6 +228,8 @@ def _number(record: Record, name: str) -> str:
 
 
 def _nulls(record: Record) -> str:
+    if record["n_null"] is None:
+        return ""
     return f"{record['n_null']:,} {main_reason(record)}" if record["n_null"] else NONE
 
 
@@ -239,8 +243,7 @@ def main_reason(record: Record) -> str:
 
 def _size(records: Mapping[str, Record], ids: Sequence[str], suite: Suite, table: str) -> str:
     """Count the rows of a table, and the units that they belong to if those are fewer."""
-    declared = suite.metric_by_id
-    found = [records[id] for id in ids if id in records and _table_of(declared, id) == table]
+    found = [records[id] for id in ids if id in records and _table_of(suite, id) == table]
     counts = ("n", "n_fixed", "n_null")
     n_rows = max((sum(one[name] or 0 for name in counts) for one in found), default=0)
     if not n_rows:
@@ -290,37 +293,35 @@ def overview_html(run: "Run") -> str:
 
 def _cells(run: "Run") -> list[Sequence[str]]:
     """Return a header and rows, headline metrics first, each part of a metric by itself."""
-    suite, summary = run.suite, run.summary
-    ids = choose_metrics(suite, summary, (), everything=False)
+    suite, records = run.suite, overall_rows(run.summary)
+    ids = choose_metrics(suite, run.summary, (), everything=False)
     headline = [metric.id for metric in headline_metrics(suite.metrics)]
     ids.sort(key=lambda id: headline.index(id) if id in headline else len(headline))
-    unit = unit_name(suite)
-    grid = whole_grid(suite, summary, ids, everything=False, unit=unit)
-    kept = [row for number, row in enumerate(grid.rows) if number not in grid.headings]
-    header = tuple(column.header for column in grid.columns)
     metrics = [one for one in suite.metrics if one.id in ids and (one.fixed_where or one.scale.by)]
-    lines: dict[str, list[Sequence[str]]] = {}
-    rows = {row[0]: row for row in kept}
+    parts: dict[str, list[str]] = {}
     for part in defined_parts(run, metrics):
         if part.where:
-            id = part.metric.id
-            lines.setdefault(id, []).append(_of_part(header, rows[id], part, _header(unit)))
-    return [header, *(line for row in kept for line in lines.get(row[0], [row]))]
+            name = f"{part.metric.id}, {part.where}"
+            parts.setdefault(part.metric.id, []).append(name)
+            records[name] = _part_record(part)
+    names = [name for id in ids for name in parts.get(id, [id])]
+    grid = whole_grid(suite, records, names, everything=False, unit=unit_name(suite))
+    kept = [row for number, row in enumerate(grid.rows) if number not in grid.headings]
+    return [tuple(column.header for column in grid.columns), *kept]
 
 
-def _of_part(header: Sequence[str], row: Sequence[str], part: Part, unit: str) -> Sequence[str]:
-    """Write the row of a part: its id says which rows it is of."""
-    estimate = part.estimate
-    own = {
-        "id": f"{row[0]}, {part.where}",
-        "metric": part.metric.name,
-        "": row[header.index("")],
-        INTERVAL_HEADER: estimate_text(estimate)
-        + _missing_interval(estimate.reason if part.n else None, unit),
-        "n": f"{part.n:,}",
-        unit: f"{estimate.n_units:,}",
+def _part_record(part: Part) -> dict[str, Any]:
+    found = part.estimate
+    return {
+        "mean": found.value,
+        "ci_low": found.low,
+        "ci_high": found.high,
+        "interval_reason": found.reason,
+        "n": part.n,
+        "n_units": found.n_units,
+        "n_null": None,  # nulls are of all rows of a metric
+        "micro": None,
     }
-    return tuple(own.get(name, "") for name in header)
 
 
 def _title(run: "Run") -> str:
