@@ -72,8 +72,9 @@ from fastscore.run.commit import commit_json, commit_lines, commit_table
 from fastscore.run.lock import LOCK_NAME, run_lock
 from fastscore.run.progress import Reporter
 from fastscore.statistics.agreement import Coefficient, clustered_correlation, krippendorff_alpha
-from fastscore.statistics.clustered import Estimate, clustered_mean
-from fastscore.statistics.significance import holm, paired_t
+from fastscore.statistics.clustered import Clusters, Estimate, clustered_mean
+from fastscore.statistics.curves import difference_curve
+from fastscore.statistics.significance import holm
 from fastscore.suites.chats import ROLES
 from fastscore.terminal import result_console, write_line
 from fastscore.terminal.grids import Column, Grid, print_grid
@@ -607,16 +608,16 @@ def _of_model(means: pl.DataFrame, rubric: Rubric) -> dict[str, Any]:
 
 
 def _difference(name: str, first: str, second: str, pairs: pl.DataFrame) -> dict[str, Any]:
-    a, b = pairs["score"].to_numpy(), pairs["score_right"].to_numpy()
-    difference = float((b - a).mean()) if len(a) else None
-    found = paired_t(a, b) if len(a) > 1 else None
+    ones = np.ones(pairs.height)
+    a, b = (Clusters(pairs[side].to_numpy(), ones) for side in ("score", "score_right"))
+    found = difference_curve(a, b, shared=True, test="t")
     return {
         "dimension": name,
         "model": second,
         "against": first,
-        "n": len(a),
-        "difference": difference,
-        "p": found.p_value if found else None,
+        "n": pairs.height,
+        "difference": found.value,
+        "p": found.p_value(),
     }
 
 

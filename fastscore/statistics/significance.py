@@ -21,8 +21,6 @@ from fastscore.extras import scipy_stats
 Values = npt.NDArray[np.float64]
 TIE_BITS = 40
 """Differences of pairs within 2^-40 of the largest value are equal, as 0.3 - 0.2 and 0.2 - 0.1."""
-LEAST_EXPONENT = -1022
-"""Of the finest grid on which values are put: 2^-1022, the least normal double."""
 _SERIES_FROM = 30.0
 """The asymptotic series of a ratio of gamma functions has an error below 1e-16 from here on."""
 _INTEGRATED_FROM = 20.0
@@ -176,20 +174,6 @@ def _quadrature() -> tuple[Values, Values]:
     return (nodes + 1) / 2, weights / 2
 
 
-def pair_differences(a: npt.ArrayLike, b: npt.ArrayLike) -> Values:
-    """Return a - b of pairs in ascending order, on a grid of 2^-40 of the largest value.
-
-    The grid makes differences equal that differ only by the rounding of decimals, so that ranks
-    are tied and variances zero where a reader of the numbers expects it.
-    """
-    first, second = paired(a, b)
-    largest = max(np.abs(first).max(initial=0.0), np.abs(second).max(initial=0.0))
-    if largest == 0.0:
-        return np.zeros(first.size)
-    grid = np.exp2(max(np.floor(np.log2(largest)) - TIE_BITS, LEAST_EXPONENT))
-    return np.sort(np.round((first - second) / grid) * grid) + 0.0
-
-
 def paired(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Values, Values]:
     """Return two finite arrays of one length, in their order."""
     first, second = finite(a, "a"), finite(b, "b")
@@ -303,16 +287,6 @@ def mann_whitney_u(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
         found = scipy_stats().mannwhitneyu(first, second, method="asymptotic")
         return Significance(float(found.statistic), float(found.pvalue))
     return _exact_mann_whitney(first, second)
-
-
-def paired_t(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
-    """Test whether the mean difference a - b of pairs is zero, by the paired t."""
-    differences = pair_differences(a, b)
-    reason = _no_spread(differences)
-    if reason:
-        return Significance(None, None, reason=reason)
-    error = deviation(differences, 1) / math.sqrt(differences.size)
-    return _t_test(differences.mean(), error, float(differences.size - 1))
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

@@ -239,3 +239,10 @@ def test_too_few_units_have_no_curve() -> None:
     assert curve == Curve("none", 1.5, 2, reason="too_few_units")
     assert curve.p_value() is None
     assert curve.p_equal(0.1) is None
+
+
+def test_differences_that_rounding_alone_makes_are_none() -> None:
+    shifted, plain = [0.3, 0.4, 1.3], [0.2, 0.3, 1.2]
+    assert len({a - b for a, b in zip(shifted, plain, strict=True)}) == 3
+    curve = difference_curve(units(*plain), units(*shifted), shared=True)
+    assert (curve.method, curve.reason) == ("sign", "zero_variance")
