@@ -2,7 +2,7 @@
 
 import math
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -337,16 +337,58 @@ def junit(found: Sequence[Check], run: Run) -> bytes:
     return bytes(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))
 
 
+def _number(flag: str, text: str) -> float:
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError as error:
+        raise UsageError(f"{flag}: {text!r} is no number.") from error
+    if not math.isfinite(value):
+        raise UsageError(f"{flag}: {text!r} is no finite number.")
+    return value / 100 if text.endswith("%") else value
+
+
+def _share(flag: str, text: str) -> float:
+    value = _number(flag, text)
+    if not 0.0 <= value <= 1.0:
+        raise UsageError(f"{flag}: {text!r} is no share.", "Write 5 percent as 0.05 or 5%.")
+    return value
+
+
+def _margin(flag: str, text: str) -> float:
+    value = _number(flag, text)
+    if value <= 0.0:
+        raise UsageError(f"{flag}: {text!r} is no margin.", "Write a number above 0.")
+    return value
+
+
+def _share_or_number(flag: str, text: str) -> int | float:
+    """Read a whole number as one, anything else as a share."""
+    try:
+        number = int(text)
+    except ValueError:
+        return _share(flag, text)
+    if number < 0:
+        raise UsageError(f"{flag}: {text!r} is below 0.", "Write a number such as 2, or 5%.")
+    return number
+
+
+_BY_METRIC: dict[str, tuple[str, Callable[[str, str], float]]] = {
+    "minimum": ("min", _number),
+    "maximum": ("max", _number),
+    "max_null": ("max_null", _share),
+    "max_drop": ("max_drop", _number),
+    "no_worse": ("no_worse", _margin),
+    "equal_within": ("equal_within", _margin),
+}
+"""The limits by metric: the key of each in a table, and what reads a value."""
 _EXPECTED = {dict: "a table of metrics", str: "a text", bool: "true or false"}
 _KINDS: dict[str, type] = {
-    **dict.fromkeys(("min", "max", "max_null", "max_drop", "no_worse", "equal_within"), dict),
+    **dict.fromkeys((key for key, _ in _BY_METRIC.values()), dict),
     **dict.fromkeys(("against", "pair_by", "cluster"), str),
     **dict.fromkeys(("max_rejects", "max_missing"), object),
     **dict.fromkeys(("fail_undecided", "unpaired"), bool),
 }
 """The keys of a table of limits, each with the type of its value."""
-_KEYS = {"minimum": "min", "maximum": "max"}
-"""The keys of limits that have other names in a table."""
 
 
 def read_table(path: Path) -> Mapping[str, Any]:
@@ -368,73 +410,31 @@ def read_table(path: Path) -> Mapping[str, Any]:
 
 def read_limits(suite: str, given: Mapping[str, Any], **flags: Any) -> CheckLimits:
     """Read the limits of a suite's metrics; flags, named as `CheckLimits`, win over the table."""
-    read: dict[str, Any] = {
-        name: _values(name, suite, given.get(_KEYS.get(name, name), {}), flags.get(name, ()))
-        for name in ("minimum", "maximum", "max_null", "max_drop", "no_worse", "equal_within")
-    }
-    for name, reader in (("max_rejects", _share), ("max_missing", _share_or_number)):
+    read: dict[str, Any] = {}
+    for name, (key, reader) in _BY_METRIC.items():
+        texts = _texts_of(name, given.get(key, {}), flags.get(name, ()))
+        read[name] = {
+            metric.removeprefix(f"{suite}."): reader(name, text) for metric, text in texts.items()
+        }
+    for name, of_run in (("max_rejects", _share), ("max_missing", _share_or_number)):
         value = given.get(name) if flags.get(name) is None else flags[name]
-        read[name] = None if value is None else reader(name, str(value))
+        read[name] = None if value is None else of_run(name, str(value))
     fail_undecided = flags.get("fail_undecided") or given.get("fail_undecided", False)
     return CheckLimits(**read, fail_undecided=fail_undecided)
 
 
-def _values(
-    flag: str, suite: str, given: Mapping[str, Any], named: Sequence[str]
-) -> dict[str, float]:
-    """Read limits by metric. The suite's name and a full stop may precede a metric."""
-    pairs = {metric: str(value) for metric, value in _dotted(given)}
+def _texts_of(flag: str, given: Mapping[str, Any], named: Sequence[str]) -> dict[str, str]:
+    """Return limits as texts by metric. The suite's name and a full stop may precede a metric."""
+    texts: dict[str, str] = {}
+    for metric, value in given.items():
+        # TOML reads suite.metric as a table in a table
+        inner = value if isinstance(value, dict) else {}
+        texts |= {f"{metric}.{name}": str(limit) for name, limit in inner.items()} or {
+            metric: str(value)
+        }
     for pair in named:
-        metric, equals, value = pair.partition("=")
+        metric, equals, text = pair.partition("=")
         if not equals:
             raise UsageError(f"{flag} is {pair!r}, expected METRIC=VALUE.")
-        pairs[metric] = value
-    read = _READERS.get(flag, _number)
-    return {metric.removeprefix(f"{suite}."): read(flag, text) for metric, text in pairs.items()}
-
-
-def _dotted(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Write ``suite.metric``, which TOML reads as a table in a table, as one name again."""
-    for name, value in given.items():
-        if isinstance(value, dict):
-            yield from ((f"{name}.{metric}", limit) for metric, limit in value.items())
-        else:
-            yield name, value
-
-
-def _share(flag: str, text: str) -> float:
-    value = _number(flag, text)
-    if not 0.0 <= value <= 1.0:
-        raise UsageError(f"{flag}: {text!r} is no share.", "Write 5 percent as 0.05 or 5%.")
-    return value
-
-
-def _margin(flag: str, text: str) -> float:
-    value = _number(flag, text)
-    if value <= 0.0:
-        raise UsageError(f"{flag}: {text!r} is no margin.", "Write a number above 0.")
-    return value
-
-
-_READERS = {"max_null": _share, "no_worse": _margin, "equal_within": _margin}
-
-
-def _share_or_number(flag: str, text: str) -> int | float:
-    """Read a whole number as one, anything else as a share."""
-    try:
-        number = int(text)
-    except ValueError:
-        return _share(flag, text)
-    if number < 0:
-        raise UsageError(f"{flag}: {text!r} is below 0.", "Write a number such as 2, or 5%.")
-    return number
-
-
-def _number(flag: str, text: str) -> float:
-    try:
-        value = float(text.removesuffix("%"))
-    except ValueError as error:
-        raise UsageError(f"{flag}: {text!r} is no number.") from error
-    if not math.isfinite(value):
-        raise UsageError(f"{flag}: {text!r} is no finite number.")
-    return value / 100 if text.endswith("%") else value
+        texts[metric] = text
+    return texts
