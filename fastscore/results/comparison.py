@@ -144,7 +144,7 @@ class Comparison:
     ranking
         In `RANKING_SCHEMA`; no row for two systems.
     notes
-        What a reader must know: other signatures, pairs without a partner, too few units.
+        What a reader must know: other signatures, rows left out, too few units.
     unit
         What the units are: the columns whose values they have.
     alpha

@@ -227,33 +227,22 @@ def _choose_design(a: Side, b: Side, how: Inference) -> tuple[tuple[int, int] | 
         ]
     if not n_paired:
         raise no_pairs(how, a.name, pairs[0], b.name, pairs[1])
-    notes = []
     frames = [side.sums.frame.unique(["id", "pair"]) for side in (a, b)]
     of_pair = [frame.group_by("pair").len("dialogues") for frame in frames]
-    both = of_pair[0].join(of_pair[1], on="pair", how="full", coalesce=True)
-    uneven = both.drop_nulls().filter(pl.col("dialogues") != pl.col("dialogues_right"))
-    if uneven.height:
-        notes.append(
-            f"{counted(uneven.height, 'values')} of {how.pair} with {uneven['dialogues'].sum():,} "
-            f"dialogues of {a.name} and {uneven['dialogues_right'].sum():,} of {b.name}: what one "
-            "side lacks may change its means"
-        )
+    both = of_pair[0].join(of_pair[1], on="pair", how="full", coalesce=True).fill_null(0)
+    more = pl.col("dialogues").cast(pl.Int64) - pl.col("dialogues_right")
+    missing = both.select((-more).clip(0).sum().alias("a"), more.clip(0).sum().alias("b")).row(0)
+    notes = []
     pooled = ["pair", *(["repeat"] if how.design.repeat else ())]
-    for side, own, frame, other in zip((a, b), pairs, frames, (b, a), strict=True):
-        where = f"{how.by} {side.name}" if are_levels else side.name
-        group = "" if side.group is None else f" with {how.by} {side.group}"
-        at = f" at {other.name}" if are_levels else ""
-        alone = len(own) - n_paired
-        if alone:
-            notes.append(f"{counted(alone, 'dialogues')} of {where}{group} without a partner{at}")
+    for side, frame in zip((a, b), frames, strict=True):
         n_several = frame.filter(pl.struct(pooled).is_duplicated())["pair"].n_unique()
         if n_several:
+            where = f"{how.by} {side.name}" if are_levels else side.name
+            group = "" if side.group is None else f" with {how.by} {side.group}"
             notes.append(
                 f"{counted(n_several, 'values')} of {how.pair} in {where}{group} with several "
                 "dialogues each, whose rows are pooled"
             )
-    more = pl.col("dialogues").fill_null(0).cast(pl.Int64) - pl.col("dialogues_right").fill_null(0)
-    missing = both.select((-more).clip(0).sum().alias("a"), more.clip(0).sum().alias("b")).row(0)
     return missing, notes
 
 

@@ -141,10 +141,11 @@ def lexical(folder: Path, name: str, dialogues: list[tuple[str, int, float]]) ->
 
 
 def test_dialogues_without_partner_are_told(base: Run, better: Run) -> None:
-    assert fastscore.compare(base, better).notes == (
-        f"1 dialogue of {base.path} without a partner",
-        f"2 dialogues of {better.path} without a partner",
-    )
+    found = fastscore.compare(base, better)
+    assert found.notes == ()
+    assert set(found.differences["lacking"]) == {
+        f"2 dialogues missing in {base.path}, 1 dialogue missing in {better.path}"
+    }
 
 
 def test_what_one_side_lacks_is_in_the_line_of_each_verdict(folder: Path) -> None:
@@ -206,10 +207,8 @@ def test_levels_of_one_run_are_pairs_if_they_share_ids(both: Run) -> None:
     found = fastscore.compare(both, by="miner_uid", pair_by="dialogue_uid", metrics=["U_best"])
     row = row_of(found.differences)
     assert (row["design"], row["a"], row["b"], row["n_a"]) == ("paired", "m1", "m2", 9)
-    assert found.notes == (
-        "1 dialogue of miner_uid m1 without a partner at m2",
-        "2 dialogues of miner_uid m2 without a partner at m1",
-    )
+    assert row["lacking"] == "2 dialogues missing in m1, 1 dialogue missing in m2"
+    assert found.notes == ()
 
 
 def test_levels_of_one_run_without_common_ids_are_independent_samples(both: Run) -> None:
