@@ -230,11 +230,7 @@ SETUPS: dict[str, tuple[Setup, ...]] = {
     "docs/scorer.md": (plain_logs,),
     "docs/engines.md": (plain_logs,),
     "docs/faq.md": (scored("memory_finance", "run"), logs),
-    "docs/install.md": (
-        logs,
-        example("memory_finance", "traces"),
-        example("guest_simulation", "guests"),
-    ),
+    "docs/install.md": (logs,),
     "docs/significance.md": (scored("score_dialogue", "run"),),
     "docs/troubleshooting.md": (chats, odd_ids),
     "docs/check.md": (scored("score_dialogue", "run", "base"), check_limits),

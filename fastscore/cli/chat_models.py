@@ -307,15 +307,28 @@ def judge_command(against: tuple[str, ...], as_json: bool, quiet: bool, **given:
         raise judged.refusal
 
 
-_model = option(
-    "--model",
-    required=True,
-    envvar="FASTSCORE_ANNOTATE_MODEL",
-    help="The model's name at its server.",
-)
+def _annotating(written: str) -> Callable[[Command], Command]:
+    """Return what gives a command the options of annotations."""
 
+    def decorate(command: Command) -> Command:
+        seed = option(
+            "--seed",
+            type=click.IntRange(0, 2**31 - 1),
+            default=0,
+            help="Seed of the requests.",
+        )
+        output = option("-o", "--output", type=PATH, required=True, help=written)
+        model = option(
+            "--model",
+            required=True,
+            envvar="FASTSCORE_ANNOTATE_MODEL",
+            help="The model's name at its server.",
+        )
+        overwrite = option("--overwrite", is_flag=True, help="Replace other annotations in -o.")
+        last = quiet_option(model_options(command))
+        return map_options(model(seed(output(overwrite(last)))))
 
-_overwrite = option("--overwrite", is_flag=True, help="Replace other annotations in -o.")
+    return decorate
 
 
 @click.group("annotate", cls=SuggestingGroup)
@@ -335,13 +348,7 @@ def annotate_command() -> None:
 @click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")
 @option("--catalogue", required=True, help="The items that concepts come from.")
 @option("--merge-speakers", is_flag=True, help="As for `score preference_shift`.")
-@map_options
-@_model
-@option("--seed", type=click.IntRange(0, 2**31 - 1), default=0)
-@option("-o", "--output", type=PATH, required=True, help="The file.")
-@_overwrite
-@quiet_option
-@model_options
+@_annotating("The file.")
 def annotate_concepts_command(
     catalogue: str, merge_speakers: bool, quiet: bool, **given: Any
 ) -> None:
@@ -366,13 +373,7 @@ def annotate_concepts_command(
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")
 @option("--level", type=click.IntRange(min=0), default=0, help="As for `score`.")
-@map_options
-@_model
-@option("--seed", type=click.IntRange(0, 2**31 - 1), default=0)
-@option("-o", "--output", type=PATH, required=True, help="The folder.")
-@_overwrite
-@quiet_option
-@model_options
+@_annotating("The folder.")
 def annotate_states_command(level: int, quiet: bool, **given: Any) -> None:
     """Read the state of every guest's message.
 

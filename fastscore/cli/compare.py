@@ -11,6 +11,7 @@ from fastscore.cli.parameters import (
     PATH,
     HeadedCommand,
     SuggestingGroup,
+    cluster_option,
     design_options,
     format_option,
     option,
@@ -293,12 +294,7 @@ def _show_checks(found: Sequence["Check"], format: str) -> None:
     help="A judge's scores: JSON, JSON Lines, CSV or Parquet, a row a dialogue.",
 )
 @scores_options()
-@option(
-    "--cluster",
-    metavar="COLUMN",
-    help="Unit of intervals and tests: a column of table dialogues, such as the user. Default: the "
-    "suite's.",
-)
+@cluster_option()
 def analyse_command(run: Path, output: Path | None, **how: Any) -> None:
     """Analyse RUN, a run of preference_shift, from its tables: nothing is scored again.
 

@@ -76,17 +76,20 @@ def ranged(name: str, kind: type[float] = float) -> click.IntRange | click.Float
 _ENDS = (("minimum", "above"), ("maximum", "below"))
 
 
+cluster_option = functools.partial(
+    option,
+    "--cluster",
+    metavar="COLUMN",
+    help="Unit of intervals and tests: a column of table dialogues, such as the user. Default: the "
+    "suite's.",
+)
+
+
 def design_options(**declared: Any) -> Callable[[Verb], Verb]:
     """Give a command the options that change a suite's design: pairs, and the unit."""
 
     def decorate(verb: Verb) -> Verb:
-        cluster = option(
-            "--cluster",
-            metavar="COLUMN",
-            help="Unit of intervals and tests: a column of table dialogues, such as the user. "
-            "Default: the suite's.",
-            **declared,
-        )
+        cluster = cluster_option(**declared)
         unpaired = option(
             "--unpaired",
             is_flag=True,

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from fastscore.cli.parameters import PATH, design_options, format_option, option
+from fastscore.cli.parameters import PATH, cluster_option, design_options, format_option, option
 from fastscore.errors import EXIT_CHECK_FAILED
 from fastscore.terminal import result_console, write, write_line, write_note
 
@@ -17,12 +17,7 @@ from fastscore.terminal import result_console, write, write_line, write_note
 )
 @click.argument("run", type=PATH)
 @option("--by", metavar="COLUMN[,COLUMN]", help="Labels of dialogues: a column for each value.")
-@option(
-    "--cluster",
-    metavar="COLUMN",
-    help="Unit of the confidence intervals: a column of table dialogues, such as the user. "
-    "Default: the suite's.",
-)
+@cluster_option()
 @option("--metric", "metrics", multiple=True, help="Only this metric. Repeatable.")
 @option("--all", "everything", is_flag=True, help="Parts and counts too, with deviation and range.")
 @option(
