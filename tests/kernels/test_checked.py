@@ -36,7 +36,6 @@ def empty(shape, dtype=np.int64):
 
 CUT = b"\xe4"  # the first of three bytes
 
-
 CASES = {
     "fastscore_jit.arrow:_rows_of_views": (
         lambda: (empty(0), empty(16, np.uint8), 1, Views(empty(1), empty(1))),

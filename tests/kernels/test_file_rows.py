@@ -4,7 +4,7 @@ from fastscore_kernels import checksum_rows, read_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.oracles.ids import checksum
+from tests.oracles.kernels import checksum
 
 HEADER = b"seven.."
 

@@ -6,7 +6,7 @@ from fastscore_kernels import distinct_ids, index_ids
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.oracles.ids import distinct, find
+from tests.oracles.kernels import distinct, find
 
 TOP = 2**64 - 1
 # Few words, so that many ids share one, or both.

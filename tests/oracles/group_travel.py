@@ -18,8 +18,7 @@ from typing import Any
 import click
 
 from tests.oracles.group_travel_logs import read_dialogues
-from tests.oracles.group_travel_metrics import score_dialogue
-from tests.oracles.group_travel_scores import Pair, Scores
+from tests.oracles.group_travel_metrics import Pair, Scores, score_dialogue
 from tests.oracles.group_travel_vectors import (
     Vectors,
     read_vectors,

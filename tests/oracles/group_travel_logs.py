@@ -22,19 +22,8 @@ ABSENT = frozenset(("", "nan", "none", "null", "{}", "[]", "-"))
 LITERAL_BYTES = 8 << 20
 NULLS = frozenset(
     [
-        "",
-        "-",
-        "n/a",
-        "na",
-        "none",
-        "null",
-        "nil",
-        "nan",
-        "unknown",
-        "not applicable",
-        "no strategy",
-        "no conflict",
-        "tbd",
+        *("", "-", "n/a", "na", "none", "null", "nil", "nan", "unknown", "not applicable"),
+        *("no strategy", "no conflict", "tbd"),
     ]
 )
 SYSTEMS = frozenset(("system", "sys", "assistant", "agent", "planner", "mediator"))
@@ -56,14 +45,9 @@ INTENTS = (
 )
 SYNTHESIS_FIELDS = frozenset(
     [
-        "has_conflict",
-        "conflict_description",
-        "resolution_strategy",
-        "resolution_explanation",
-        "strategy_id",
-        "operator",
-        "updated_resolution_explanation",
-        "final_revised_decision",
+        *("has_conflict", "conflict_description", "resolution_strategy"),
+        *("resolution_explanation", "strategy_id", "operator", "updated_resolution_explanation"),
+        *("final_revised_decision",),
     ]
 )
 STATE_KEYS = ("slot_decision_state", "synthesis", "slot_decisions")

@@ -1,30 +1,32 @@
-"""The metrics of the plain group_travel scorer, one dialogue at a time.
+"""The metrics of the plain group_travel scorer, one dialogue at a time, from the definitions.
 
-Straight from the definitions; see `tests.oracles.group_travel`.
+See `tests.oracles.group_travel`.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
-from tests.oracles.group_travel_logs import ACTIONABLE, EVERYONE, Dialogue, is_null
-from tests.oracles.group_travel_plans import Interval, names_of, visits
-from tests.oracles.group_travel_readings import Reading
-from tests.oracles.group_travel_scores import (
-    NOTHING,
-    Options,
-    Pair,
-    PlaceScore,
-    Score,
-    Scores,
-    mean,
-    ratio,
+from tests.oracles.group_travel_logs import ABSENT, ACTIONABLE, EVERYONE, Dialogue, is_null
+from tests.oracles.group_travel_plans import (
+    Interval,
+    Row,
+    candidate_keys,
+    names_of,
+    record_name,
+    visits,
 )
 from tests.oracles.group_travel_vectors import Vectors
 from tests.oracles.group_travel_words import (
+    BUILT_IN,
     THEORY,
+    Informative,
+    all_components,
+    category_tokens,
     contains_run,
     folded,
     norm,
@@ -33,6 +35,290 @@ from tests.oracles.group_travel_words import (
     tokens,
     wanted_rooms,
 )
+
+KINDS = {
+    "lodging": "accommodations",
+    "cuisine": "restaurants",
+    "event": "events",
+    "attraction": "attractions",
+}
+CATEGORY_KEYS = {
+    "accommodations": (),
+    "restaurants": ("cuisines", "cuisine"),
+    "attractions": ("subcategories", "subcategory", "categories", "category", "type"),
+    "events": ("segmentname", "segment", "genre", "category", "classification"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Thresholds and the definitions' own variants."""
+
+    address_sim: float = 0.45
+    satisfy_sim: float = 0.42
+    serendipity_threshold: float = 0.30
+    m12_target: str = "default"
+    m12_long: str = "cut"
+    negation: str = "rooms"
+    strict_overnight: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A metric's value with its numerator and denominator, where it has them."""
+
+    value: float | None
+    num: float | None = None
+    den: float | None = None
+
+
+NOTHING = Score(None)
+
+
+def ratio(num: float, den: float) -> Score:
+    """Return a ratio; no value of nothing."""
+    return Score(num / den if den else None, num, den)
+
+
+def mean(values: Sequence[float]) -> Score:
+    """Return a mean; no value of nothing."""
+    return ratio(math.fsum(values), len(values))
+
+
+def categories(record: Row, kind: str) -> list[str]:
+    """Return a record's categories."""
+    value = next((record[key] for key in CATEGORY_KEYS[kind] if record.get(key)), "")
+    items = value if isinstance(value, list) else _cut(str(value))
+    return [text for item in items if (text := str(item).strip())]
+
+
+def _cut(text: str) -> list[str]:
+    text = text.strip()
+    if text.startswith("[") and text.endswith("]"):
+        text = text[1:-1]
+    for mark in ";|":
+        text = text.replace(mark, ",")
+    return [part.strip().strip("'\"") for part in text.split(",")]
+
+
+def record_text(record: Row, kind: str) -> str:
+    """Return a record's text about its place, without numbers and addresses."""
+    about = [str(record.get(key) or "") for key in ("roomtype", "houserules", "description")]
+    # what says nothing in a cell says nothing in a record
+    *rooms, description = [None if text.strip().casefold() in ABSENT else text for text in about]
+    stay = [room for room in rooms if room is not None]
+    text = f"{record_name(record)}. {', '.join(categories(record, kind) or stay)}"
+    return text if description is None else f"{text}. {description}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place of the plan: its name there, its key, and its records in the catalogue."""
+
+    name: str
+    key: str
+    records: tuple[tuple[str, Row], ...]
+
+    @property
+    def texts(self) -> list[str]:
+        """What its records say; its name where it has none."""
+        return [record_text(record, kind) for kind, record in self.records] or [self.name]
+
+
+@dataclass(slots=True)
+class Pair:
+    """A member's wish about a slot, and the result of each method."""
+
+    member: str
+    slot: str
+    text: str
+    words: Informative
+    in_synthesis: bool | None = None
+    in_plan: bool | None = None
+    addressed: bool | None = None
+    rooms: bool | None = None
+    category: bool | None = None
+    lexical: bool | None = None
+    semantic: bool | None = None
+    similarity: float | None = None
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether any channel finds the preference met."""
+        return any((self.rooms, self.category, self.lexical, self.semantic))
+
+
+@dataclass(slots=True)
+class PlaceScore:
+    """A place of the plan as M9 and M15 see it."""
+
+    key: str
+    grounded: bool
+    explicit: bool | None = None
+    similarity: float | None = None
+    serendipitous: bool | None = None
+
+
+@dataclass
+class Scores:
+    """Everything that is found in a dialogue."""
+
+    dialogue: str
+    path: str
+    condition: str
+    group_type: str | None
+    metrics: dict[str, Score]
+    members: dict[str, float] = field(default_factory=dict)
+    pairs: list[Pair] = field(default_factory=list)
+    places: list[PlaceScore] = field(default_factory=list)
+
+
+LINES_AT_MOST = 400
+
+
+class Reading:
+    """One dialogue as its metrics ask for it."""
+
+    def __init__(self, dialogue: Dialogue, vectors: Vectors, options: Options) -> None:
+        self.dialogue = dialogue
+        self.vectors = vectors
+        self.options = options
+        self.flags = dialogue.flags
+        self.plan = dialogue.plan
+        self.pairs = [
+            Pair(member, slot, text, Informative(text, slot))
+            for (member, slot), text in dialogue.preferences.items()
+        ]
+        self.actionable = [pair for pair in self.pairs if pair.slot in ACTIONABLE]
+        self.spoken = [turn.utterance for turn in dialogue.of("sys_present_plan") if turn.utterance]
+
+    def texts(self) -> list[str]:
+        """Return every text that some metric compares."""
+        found = [pair.text for pair in self.pairs] + self.plan_segments
+        for slot in {pair.slot for pair in self.pairs}:
+            found += self.synthesis_texts(slot)
+        if self.plan.days:
+            for slot in {pair.slot for pair in self.actionable}:
+                found += self.semantic_parts(slot)
+                found += [text for place in self.slot_places(slot) for text in place.texts]
+            found += [text for place in self.grounded.values() for text in place.texts]
+        return found
+
+    def synthesis_texts(self, slot: str) -> list[str]:
+        """Return the system's texts in the synthesis of a slot, explanations last."""
+        if not self.flags["enable_synthesis"]:
+            return []
+        turns = self.dialogue.of("sys_synthesize_", slot=slot)
+        texts = [turn.utterance for turn in turns if turn.utterance]
+        return texts + self.dialogue.explanations(slot)
+
+    @cached_property
+    def plan_texts(self) -> list[str]:
+        """The plan's texts: the presentation and the planner's own text."""
+        return self.spoken + ([self.plan.raw_output] if self.plan.raw_output.strip() else [])
+
+    @cached_property
+    def plan_segments(self) -> list[str]:
+        """The lines of those texts."""
+        lines = (line.strip() for text in self.plan_texts for line in text.splitlines())
+        return [line for line in lines if line][:LINES_AT_MOST]
+
+    def semantic_target(self, slot: str) -> str:
+        """Return the text with which M12 compares the preferences of a slot."""
+        text = self.plan.slot_text(slot)
+        return text if self.options.m12_target == "slot" else f"{text}\n{self.plan.raw_output}"
+
+    def semantic_parts(self, slot: str) -> list[str]:
+        """Return the texts of which M12's target is made: one, or each part read by itself."""
+        if self.options.m12_long == "cut":
+            return [self.semantic_target(slot)]
+        parts = [self.plan.slot_text(slot)]
+        if self.options.m12_target != "slot":
+            parts.append(self.plan.raw_output)
+        return [part for part in parts if part.strip()]
+
+    @cached_property
+    def has_catalogue(self) -> bool:
+        """Whether any record names a place."""
+        return any(self.dialogue.catalogue.values())
+
+    def find(self, name: str, kind: str | None = None) -> Place:
+        """Look a place up: its candidates in a kind, then in all."""
+        catalogue = self.dialogue.catalogue
+        keys = candidate_keys(name)
+        for kinds in ([kind] if kind else []), list(catalogue):
+            for key in keys:
+                found = [(k, record) for k in kinds for record in catalogue[k].get(key, [])]
+                if found:
+                    return Place(name, key, tuple(found))
+        return Place(name, keys[-1] if keys else "", ())
+
+    def slot_places(self, slot: str) -> list[Place]:
+        """Return the places that a plan chose for a slot."""
+        return self._slot_places[slot]
+
+    @cached_property
+    def _slot_places(self) -> dict[str, list[Place]]:
+        return {
+            slot: [self.find(name, kind) for name in self.plan.slot_names(slot)]
+            for slot, kind in KINDS.items()
+        }
+
+    @cached_property
+    def plan_places(self) -> dict[str, Place]:
+        """The distinct places of the whole plan, by their keys."""
+        found: dict[str, Place] = {}
+        for name in self.plan.all_names():
+            place = self.find(name)
+            found.setdefault(place.key, place)
+        return found
+
+    @cached_property
+    def grounded(self) -> dict[str, Place]:
+        """The places that are in the catalogue."""
+        return {key: place for key, place in self.plan_places.items() if place.records}
+
+    def category_tokens(self, pair: Pair) -> frozenset[str]:
+        """Return the words of a preference that are words of categories of its slot."""
+        skip = self.options.negation == "all"
+        return category_tokens(pair.text, self._vocabularies[pair.slot], skip_negated=skip)
+
+    @cached_property
+    def _vocabularies(self) -> dict[str, frozenset[str]]:
+        return {
+            slot: BUILT_IN.get(slot, frozenset())
+            | all_components(
+                category
+                for records in self.dialogue.catalogue[kind].values()
+                for record in records
+                for category in categories(record, kind)
+            )
+            for slot, kind in KINDS.items()
+        }
+
+    @cached_property
+    def _slot_components(self) -> dict[str, frozenset[str]]:
+        return {
+            slot: all_components(
+                category
+                for place in self.slot_places(slot)
+                for kind, record in place.records
+                for category in categories(record, kind)
+            )
+            for slot in KINDS
+        }
+
+    @cached_property
+    def _slot_words(self) -> dict[str, frozenset[str]]:
+        raw = folded(self.plan.raw_output)
+        return {
+            slot: frozenset(raw).union(
+                *(folded(place.name) for place in self.slot_places(slot)),
+                *(folded(text) for place in self.slot_places(slot) for text in place.texts),
+            )
+            for slot in KINDS
+        }
+
 
 EXPLAINING_TOKENS = 6
 SIMILAR_VALUES = 0.5

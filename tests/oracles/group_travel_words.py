@@ -105,19 +105,8 @@ def clauses(text: str) -> list[str]:
 
 NEGATORS = frozenset(
     [
-        "no",
-        "not",
-        "never",
-        "without",
-        "avoid",
-        "except",
-        "dont",
-        "cant",
-        "wont",
-        "hate",
-        "dislike",
-        "skip",
-        "exclude",
+        *("no", "not", "never", "without", "avoid", "except", "dont", "cant", "wont", "hate"),
+        *("dislike", "skip", "exclude"),
     ]
 )
 NEGATOR_PAIRS = (("rather", "than"), ("instead", "of"))

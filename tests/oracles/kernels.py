@@ -3,6 +3,7 @@
 import math
 import random
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -169,3 +170,38 @@ def naive_numbers(values: Sequence[object]) -> tuple[list[int], list[int]]:
     """Each value's number by first appearance, and the first row of each number."""
     distinct = list(dict.fromkeys(values))
     return [distinct.index(value) for value in values], [values.index(value) for value in distinct]
+
+
+def distinct_counts(bag: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the distinct values of a bag in ascending order, each with its count."""
+    return sorted(Counter(bag).items())
+
+
+def idf_cosine_counted(a: Sequence[int], b: Sequence[int], idf: Sequence[float]) -> float:
+    """Return the cosine of the vectors that have count times idf for every value."""
+    left = {value: count * idf[value] for value, count in Counter(a).items()}
+    right = {value: count * idf[value] for value, count in Counter(b).items()}
+    dot = sum(weight * right.get(value, 0.0) for value, weight in left.items())
+    norms = [math.sqrt(sum(weight**2 for weight in side.values())) for side in (left, right)]
+    return dot / (norms[0] * norms[1]) if all(norms) else 0.0
+
+
+def distinct(ids: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int], list[int]]:
+    """Return the sorted distinct ids, where each first occurs, and which one each id is."""
+    ordered = sorted(set(ids))
+    return ordered, [ids.index(one) for one in ordered], [ordered.index(one) for one in ids]
+
+
+def find(wanted: list[tuple[int, int]], among: list[tuple[int, int]]) -> list[int]:
+    return [among.index(one) if one in among else -1 for one in wanted]
+
+
+def checksum(row: bytes) -> int:
+    """Add each word times its place's first factor, its upper half times the second, mod 2^64."""
+    padded = row + bytes(-len(row) % 8)
+    total = 0
+    for place in range(len(padded) // 8):
+        word = int.from_bytes(padded[8 * place : 8 * place + 8], "little")
+        whole, upper = murmur3_x64_128(str(place).encode())
+        total += word * (whole | 1) + (word >> 32) * (upper | 1)
+    return total & MASK

@@ -9,15 +9,11 @@ from typing import Any
 
 Row = dict[str, Any]
 
-
 STRUCTURED_FIELDS = ("genre", "actor", "director", "writer", "language", "year")
-
 
 FIELDS = (*STRUCTURED_FIELDS, "name")
 
-
 GENRE_SUFFIXES = (" film", " movie", " fiction")
-
 
 STOP_WORDS = frozenset((
     "the", "and", "with", "that", "this", "from", "into", "about", "their", "they", "them", "have",
@@ -26,9 +22,7 @@ STOP_WORDS = frozenset((
     "city", "town", "family", "people",
 ))  # fmt: skip
 
-
 PLOT_KEYWORDS_A_TEXT = 3
-
 
 UNSPACED = (
     (0x0E00, 0x0EFF),

@@ -36,7 +36,6 @@ completion = 10.0
 seed = 0
 """
 
-
 stub = stub_fixture(answer=lambda body: answer(body))
 
 

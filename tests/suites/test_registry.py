@@ -32,7 +32,6 @@ TURNS = Table(
 )
 DIALOGUES = replace(TURNS, name="dialogues", grain="a dialogue")
 
-
 METRIC = Metric(
     id="words",
     name="Words",

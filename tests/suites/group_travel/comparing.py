@@ -20,8 +20,7 @@ from fastscore.logs.read.rows import read_shard
 from fastscore.suites.group_travel import SUITE, GroupTravel
 from fastscore.vectors.view import VectorView
 from tests.oracles.group_travel_logs import read_dialogues
-from tests.oracles.group_travel_metrics import score_dialogue
-from tests.oracles.group_travel_scores import Options, Scores
+from tests.oracles.group_travel_metrics import Options, Scores, score_dialogue
 from tests.oracles.group_travel_vectors import Vectors
 
 WIDTH = 24

@@ -16,8 +16,7 @@ from benchmarks.group_travel_itineraries import read_sources
 from fastscore.suites.group_travel import GroupTravel
 from tests.conftest import often
 from tests.oracles.group_travel_logs import read_dialogues
-from tests.oracles.group_travel_metrics import score_dialogue
-from tests.oracles.group_travel_scores import Options
+from tests.oracles.group_travel_metrics import Options, score_dialogue
 from tests.oracles.group_travel_vectors import Vectors
 from tests.suites.group_travel.comparing import (
     AS_PUBLISHED,

@@ -117,12 +117,10 @@ RESTAURANTS = [
     {"name": "Cafe Southall", "cuisines": ["Italian"]},
 ]
 
-
 STAYS = [
     {"NAME": "Pure luxury one bdrm + sofa bed on Central Park", "room type": "Entire home/apt",
      "house_rules": "No smoking"},
 ]  # fmt: skip
-
 
 CATALOGUE = {
     "ref_info_restaurants": str({"In Rockford": RESTAURANTS}),
@@ -138,7 +136,6 @@ PLAN = {
     "days": [{"lunch": "A", "dinner": "B", "hotel": "C", "attraction": "D;E"}],
     "raw_output": "A quiet zoo",
 }
-
 
 RECORDS = {
     "ref_info_restaurants": [{"name": "A", "cuisines": "Italian"}, {"name": "B"}],

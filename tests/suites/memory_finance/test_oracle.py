@@ -13,7 +13,6 @@ from fastscore.suites.memory_finance.summarise import published_files
 from fastscore.vectors.view import VectorView
 from tests.conftest import often
 from tests.oracles import memory_finance as plain
-from tests.oracles.memory_finance_turns import score_turns
 from tests.suites.memory_finance.tracing import read, read_lines
 
 WORDS = plain.read_words()
@@ -105,7 +104,7 @@ traces = st.lists(dialogs, max_size=4)
 
 
 def expected_files(traced: list[Any], ignore_memory_keys: bool) -> tuple[Any, list[Any]]:
-    rows = score_turns(traced, WORDS, ignore_memory_keys)
+    rows = plain.score_turns(traced, WORDS, ignore_memory_keys)
     return plain.summarise(traced, rows, WORDS, "set"), rows
 
 

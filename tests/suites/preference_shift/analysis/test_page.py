@@ -35,7 +35,6 @@ TABLES = {
     "top_concepts", "weight_grid", "window_sweep",
 }  # fmt: skip
 
-
 LONG_NAMES = (
     "meta-llama/Meta-Llama-3.1-70B-Instruct",
     "anthropic/claude-3-5-sonnet-20241022",
