@@ -189,9 +189,9 @@ class Finder(importlib.machinery.PathFinder):
         return None if name == "scipy" else super().find_spec(name, path, target)
 sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Finder
 import fastscore
-from fastscore.statistics.agreement import correlation
+from fastscore.statistics.agreement import clustered_correlation
 try:
-    correlation("spearman", [1, 2, 3, 4], [2, 1, 4, 3])
+    clustered_correlation("spearman", [1, 2, 3, 4], [2, 1, 4, 3], range(4))
 except fastscore.FastscoreError as error:
     print(error)
 """

@@ -4,9 +4,8 @@ An interval is t times the jackknife's standard error on Fisher's z scale. In si
 raters on a scale from 1 to 5 it covers .94 to .98 from eight things on, the percentile bootstrap
 .86 to .88 at eight and .89 to .95 at twenty (`tests/statistics/test_agreement.py`).
 
-There are two designs. `correlation` takes independent pairs, `clustered_correlation` clustered
-ones, such as the answers of several models to one user, and compares pairs only within strata,
-such as one model. No result depends on the order of the pairs.
+`clustered_correlation` takes clustered pairs, such as the answers of several models to one user,
+and compares pairs only within strata, such as one model. No result depends on their order.
 """
 
 import math
@@ -22,9 +21,7 @@ import numpy.typing as npt
 from fastscore.extras import scipy_stats
 from fastscore.statistics.clustered import LEAST_UNITS, LEVEL, POWER, EstimateReason, clustered_mean
 from fastscore.statistics.significance import (
-    Significance,
     Values,
-    is_constant,
     paired,
     quotients,
     t_below,
@@ -271,23 +268,6 @@ def detectable_correlation(found: Correlation, *, alpha: float = 1 - LEVEL) -> f
     freedom = min(found.clusters, JACKKNIFE_PARTS) - 1
     quantiles = [t_inverse(freedom, one) for one in (1 - alpha / 2, POWER)]
     return math.tanh(sum(quantiles) * found.error)
-
-
-def correlation(measure: Measure, a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
-    """Return the rank correlation of independent pairs, ties by mean ranks, and its p."""
-    first, second = paired(a, b)
-    if first.size < 3:
-        return Significance(None, None, reason="too_few_values")
-    if is_constant(first) or is_constant(second):
-        return Significance(None, None, reason="zero_variance")
-    order = np.lexsort((second, first))
-    first, second = first[order], second[order]
-    of_scipy = scipy_stats().spearmanr if measure == "spearman" else scipy_stats().kendalltau
-    result = of_scipy(first, second)
-    p_value = float(result.pvalue)
-    if first.size <= EXACT_UNITS:
-        p_value, _ = _exact_test(measure, first[:, None], second[:, None])
-    return Significance(float(result.statistic), p_value)
 
 
 @dataclass(frozen=True, slots=True)

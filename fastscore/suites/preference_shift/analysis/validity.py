@@ -13,11 +13,9 @@ from typing import Any
 import polars as pl
 
 from fastscore.statistics.agreement import (
-    EXACT_UNITS,
     MEASURES,
     Correlation,
     clustered_correlation,
-    correlation,
     detectable_correlation,
 )
 from fastscore.statistics.significance import holm
@@ -364,28 +362,29 @@ def _between_models(frame: pl.DataFrame, score: str, judge: str) -> dict[str, An
         .group_by("model", maintain_order=True)
         .agg(pl.col(score, column).mean())
     )
-    rho, tau = (correlation(one, means[score], means[column]) for one in MEASURES)
-    method = "exact" if means.height <= EXACT_UNITS else "t"
+    pairs = means[score], means[column], means["model"]
+    rho, tau = (clustered_correlation(measure, *pairs) for measure in MEASURES)
     return row | {
         "level": MODELS,
         "n": means.height,
         "n_units": means.height,
-        "rho": rho.statistic,
+        "rho": rho.value,
         "rho_p": rho.p_value,
-        "p_method": None if rho.p_value is None else method,
-        "tau": tau.statistic,
+        "p_method": rho.method,
+        "tau": tau.value,
         "tau_p": tau.p_value,
-        "reason": rho.reason,
+        "reason": None if rho.p_value is not None else rho.reason,
     }
 
 
 def _pooled(frame: pl.DataFrame, score: str, judge: str) -> dict[str, Any]:
     both, row = _with_both(frame, score, judge)
-    rho, tau = (correlation(one, both[score], both[f"judge:{judge}"]) for one in MEASURES)
+    pairs = both[score], both[f"judge:{judge}"], both["cluster"]
+    rho, tau = (clustered_correlation(measure, *pairs) for measure in MEASURES)
     return row | {
         "level": POOLED,
         "n_units": both["cluster"].n_unique(),
-        "rho": rho.statistic,
-        "tau": tau.statistic,
-        "reason": rho.reason or "mixes_models",
+        "rho": rho.value,
+        "tau": tau.value,
+        "reason": (rho.reason if rho.value is None else None) or "mixes_models",
     }
