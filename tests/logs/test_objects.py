@@ -70,7 +70,13 @@ def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 
 @pytest.mark.parametrize(
-    "place", ["s3://bucket/logs", "s3://bucket/logs/", "s3://bucket/l*/*.jsonl"]
+    ("size", "place"),
+    [
+        ("small", "s3://bucket/logs"),
+        ("small", "s3://bucket/logs/"),
+        ("large", "s3://bucket/l*/*.jsonl"),
+    ],
+    indirect=["size"],
 )
 def test_what_is_below_an_address_is_scored_as_files_are(
     store: Store, logs: list[Path], size: str, place: str
@@ -116,7 +122,16 @@ def packed(log: Path) -> dict[str, bytes]:
 PACKED = ("log.jsonl", "log.jsonl.gz", "log.jsonl.zst", "log.parquet", "log.zip")
 
 
-@pytest.mark.parametrize("name", [*PACKED, "log.zip/log.jsonl"])
+@pytest.mark.parametrize(
+    ("size", "name"),
+    [
+        *(("large", each) for each in PACKED),
+        ("small", "log.jsonl.zst"),
+        ("small", "log.parquet"),
+        ("small", "log.zip/log.jsonl"),
+    ],
+    indirect=["size"],
+)
 def test_single_objects_of_all_kinds_are_scored(
     store: Store, logs: list[Path], size: str, name: str
 ) -> None:

@@ -447,10 +447,3 @@ def test_a_table_without_rows_is_left_out_and_the_others_are_compared(tmp_path: 
         fastscore.compare(run, by="model", levels=["c"])
     with pytest.raises(UsageError, match="Levels of 'model': none; expected two or more"):
         fastscore.compare(run, by="model", tables=["shifts"])
-
-
-def test_sides_without_a_unit_in_common_are_shown(both: Run) -> None:
-    miners = ["--by", "miner_uid", "--cluster", "miner_uid"]
-    shown = fastscore_command(["compare", both.path, *miners, "--metric", "U_best"])
-    assert shown.returncode == 0, shown.stderr
-    assert "too_few_units" in shown.stdout

@@ -85,7 +85,7 @@ def test_quality_is_named_only_where_the_source_names_it(suite_runs: Mapping[str
 @pytest.mark.parametrize("shared", [False, True])
 def test_shuffled_labels_differ_in_five_reports_of_a_hundred(shared: bool) -> None:
     """Four groups of six metrics without a true difference, as pairs and as independent samples."""
-    reports, n, said = often(16, 400), 10, 0
+    reports, n, said = often(6, 400), 10, 0
     most = int(binom.ppf(0.997, reports, 0.05))
     metrics = [metric(f"m{k}") for k in range(6)]
     for seed in range(reports):

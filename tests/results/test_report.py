@@ -31,6 +31,7 @@ from fastscore.results.report.write import (
 from fastscore.results.runs import Run
 from fastscore.suites.showing import Mark
 from fastscore.suites.summary import overall_rows
+from tests.conftest import NIGHTLY
 from tests.results.conftest import SUITES
 from tests.results.pages import BREAKING_OUT, Page
 
@@ -90,7 +91,7 @@ def spoken_texts(value: Any) -> list[str]:
 
 
 @pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("suite", SUITES if NIGHTLY else ("guest_simulation", "memory_finance"))
 def test_a_page_without_texts_has_none(
     suite: str, suite_runs: Mapping[str, Run], pages: Mapping[str, Path], tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Mapping
+from itertools import product
 
 import polars as pl
 import pytest
@@ -25,6 +26,8 @@ from tests.conftest import NIGHTLY
 from tests.results.conftest import SUITES, SuiteRuns
 
 WIDTHS = (60, 80, 120, 200) if NIGHTLY else (60, 120)
+BY_DAY = [(1, 120), (2, 60)]
+"""Runs that are compared, and the width of their table."""
 LABELS = {
     "score_dialogue": "miner_uid",
     "group_travel": "condition",
@@ -112,9 +115,8 @@ def comparisons(suite_runs: SuiteRuns) -> Callable[[str, int], Comparison]:
     return compared
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("runs", "width"), [*product((1, 2), WIDTHS)] if NIGHTLY else BY_DAY)
 @pytest.mark.parametrize("suite", SUITES)
-@pytest.mark.parametrize("runs", [1, 2])
 def test_comparison_fits_and_never_drops_difference_interval_and_p(
     runs: int,
     suite: str,
@@ -191,8 +193,10 @@ def test_machine_formats_hold_every_number_unrounded(
     assert {record["metric"] for record in content["summary"]} == {metric}
 
 
-@pytest.mark.parametrize("suite", SUITES)
-@pytest.mark.parametrize("format", ["markdown", "latex"])
+@pytest.mark.parametrize(
+    ("suite", "format"),
+    [("group_travel", "markdown"), ("preference_shift", "markdown"), ("memory_finance", "latex")],
+)
 def test_documents_hold_every_column(
     suite: str, format: str, suite_runs: Mapping[str, Run], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -206,28 +206,24 @@ def pipe(data: bytes, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
     )
 
 
-@pytest.mark.parametrize("packing", ["", "gz", "zst"])
-def test_standard_input_is_scored_as_a_file_is(tmp_path: Path, packing: str) -> None:
+def test_standard_input_is_scored_as_a_file_is(tmp_path: Path) -> None:
     log = write_logs(tmp_path / "logs", files=1)[0]
-    rows = pl.read_ndjson(log)
-    rows.write_parquet(tmp_path / "log.parquet")
-    pack = {"": bytes, "gz": gzip.compress, "zst": zstandard.compress}[packing]
-    given = {"jsonl": log}
-    if not packing:
-        given["parquet"] = tmp_path / "log.parquet"
+    pl.read_ndjson(log).write_parquet(tmp_path / "log.parquet")
     expected = scored(log)
-    for name, path in given.items():
-        flags = ["--format", name] if name != "jsonl" else []
-        run = tmp_path / f"run-{name}"
-        packed = pack(path.read_bytes())  # gzip writes the time
-        done = pipe(packed, "-o", str(run), *flags)
+    given = {
+        "plain": (log.read_bytes(), []),
+        "packed": (zstandard.compress(log.read_bytes()), []),
+        "parquet": ((tmp_path / "log.parquet").read_bytes(), ["--format", "parquet"]),
+    }
+    for name, (data, flags) in given.items():
+        done = pipe(data, "-o", str(tmp_path / name), *flags)
         assert done.returncode == 0, done.stderr.decode()
-        found = fastscore.open_run(run)
+        found = fastscore.open_run(tmp_path / name)
         assert [entry["name"] for entry in found.manifest.inputs] == ["-"]
         steps = found.scan("steps").collect()
         assert steps.drop("line").equals(expected.tables["steps"].drop("line"))
-        again = pipe(packed, "-o", str(run), *flags)
-        assert b"1 of 1 shards are scored already" in again.stderr
+    again = pipe(given["packed"][0], "-o", str(tmp_path / "packed"))
+    assert b"1 of 1 shards are scored already" in again.stderr
 
 
 def test_rejects_of_standard_input_name_it(tmp_path: Path) -> None:

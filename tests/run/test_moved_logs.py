@@ -94,11 +94,8 @@ def test_a_renaming_that_was_cut_short_is_done_again(
     [
         ("score_dialogue", "a/x.jsonl", "b/x.jsonl", True),
         ("score_dialogue", "a/x.jsonl", "a/y.jsonl", False),
-        ("memory_finance", "a/x.jsonl", "b/x.jsonl", True),
         ("memory_finance", "a/x.jsonl", "a/y.jsonl", False),
         ("preference_shift", "a/x.jsonl", "b/x.jsonl", True),
-        ("preference_shift", "a/x.jsonl", "a/y.jsonl", False),
-        ("group_travel", "a/x.jsonl", "b/x.jsonl", True),
         ("group_travel", "a/x.jsonl", "a/y.jsonl", False),
         ("guest_simulation", "a/exp1/x.jsonl", "b/c/exp1/x.jsonl", True),
         ("guest_simulation", "a/exp1/x.jsonl", "a/exp2/x.jsonl", False),

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -209,12 +208,3 @@ def test_file_names_are_given_as_they_were(tmp_path: Path, monkeypatch: pytest.M
     file_range = FileRange("logs/./shown.jsonl.gz", "a.jsonl", "jsonl", "none", 0, 11)
     rows = read_shard(Shard(0, (file_range,), 11, ""), SOURCE)
     assert rows.frame["file"].to_list() == ["logs/./shown.jsonl.gz"]
-
-
-def test_no_text_is_copied_wrong_between_rows(tmp_path: Path) -> None:
-    texts = ["", "short", "exactly 12 b", "thirteen byte", 'esc "q" \n', "é" * 9, "\\u0041" * 4]
-    lines = [json.dumps({"id": text, "text": text[::-1]}) for text in texts * 50]
-    rows = read_one(tmp_path, "\n".join(lines).encode())
-    assert rows.frame["id"].to_list() == texts * 50
-    assert rows.frame["text"].to_list() == [text[::-1] for text in texts] * 50
-    assert rows.frame.filter(pl.col("id") == "short").height == 50

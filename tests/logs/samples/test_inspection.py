@@ -9,7 +9,7 @@ import polars as pl
 from fastscore.logs.inputs.column_map import ColumnMap
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.samples.inspection import InspectedFile, Trial, as_json, inspect_logs, shapes
-from fastscore.logs.samples.profile import KeyProfile, fold_maps, profile_of
+from fastscore.logs.samples.profile import fold_maps, profile_of
 from fastscore.suites.declarations import ALL_METRICS, Column, Needed, Source, Vocabulary
 
 SAID = Source(
@@ -59,13 +59,6 @@ def test_suites_without_a_flag_come_first(tmp_path: Path) -> None:
     ]
 
 
-def test_formats_are_those_of_each_suite(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("event,text\nguess,a\n")
-    (file,) = inspect_logs([str(tmp_path / "a.csv")], SOURCES, scored_all).files
-    assert [fit.suite for fit in file.fits] == ["events"]
-    assert "csv" in file.unfit["said"].lower()
-
-
 def test_a_file_of_no_row_fits_nothing(tmp_path: Path) -> None:
     file = inspected(tmp_path / "a.jsonl")
     assert file.fits == ()
@@ -109,12 +102,6 @@ def test_objects_whose_keys_are_ids_are_one_key() -> None:
     assert list(folded) == ["dialogue", "usage", "usage.*", "usage.*.n", "usage.*.at"]
     assert (folded["usage.*"].count, folded["usage.*.n"].count) == (40, 40)
     assert (folded["usage.*.at"].nulls, folded["usage.*.n"].types) == (40, {"integer": 40})
-
-
-def test_fields_of_every_row_stay_however_many_there_are() -> None:
-    found = profile_of([{f"field{i}": i for i in range(60)} for _ in range(3)])
-    assert list(fold_maps(found.keys)) == list(found.keys)
-    assert fold_maps({"a": KeyProfile(count=1)}).keys() == {"a"}
 
 
 def test_a_document_whose_keys_are_ids_is_one_key() -> None:
