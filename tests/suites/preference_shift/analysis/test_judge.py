@@ -12,9 +12,8 @@ from fastscore.results.agreement import read_judgements
 from fastscore.suites.judged import MEAN, Judged, collect_judged, describe_rejects, judge_source
 from fastscore.suites.preference_shift.analysis.tables import Scored
 from fastscore.suites.preference_shift.analysis.validity import convergent_validity
-from tests.oracles import preference_shift_concepts as plain_concepts
 from tests.suites.preference_shift.analysis.analysing import scored_of, tables_of
-from tests.suites.preference_shift.analysis.test_statistics import ITEMS, log
+from tests.suites.preference_shift.analysis.test_statistics import log
 
 SCALE = (1.0, 5.0)
 ANSWERS = ("ant", "ant bee", "ant bee cat", "ant bee cat dog", "dog", "ant")
@@ -33,7 +32,7 @@ def judged_logs(*judges: Any, model: str = "m") -> list[dict[str, Any]]:
 
 
 def scored(logs: list[dict[str, Any]]) -> Scored:
-    return scored_of(tables_of(logs, plain_concepts.make_catalogue(ITEMS)))
+    return scored_of(tables_of(logs))
 
 
 def read_judged(
@@ -93,13 +92,13 @@ def test_what_is_no_score_in_range_is_refused_with_its_place() -> None:
     rejects = judged.rejects.select("file", "line", "field", "reason", "found", "expected").rows()
     expected = "a number from 1 to 5, or null"
     assert rejects == [
-        ("logs.jsonl", 1, "judge.coherence", "out of range", "7.1", expected),
-        ("logs.jsonl", 2, "judge.coherence", "not a number", '"4"', expected),
-        ("logs.jsonl", 3, "judge.coherence", "not a number", "true", expected),
-        ("logs.jsonl", 4, "judge.coherence", "out of range", "0", expected),
+        ("logs/a.jsonl", 1, "judge.coherence", "out of range", "7.1", expected),
+        ("logs/a.jsonl", 2, "judge.coherence", "not a number", '"4"', expected),
+        ("logs/a.jsonl", 3, "judge.coherence", "not a number", "true", expected),
+        ("logs/a.jsonl", 4, "judge.coherence", "out of range", "0", expected),
     ]
     assert describe_rejects(judged) == (
-        "4 judge values refused, the first logs.jsonl:1: judge.coherence: out of range (7.1)."
+        "4 judge values refused, the first logs/a.jsonl:1: judge.coherence: out of range (7.1)."
     )
 
 

@@ -23,29 +23,18 @@ from fastscore.suites.preference_shift.analysis.validity import (
     construct_validity,
     segment_similarities,
 )
-from tests.oracles import preference_shift_concepts as plain_concepts
-from tests.suites.preference_shift.analysis.analysing import Row, scored_of, tables_of
-
-
-def user(text: str, *, shift: bool = False) -> Row:
-    return {"speaker": "USER", "text": text, "user_meta": {"shift_event": shift}}
-
-
-def system(text: str) -> Row:
-    return {"speaker": "SYSTEM", "text": text}
-
-
-ITEMS = [{"name": name} for name in ("ant", "bee", "cat", "dog")]
-"""Every name stands in one of four items, so that all have one weight."""
+from tests.suites.preference_shift import conversing
+from tests.suites.preference_shift.analysis.analysing import ITEMS, Row, scored_of, tables_of
+from tests.suites.preference_shift.conversing import system, user
 
 
 def log(model: str, session: str, *pairs: tuple[str, str], shifts: tuple[int, ...] = ()) -> Row:
     turns = [
         turn
         for number, (asked, answered) in enumerate(pairs, start=1)
-        for turn in (user(asked, shift=number in shifts), system(answered))
+        for turn in (user(asked, shift_event=number in shifts), system(answered))
     ]
-    return {"session_id": session, "model_name": model, "conversation": turns, "shift_events": []}
+    return conversing.log(*turns, session_id=session, model_name=model, shift_events=[])
 
 
 HAND = [
@@ -69,7 +58,7 @@ HAND = [
 
 @pytest.fixture
 def hand() -> Scored:
-    return scored_of(tables_of(HAND, plain_concepts.make_catalogue(ITEMS)))
+    return scored_of(tables_of(HAND))
 
 
 def value(table: pl.DataFrame, column: str, **where: Any) -> Any:
@@ -136,9 +125,8 @@ def test_top_concepts_by_hand() -> None:
 
 def test_a_conversation_without_turns_keeps_the_value_that_the_run_gave(hand: Scored) -> None:
     logs = [*HAND, log("m", "3")]
-    catalogue = plain_concepts.make_catalogue(ITEMS)
     for profile, expected in (("default", None), ("published", 0.0)):
-        scored = scored_of(tables_of(logs, catalogue, profile), profile=profile)
+        scored = scored_of(tables_of(logs, profile), profile=profile)
         last = ablated_scores(scored).row(-1, named=True)
         assert last["tas"] == last["cc_only"] == last["tas_without_copying"] == expected
         assert last["cas"] is None
@@ -189,7 +177,7 @@ def test_windows_by_hand(hand: Scored) -> None:
 
 def test_windows_leave_out_shifts_that_a_missing_text_leaves_unknown() -> None:
     pairs = [("ant", "bee"), ("ant", "ant"), ("ant", "bee"), ("ant", "bee"), ("ant", "ant")]
-    tables = tables_of([log("m", "1", *pairs, shifts=(1, 3))], plain_concepts.make_catalogue(ITEMS))
+    tables = tables_of([log("m", "1", *pairs, shifts=(1, 3))])
     lacking = pl.when(pl.col("turn") == 4).then(None)
     scores = [lacking.otherwise(pl.col(name)).alias(name) for name in ("cc", "cr", "i", "tas")]
     scored = scored_of({**tables, "turns": tables["turns"].with_columns(scores)})
@@ -214,7 +202,7 @@ def test_turns_around_shifts_by_hand(hand: Scored) -> None:
 def test_turns_beyond_another_shift_do_not_count() -> None:
     pairs = [("ant", "ant"), ("bee", "ant"), ("cat", "cat"), ("dog", "ant"), ("ant", "ant")]
     logs = [log("m", "1", *pairs, shifts=(2, 3))]
-    near = around_shifts(scored_of(tables_of(logs, plain_concepts.make_catalogue(ITEMS))))
+    near = around_shifts(scored_of(tables_of(logs)))
     assert near.select("turn", "cc:before", "cc:at", "cc:after").rows() == [
         (2, 1.0, 0.0, None),
         (3, 0.0, 1.0, 0.5),
@@ -239,7 +227,7 @@ def test_construct_contrasts_by_hand(hand: Scored) -> None:
 def test_segment_cosines_by_hand() -> None:
     pairs = [("ant", "ant"), ("ant bee", "bee"), ("cat", "ant"), ("cat", "cat")]
     logs = [log("m", "1", *pairs, shifts=(3,)), log("m", "2", ("ant", "ant"))]
-    tables = tables_of(logs, plain_concepts.make_catalogue(ITEMS))
+    tables = tables_of(logs)
     idf = pl.DataFrame({"concept": [f"name={item['name']}" for item in ITEMS], "idf": [2.0] * 4})
     found = segment_similarities(tables["turns"], idf, scored_of(tables).conversations)
     # U1 = 2 ant + bee, S1 = ant + bee, U2 = 2 cat, S2 = ant + cat
@@ -250,7 +238,7 @@ def test_segment_cosines_by_hand() -> None:
 
 def test_without_shifts_tables_have_no_numbers_and_no_errors() -> None:
     logs = [log("m", "1", ("ant", "ant")), log("n", "1", ("ant", "bee"))]
-    scored = scored_of(tables_of(logs, plain_concepts.make_catalogue(ITEMS)))
+    scored = scored_of(tables_of(logs))
     sweep = window_sweep(scored)
     assert sweep["n_shifts"].sum() == 0
     assert sweep["rate"].null_count() == sweep.height
