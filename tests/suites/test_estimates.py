@@ -4,14 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import polars as pl
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.suites.base import Suite
-from fastscore.suites.columns import NULL_REASONS_COLUMN, REAL, TEXT, column
 from fastscore.suites.declarations import (
     NULL_REASONS_DTYPE,
     Design,
@@ -19,8 +16,6 @@ from fastscore.suites.declarations import (
     Formula,
     Metric,
     Scale,
-    Source,
-    Table,
 )
 from fastscore.suites.estimates import Part, estimate
 from fastscore.suites.sums import ALONE, Sums, joined_values, name_of, sum_by_dialogue
@@ -33,37 +28,15 @@ SCORE = Metric(
     null_when=("missing_input",),
     source="here",
 )
-COLUMNS = (
-    column("dialogue", TEXT, "Its name."),
-    column("task", TEXT, "The task."),
-    column("model", TEXT, "The model."),
-    column("score", REAL, "The score.", metric="score"),
-    NULL_REASONS_COLUMN,
-)
+PAIRS = Design(pair=("task",))
+"""Dialogues are pairs under two models by their task."""
 T_3 = 3.182446305284263
 """The quantile of t with 3 degrees of freedom that leaves 2.5 % above it, of a printed table."""
 
 Row = tuple[str, str | None, str, float | None]
 
 
-def suite(**declared: Any) -> Suite:
-    """A suite with one table of dialogues, which are pairs under two models by their task."""
-    return Suite(
-        name="s",
-        package=__name__,
-        title="t",
-        version=1,
-        options=object,
-        source=Source(columns=()),
-        tables=(Table(name="dialogues", grain="dialogue", columns=COLUMNS),),
-        metrics=(SCORE,),
-        read=lambda raw, options: raw,  # type: ignore[arg-type,return-value]
-        score=lambda events, vectors, options: {},
-        **{"design": Design(pair=("task",)), **declared},
-    )
-
-
-def summed(rows: Sequence[Row], metric: Metric = SCORE, **declared: Any) -> Sums:
+def summed(rows: Sequence[Row], metric: Metric = SCORE, design: Design = PAIRS) -> Sums:
     frame = pl.DataFrame(
         rows, schema=["dialogue", "task", "model", "score"], orient="row"
     ).with_columns(
@@ -71,7 +44,6 @@ def summed(rows: Sequence[Row], metric: Metric = SCORE, **declared: Any) -> Sums
         .then(pl.lit([{"metric": "score", "reason": "bad_input"}], NULL_REASONS_DTYPE))
         .otherwise(pl.lit([], NULL_REASONS_DTYPE))
     )
-    design = suite(**declared).design
     return sum_by_dialogue({"dialogues": frame.lazy()}, [metric], design, ("model",))
 
 
@@ -106,7 +78,7 @@ def test_a_metric_may_be_called_as_a_column_of_sums(id: str) -> None:
     frame = pl.DataFrame(TWICE, schema=["dialogue", "task", "model", id], orient="row")
     rows = frame.with_columns(null_reasons=pl.lit([], NULL_REASONS_DTYPE)).lazy()
     metrics = [replace(SCORE, id=id)]
-    found = one_of(sum_by_dialogue({"dialogues": rows}, metrics, suite().design)).estimate
+    found = one_of(sum_by_dialogue({"dialogues": rows}, metrics, PAIRS)).estimate
     assert (found.value, found.n_units) == (4.0, 4)
 
 

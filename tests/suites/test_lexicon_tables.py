@@ -8,6 +8,9 @@ import pytest
 
 from fastscore.errors import UsageError
 from fastscore.options import TomlTable, lexicon_content, parse_lexicon
+from fastscore.suites.group_travel.lexicon import load_lexicon as travelling
+from fastscore.suites.memory_finance.replies import load_lexicon as tracing
+from tests.suites.reading import changed_lexicon
 
 Read = Callable[[TomlTable], object]
 
@@ -99,3 +102,25 @@ def test_a_file_of_ones_own_is_read_anew(tmp_path: Path) -> None:
         assert lexicon_content(str(path), "none") == content
     with pytest.raises(UsageError, match=r"^lexicon .*none\.toml: cannot be read: No such file"):
         lexicon_content(str(tmp_path / "none.toml"), "none")
+
+
+@pytest.mark.parametrize(
+    ("suite", "load", "old", "new", "message"),
+    [
+        ("group_travel", travelling, "filler = [", "fillers = [", "unknown key fillers"),
+        ("group_travel", travelling, "[slot_generic]", '[slot_generic]\nhotel = ["x"]', "c.hotel"),
+        ("group_travel", travelling, "'least misery'", "'least (misery'", "a regular expression"),
+        ("memory_finance", tracing, 'guards = ["不建议", ', 'guards = ["", ', "guards is ''"),
+        ("memory_finance", tracing, 'severe_severities = ["high"]', "", "severities is missing"),
+        ("memory_finance", tracing, 'name = "credit_risk"', 'name = "volatility_risk"', "its own"),
+        ("memory_finance", tracing, 'version = "1"', "version = 1", "version is 1"),
+    ],
+)
+def test_a_faulty_lexicon_of_a_suite_is_refused(
+    tmp_path: Path, suite: str, load: Callable[[str], object], old: str, new: str, message: str
+) -> None:
+    path = changed_lexicon(suite, tmp_path, old, new)
+    with pytest.raises(UsageError, match=r"\S") as refused:
+        load(path)
+    assert message in f"{refused.value.message} {refused.value.hint}"
+    assert path in str(refused.value)

@@ -26,13 +26,10 @@ from tests.suites.group_travel.travelling import (
     ratio,
     score,
     turn,
+    wish,
 )
 
 ACTIONABLE = ("lodging", "cuisine", "event", "attraction")
-
-
-def wish(speaker: str, slot: str, text: str) -> dict[str, Any]:
-    return turn(speaker, f"user_provide_{slot}", text)
 
 
 def angle(text: str) -> Any:
