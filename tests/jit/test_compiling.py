@@ -7,14 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fastscore_jit import objects
-from fastscore_jit.compiling import prepared
 from fastscore_kernels import (
     levenshtein_pairs,
     mean_pair_cosine_groups,
     segment_first_argmax,
     text_hash128,
 )
-from fastscore_readers.json.line_ends import _note_begins
 
 from tests.conftest import often
 from tests.jit.processes import outcome, start
@@ -215,15 +213,6 @@ def test_importing_the_package_costs_nothing(tmp_path):
         "print([m for m in ('numba', 'numpy', 'pyarrow', 'polars') if m in sys.modules])"
     )
     assert outcome(start(program, tmp_path))[0] == "[]\n"
-
-
-def test_a_prepared_call_reads_what_its_arrays_hold_now():
-    data = np.zeros(100, np.uint8)
-    count = prepared(_note_begins, data, np.empty(200, np.uint32))
-    assert count() == 0
-    data[::10] = ord("\n")
-    del data
-    assert count() == 10
 
 
 def test_calls_from_several_threads_agree():

@@ -5,11 +5,8 @@ import onnxruntime
 import pytest
 from fastscore_models import (
     HashMismatchError,
-    ModelExportError,
-    NotExportedError,
     UnsupportedModelError,
     export_masked,
-    find_masked,
     list_masked,
 )
 from fastscore_models.masked_graph import build_masked
@@ -125,15 +122,6 @@ def test_a_missing_tensor_of_the_head_is_named(lost):
     del weights[lost]
     with pytest.raises(UnsupportedModelError, match=lost.replace(".", r"\.")):
         build_masked(weights, config)
-
-
-def test_not_exported_says_how_and_lists_what_is(tmp_path):
-    export_masked("mlm", tmp_path, write_masked_folder(tmp_path / "source", TOKENIZER))
-    with pytest.raises(NotExportedError, match=r"'other'.*Exported: mlm\..*task fill-mask"):
-        find_masked("other", tmp_path)
-    (tmp_path / "masked-models" / "mlm" / "manifest.json").write_text("{}")
-    with pytest.raises(ModelExportError, match="is damaged"):
-        find_masked("mlm", tmp_path)
 
 
 @pytest.mark.slow

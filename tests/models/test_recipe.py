@@ -97,16 +97,3 @@ def test_recipe_file(tmp_path):
 def test_a_malformed_recipe_is_refused_by_field(text, named):
     with pytest.raises(RecipeError, match=named):
         parse_recipe(text, "mine.toml")
-
-
-def test_a_check_is_read():
-    check = parse_recipe(MINIMAL + CHECK, "mine.toml").check
-    assert check is not None
-    assert msgspec.structs.astuple(check) == ("x", (1, 2), (0.5, 1))
-
-
-def test_a_recipe_file_that_is_not_utf_8(tmp_path):
-    path = tmp_path / "mine.toml"
-    path.write_bytes(b'name = "\xe9"')
-    with pytest.raises(RecipeError, match=r"mine\.toml is not UTF-8, at byte 8"):
-        load_recipe(str(path))

@@ -123,17 +123,6 @@ def test_a_shift_that_waits_too_long_is_forced(tmp_path):
     assert statistics.mean(first > 12 for first in firsts) > 0.5
 
 
-def test_users_see_only_what_was_said_before():
-    log = logs(OfflineAgent(sample()), 1)[0]
-    assert [turn["speaker"] for turn in log["conversation"]] == ["USER", "SYSTEM"] * 50
-    assert log["session_id"] == "00000"
-    assert log["model_name"] == "offline"
-    for turn in spoken(log, "SYSTEM"):
-        assert len(turn["rec_titles"]) <= 4
-        assert turn["constraints"]["genre"]
-        assert any(title in turn["text"] for title in turn["rec_titles"])
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

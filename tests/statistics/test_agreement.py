@@ -219,19 +219,6 @@ def test_intervals_leave_out_each_thing_once():
         assert (alpha.low, alpha.high) == pytest.approx(expected, abs=1e-8)
 
 
-def test_things_of_a_cluster_are_left_out_together():
-    random = np.random.default_rng(2)
-    a = random.integers(1, 6, 24)
-    b = np.clip(a + random.integers(-1, 2, 24), 1, 5)
-    alone = weighted_kappa(a, b)
-    doubled = weighted_kappa(np.repeat(a, 2), np.repeat(b, 2), np.repeat(np.arange(24), 2))
-    # things that are there twice say nothing new
-    assert (doubled.value, doubled.low, doubled.high) == pytest.approx(
-        (alone.value, alone.low, alone.high), abs=1e-12
-    )
-    assert doubled.n == 48
-
-
 @pytest.mark.parametrize("least", [8, 20])
 def test_intervals_cover_what_they_should(least):
     """Two raters observe one quality with independent noise, and one of them is stricter."""

@@ -31,23 +31,6 @@ def test_a_column_of_texts_becomes_a_column_of_vectors(tiny: Embedder) -> None:
     assert frame.filter(pl.col("said") == "b")["vector"].n_unique() == 1
 
 
-def test_a_store_embeds_what_it_lacks_alone(tiny: Embedder, tmp_path: Path) -> None:
-    calls: list[tuple[int, int]] = []
-    store = VectorStore.of(tiny, root=tmp_path)
-    first = store.get_or_embed(TEXTS, progress=lambda *each: calls.append(each))
-    assert as_rows(first) == as_rows(tiny.embed(TEXTS))
-    assert calls[-1] == (3, 3)
-    calls.clear()
-    again = VectorStore.of(tiny, root=str(tmp_path))
-    assert again.get_or_embed(TEXTS, progress=lambda *each: calls.append(each)).equals(first)
-    assert calls == []
-    more = pl.Series(["a", "c"])
-    again.get_or_embed(more, progress=lambda *each: calls.append(each))
-    assert calls == [(1, 1)]
-    assert store.get_or_embed(TEXTS, dim=2).dtype == pl.Array(pl.Float32, 2)
-    assert store.stats().vectors == 4
-
-
 def test_errors_name_what_to_do(tiny: Embedder, tmp_path: Path) -> None:
     store = VectorStore.open(tiny.fingerprint, tiny.dim, root=tmp_path)
     with pytest.raises(UsageError, match=r"no embedder\. Open it by `VectorStore\.of\(embedder\)`"):

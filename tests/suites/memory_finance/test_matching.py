@@ -8,7 +8,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastscore.suites.json_values import Problems, column_values, elements, members
+from fastscore.suites.json_values import column_values, elements
 from fastscore.suites.memory_finance import replies
 from fastscore.suites.memory_finance.replies import contains, match_groups
 from tests.suites.memory_finance.tracing import dialog, first_turn, turn
@@ -54,17 +54,6 @@ def test_arrays_are_split_as_python_reads_them(rows: list[list[Any]], indent: bo
     assert [found.python(row) for row in range(len(found))] == [v for row in rows for v in row]
     paths = [f"x[{position}]" for items in rows for position in range(len(items))]
     assert [found.path(row) for row in range(len(found))] == paths
-
-
-@given(rows=st.lists(st.dictionaries(st.sampled_from("abc"), json_values), min_size=1, max_size=4))
-def test_members_are_found_as_python_finds_them(rows: list[dict[str, Any]]) -> None:
-    problems = Problems()
-    written = pl.Series("x", [json.dumps(row) for row in rows])
-    found = members(column_values(written), ("a", "c"), problems)
-    assert not problems.by_dialogue
-    for key, values in found.items():
-        assert [values.python(row) for row in range(len(rows))] == [row.get(key) for row in rows]
-        assert [tag != 0 for tag in values.tags] == [key in row for row in rows]
 
 
 def test_phrases_beyond_one_automaton_are_found_too(monkeypatch: Any) -> None:
