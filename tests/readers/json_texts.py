@@ -1,11 +1,20 @@
 """JSON texts that fill whole blocks, and bytes of invalid UTF-8."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from hypothesis import strategies as st
 
 
 def as_bytes(data: bytes) -> np.ndarray:
     return np.frombuffer(data, np.uint8)
+
+
+def ranges(texts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Join texts; return them with the start and end of each."""
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    starts = ends - np.array([len(text) for text in texts], np.int64)
+    return as_bytes(b"".join(texts)), starts, ends
 
 
 CHARACTERS = ["\u0080", "߿", "ࠀ", "一", "\ud7ff", "\ue000", "\uffff", "𐀀", "\U0010ffff"]

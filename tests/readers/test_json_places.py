@@ -11,6 +11,7 @@ from fastscore_readers.json.places import Place, Shape, find_places
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.readers.json_texts import ranges
 from tests.readers.test_json_lines import tag_of
 
 MISSING = object()
@@ -101,13 +102,9 @@ def is_valid(text: bytes) -> bool:
 
 
 def find(texts: list[bytes], shape: Shape) -> tuple[Place, list[int], bytes]:
-    data = b"".join(texts)
-    lengths = np.array([len(text) for text in texts], np.int64)
-    ends = np.cumsum(lengths)
-    starts, buffer = ends - lengths, np.frombuffer(data, np.uint8)
     is_utf8 = all(is_valid(text) for text in texts)
-    place, faulty = find_places(buffer, starts, ends, shape, is_utf8=is_utf8)
-    return place, faulty.tolist(), data
+    place, faulty = find_places(*ranges(texts), shape, is_utf8=is_utf8)
+    return place, faulty.tolist(), b"".join(texts)
 
 
 @given(st.lists(VALUES, max_size=4), SHAPES, st.booleans())
@@ -201,9 +198,7 @@ def test_keys_must_be_distinct_shapes_whole() -> None:
 def test_many_short_texts_have_room_behind_a_very_long_one() -> None:
     many = 200_000
     texts = [b'["%s"]' % (b"x" * 2_000_000), *[b"[1]"] * many]
-    ends = np.cumsum([len(text) for text in texts])
-    starts = ends - [len(text) for text in texts]
-    root, wrong = find_places(np.frombuffer(b"".join(texts), np.uint8), starts, ends, [None])
+    root, wrong = find_places(*ranges(texts), [None])
     assert wrong.size == 0
     each = root.elements
     assert each is not None

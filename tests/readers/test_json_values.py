@@ -7,13 +7,7 @@ from fastscore_readers.json import located_values
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.readers.json_texts import LONG_TEXT, as_bytes
-
-
-def ranges(texts: list[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-    starts = ends - [len(text) for text in texts]
-    return as_bytes(b"".join(texts)), starts.astype(np.int64), ends
+from tests.readers.json_texts import LONG_TEXT, ranges
 
 
 @given(st.lists(st.text(max_size=9) | st.sampled_from(["\ud83d\ude00", "\ud800", "a\udfff"])))
@@ -54,9 +48,7 @@ def test_views_make_string_columns(first: list[str], second: list[str]) -> None:
 def test_long_texts_are_unescaped_in_blocks(left: list[bytes], right: list[bytes]) -> None:
     texts = [b"".join(pieces) for pieces in (left, right)]
     texts = [text for text in texts if is_string(text)]
-    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-    starts = ends - [len(text) for text in texts]
-    plain, at, until = located_values.unescaped(as_bytes(b"".join(texts)), starts, ends)
+    plain, at, until = located_values.unescaped(*ranges(texts))
     for text, start, end in zip(texts, at, until, strict=True):
         assert plain[start:end].tobytes().decode() == json.loads(b'"' + text + b'"')
 

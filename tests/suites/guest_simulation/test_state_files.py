@@ -101,14 +101,6 @@ def test_files_say_the_states_of_messages_by_their_place(tmp_path: Path) -> None
     assert published["BVS"] == pytest.approx(5 / 12, abs=1e-15)
 
 
-def test_files_count_instead_of_columns_and_tools(tmp_path: Path) -> None:
-    write_file(tmp_path, record(0), record(1, order=COLA))
-    rows = (state(mood="frustrated", current_items_in_order=items("Soup")), state(mood="confused"))
-    found = score(*rows, case(ADA, "Cola"), states_from=str(tmp_path))
-    assert found["messages"]["mood_tone"].to_list() == ["casual"] * 2
-    assert only(found["dialogues"])["ORA"] == 1.0
-
-
 def test_files_and_columns_score_alike(tmp_path: Path) -> None:
     log, with_states = [], []
     for level in (1, 5):
@@ -224,16 +216,6 @@ def test_cells_of_any_length_are_read_and_a_limit_is_named(
     (rejected,) = events.rejects.to_dicts()
     assert "exp5/c_states.csv:3: field larger than field limit (100000)" in rejected["found"]
     assert rejected["expected"] == "a CSV record whose cells have at most 100,000 characters"
-
-
-def test_other_conversations_stand_beside_an_odd_file(tmp_path: Path) -> None:
-    write_file(tmp_path, record("x"), name="exp5/a")
-    write_file(tmp_path, record(1), record(3), name="exp5/b")
-    rows = [{"conversation_id": name} | row for name in "ab" for row in LOG]
-    events, options, _ = read(*rows, options={"states_from": str(tmp_path)})
-    assert events.rejects["line"].to_list() == [2]
-    found = SUITE.score(events, VectorView.empty(), options)["dialogues"]
-    assert found["PAS"].to_list() == [None, 1.0]
 
 
 def test_a_broken_order_in_a_file_is_named_with_its_line(tmp_path: Path) -> None:

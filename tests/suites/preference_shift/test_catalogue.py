@@ -109,14 +109,6 @@ def test_a_record_without_a_name_is_called_by_its_key(tmp_path: Path) -> None:
     assert list(values(catalogue, "name")) == ["alien", "y"]
 
 
-def test_a_csv_cell_of_several_years_is_a_list(tmp_path: Path) -> None:
-    path = tmp_path / "catalogue.csv"
-    path.write_text("name,plot,year\nA|B,one|two,1979|1980\n")
-    catalogue = load_catalogue(str(path))
-    assert values(catalogue, "year") == {"1979": 1, "1980": 1}
-    assert values(catalogue, "name") == {"a|b": 1}
-
-
 def listed(record: dict[str, Any], field: str) -> list[str]:
     value = record.get(field, [])
     return [value] if isinstance(value, str) else value

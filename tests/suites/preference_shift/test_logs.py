@@ -19,7 +19,6 @@ from tests.suites.preference_shift.conversing import (
     options,
     raw_frame,
     read,
-    score,
     system,
     user,
 )
@@ -97,22 +96,6 @@ def test_merged_speakers_pair_from_the_first_user_on(catalogue: str) -> None:
     assert events.frames["shifts"].rows() == [(0, 1)]
     assert json.loads(events.frames["turns"]["user_meta"][0]) == {"is_shift": True}
     assert events.frames["turns"]["user_meta"][1] is None
-
-
-def test_merged_speakers_keep_the_shift_events_where_they_are(catalogue: str) -> None:
-    turns = [
-        user("hello"), user("drama please"), system("ok"),
-        user("horror now", shift_event=True), system("Alien horror"), user("x"), system("y"),
-    ]  # fmt: skip
-    # the third user turn is in the second run; the fifth is one beyond the last
-    shift_events = [{"turn": 3}, {"turn": 5}]
-    led = log(system("hi"), *exchange("a", "b"), shift_events=[{"turn": 1}], session_id="2")
-    logs = [log(*turns, shift_events=shift_events), led, log(shift_events=[{"turn": 2}])]
-    plain, merged = (read(logs, options(catalogue, merge_speakers=m)) for m in (False, True))
-    assert plain.frames["shifts"].rows() == [(0, 3), (0, 5), (1, 1), (2, 2)]
-    assert merged.frames["shifts"].rows() == [(0, 2), (0, 4), (1, 1), (2, 2)]
-    marked = score(logs, options(catalogue, merge_speakers=True))["turns"].filter("is_shift")
-    assert marked["user_text"].to_list() == ["horror now", "a"]
 
 
 @given(conversations=st.lists(st.lists(SPEAKERS, max_size=9), max_size=4), data=st.data())

@@ -131,13 +131,6 @@ def test_a_joined_file_with_columns_wins_over_the_log(suffix: str, tmp_path: Pat
     ]
 
 
-def test_the_published_results_file_is_a_judges_file(tmp_path: Path) -> None:
-    rows = [{"session_id": 1, "model_name": "m", "judge": {"coherence": 2}, "cross_coherence": 0.1}]
-    run = scored(judged_logs(None, None))
-    judged = read_judged(run, write(tmp_path / "results.jsonl", rows), SCALE)
-    assert scores_of(judged) == [(1, "coherence", 2.0)]
-
-
 def test_rows_that_belong_to_no_conversation_or_to_several_are_refused(tmp_path: Path) -> None:
     logs = [*judged_logs(None), *judged_logs(None, None, model="n")]
     rows = [
