@@ -82,6 +82,12 @@ def check_path(path: str | os.PathLike[str]) -> None:
         raise UsageError(f"The name {os.fspath(path)!r} has a NUL, which no file's name has.")
 
 
+def free_names(name: str) -> Iterator[str]:
+    """Return names of outputs to propose, NAME, NAME2 and so on, at which nothing is yet."""
+    names = (f"{name}{number if number > 1 else ''}" for number in itertools.count(1))
+    return (each for each in names if not os.path.exists(each))
+
+
 PAGE_MARK = '<meta name="generator" content="fastscore">'
 """In the head of every page that is written: another page is not overwritten."""
 

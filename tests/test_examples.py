@@ -151,6 +151,8 @@ def test_the_commands_that_are_printed_show_the_finding(suite: str, tmp_path: Pa
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    (tmp_path / "run").mkdir()  # of another suite: the commands name another run
+    (tmp_path / "run" / "mine").touch()
     printed = shell(f"fastscore example {suite} -o example").splitlines()
     commands = [line.strip() for line in printed if line.startswith("  fastscore ")]
     assert len(commands) == 3

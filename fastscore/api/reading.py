@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +21,7 @@ from fastscore.api.arguments import (
     request_of,
 )
 from fastscore.errors import FastscoreError, UsageError, counted, listed
+from fastscore.files import free_names
 from fastscore.logs.inputs.column_map import ColumnMap, UnmappedLogError, map_source
 from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, InputFile
 from fastscore.logs.inputs.layout import as_toml
@@ -73,7 +74,7 @@ _MOST_KEYS, _KEY_CHARACTERS, _REASON_CHARACTERS = 200, 200, 1000
 def commands(inspection: Inspection, suites: Mapping[str, Suite]) -> dict[str, str]:
     """Return the command for each fitting suite, those that fit most files first."""
     found: dict[str, str] = {}
-    outputs = _free_names("run")
+    outputs = free_names("run")
     for suite, (inputs, flags) in _best_inputs(inspection).items():
         if suite == CHATS:
             continue
@@ -102,18 +103,12 @@ def judge_command(inspection: Inspection) -> str:
     inputs, flags = best[CHATS]
     logs = shlex.join(inputs)
     logs = logs if len(logs) <= _MOST_CHARACTERS else _pattern_of(inputs)
-    output = next(_free_names("judgements"))
+    output = next(free_names("judgements"))
     words = ("fastscore judge", logs, "-o", output, shlex.join(flags), _SERVER)
     return " ".join(word for word in words if word)
 
 
 _SERVER = "--model MODEL --base-url URL"
-
-
-def _free_names(name: str) -> Iterator[str]:
-    """Return a name of an output, then numbered ones, as far as nothing is there."""
-    names = (f"{name}{number if number > 1 else ''}" for number in count(1))
-    return (each for each in names if not os.path.exists(each))
 
 
 def _pattern_of(paths: Sequence[str]) -> str:

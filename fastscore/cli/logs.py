@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from fastscore.api.examples import example_names, write_example
+from fastscore.files import free_names
 from fastscore.terminal import write_line, write_wrapped
 
 
@@ -94,5 +95,6 @@ def example_command(suite: str, output: Path) -> None:
     example = write_example(suite, output)
     for name, size in example.files:
         write_line(f"{output / name}  {size:,} bytes")
-    write_line(f"\nScore it:\n  {example.command('run')}\n  fastscore summary run")
-    write_line(f"\n{example.finds}\n  {example.finding('run')}")
+    run = next(free_names("run"))
+    write_line(f"\nScore it:\n  {example.command(run)}\n  fastscore summary {run}")
+    write_line(f"\n{example.finds}\n  {example.finding(run)}")

@@ -182,9 +182,11 @@ def _show_files(console: "Console", run: Run) -> None:
     # a shell takes no braces around one name
     named = f"{{{','.join((first, *others))}}}" if others else first
     parts = "*.parquet" if run.manifest.shards <= PARTS_PER_FOLDER else "**/*.parquet"
-    console.print(f"tables     {run.path}/{named}/{parts}")
+    console.print(f"tables     {run.path}/{named}/{parts}", soft_wrap=True)
     if rejects:
-        console.print(f"rejects    {run.path / REJECTS}/{parts} (file, line, reason)")
+        console.print(
+            f"rejects    {run.path / REJECTS}/{parts} (file, line, reason)", soft_wrap=True
+        )
         described = describe_reject(run.first_reject)
         console.print(f"           {plain(described)}", soft_wrap=True)
     if run.manifest.counts.get(CUT_TEXTS, 0):

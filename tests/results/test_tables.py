@@ -245,6 +245,7 @@ def test_outcome_tells_where_everything_is(
     show_outcome(run.path, as_json=False)
     text = capsys.readouterr().out
     assert f"signature  {run.signature}" in text
+    assert f"tables     {run.path}/{{steps,utterances,dialogues}}/*.parquet\n" in text
     assert "of 1 file, 0 rejects" in " ".join(text.split())
 
 
