@@ -100,9 +100,19 @@ def listed(names: Sequence[str], most: int = MOST_LISTED, between: str = ", ") -
     return between.join(names[:most]) + more
 
 
+MOST_LISTED = 40
+"""Above this number, known names are not listed beside a suggestion."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest the known name that is most similar to an unknown one, and list known names."""
+    """Suggest the known name that is most similar to an unknown one, and list known names.
+
+    The names of all metrics would bury the suggestion.
+    """
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     others = f"Known: {listed([*map(repr, names)])}."
-    return f"Did you mean {close[0]!r}? {others}" if close else others
+    if not close:
+        return others
+    found = f"Did you mean {close[0]!r}?"
+    return f"{found} {others}" if len(names) <= MOST_LISTED else found

@@ -272,7 +272,7 @@ def _check_several(name: str, value: Any, hint: Any, *, or_one: bool) -> None:
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
         wanted = f"{_noun(inner)} or a list" if or_one else "a list"
         kind = type(value).__name__
-        advice = _path_of(value) if takes_paths(inner) else None
+        advice = path_advice(value) if takes_paths(inner) else None
         raise UsageError(f"{name} is of type {kind}, expected {wanted}.", advice)
     _check_items(name, value, inner)
 
@@ -286,11 +286,11 @@ def _check_items(name: str, values: Sequence[Any], hint: Any) -> None:
     for place, value in enumerate(values):
         if not isinstance(value, kinds):
             kind = type(value).__name__
-            advice = _path_of(value) if takes_paths(hint) else None
+            advice = path_advice(value) if takes_paths(hint) else None
             raise UsageError(f"{name}[{place}] is of type {kind}, expected {_noun(hint)}.", advice)
 
 
-def _path_of(value: object) -> str | None:
+def path_advice(value: object) -> str | None:
     """Say how rows, a frame or a run become a path, which a model is asked about."""
     if isinstance(value, Mapping) or hasattr(value, "columns"):
         return 'Write rows to a file: polars.DataFrame(rows).write_ndjson("chats.jsonl").'

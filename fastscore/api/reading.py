@@ -49,7 +49,7 @@ from fastscore.logs.samples.profile import (
     of_jq,
 )
 from fastscore.logs.score_input import LogsWarning, ScoreInput, scan_rejects, scan_rows
-from fastscore.options import SuiteOptions, build_options, flag_name
+from fastscore.options import SuiteOptions, build_options, flag_name, path_advice
 from fastscore.run.context import run_context
 from fastscore.run.request import Request
 from fastscore.run.scoring import compute_rows
@@ -383,7 +383,8 @@ def inspect(*logs: str | os.PathLike[str]) -> Inspection:
         if not isinstance(path, str | os.PathLike):
             raise UsageError(
                 f"A log is of type {type(path).__name__}; expected files, folders and globs.",
-                "Give each as an argument of its own: fastscore.inspect(*logs).",
+                path_advice(path)
+                or "Give each as an argument of its own: fastscore.inspect(*logs).",
             )
     inputs = [os.fspath(path) for path in logs]
     if STDIN not in inputs:

@@ -410,8 +410,8 @@ def _nothing_shared(ratings: pl.DataFrame, raters: Sequence[str]) -> UsageError:
     )
     return UsageError(
         f"No two raters scored the same dimension of the same dialogue (the first: {shown}).",
-        "Dialogues need equal ids, and equal models if they have any, in all files. judge_columns "
-        "names columns with scores.",
+        "Dialogues need equal ids, and equal models if they have any, in all files. Name other "
+        'columns with scores: columns=["NAME"].',
     )
 
 
@@ -450,7 +450,8 @@ def _ratings(
             f"{name}: no score was found.{told}{_texts_of(file, columns)}",
             "Verdicts are A, B or tie."
             if are_pairs
-            else "Scores are numbers in an object 'judge', or in columns that judge_columns names.",
+            else "Scores are numbers in an object 'judge', or in columns that are named: "
+            'columns=["NAME"].',
         )
     return ratings, notes
 

@@ -329,7 +329,7 @@ def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
 
         copy = open_copy(folder.url)
         return Run(folder, copy.manifest, verify, copy=copy)
-    manifest = read_manifest(folder)
+    manifest = None if folder.is_file() else read_manifest(folder)
     if manifest is None and (folder / RECEIPTS).is_dir():
         raise RunError(
             f"{folder}: the run's manifest.json is lost.",

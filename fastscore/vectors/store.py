@@ -145,6 +145,9 @@ class VectorStore:
         StoreError, UsageError
             As for `open`.
         """
+        if not hasattr(embedder, "fingerprint"):
+            kind = type(embedder).__name__
+            raise UsageError(f"embedder is of type {kind}, expected a fastscore.Embedder.")
         folder = None if root is None else Path(root)
         store = cls.open(embedder.fingerprint, embedder.dim, root=folder)
         store._embedder = embedder
