@@ -243,19 +243,3 @@ def test_a_named_index_of_pandas_is_read_as_columns() -> None:
         assert taken is not None
         assert taken.select(frame.columns).equals(pl.DataFrame(frame))
     assert as_frame(frame[1:]).columns == list(frame.columns)  # type: ignore[union-attr]
-
-
-def test_the_units_of_an_indexed_frame_are_those_of_the_log() -> None:
-    pytest.importorskip("pandas")
-    rows = [
-        {"dialogue_uid": uid, "utterance_index": 0, **event}
-        for uid in ("a", "b")
-        for event in (
-            {"event": "predicted", "step": 0, "prediction": "tea"},
-            {"event": "utterance_complete", "ground_truth": "tea"},
-        )
-    ]
-    options = fastscore.ScoreDialogue(lex_weight=1.0)
-    indexed = pandas(rows).set_index("dialogue_uid")
-    scored = fastscore.score(indexed, options).tables["dialogues"]
-    assert scored["dialogue"].to_list() == ["a", "b"]

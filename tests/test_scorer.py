@@ -83,14 +83,6 @@ def test_without_places_lines_are_rows_of_the_stream(logs: list[Path]) -> None:
     assert streamed(scorer, rows.iter_slices(11), rows=1).equals(whole)
 
 
-def test_a_cut_dialogue_differs_where_batches_are_mapped_one_by_one(logs: list[Path]) -> None:
-    """The reason for carrying dialogues over."""
-    scorer = fastscore.Scorer("score_dialogue", "dialogues", **LEXICAL)
-    batches = table_of(logs).to_batches(max_chunksize=7)
-    one_by_one = sum(scorer(batch).num_rows for batch in batches)
-    assert one_by_one > of_run(logs, "dialogues").height == 12
-
-
 def test_it_is_pickled_before_and_after_it_is_used(logs: list[Path]) -> None:
     scorer = fastscore.Scorer("score_dialogue", "steps", **LEXICAL)
     table = table_of(logs)

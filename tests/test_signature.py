@@ -47,9 +47,3 @@ def test_files_are_signed_by_content_and_unsigned_options_are_left_out(tmp_path:
     assert "verbose" not in signed(verbose=True)
     with pytest.raises(UsageError, match=r"lexicon .* cannot be read"):
         signed(lexicon=str(tmp_path / "gone.toml"))
-
-
-@pytest.mark.parametrize("window", [0, 10, 2.5, "3", True, None])
-def test_values_out_of_bounds_or_of_another_type_are_refused(window: object) -> None:
-    with pytest.raises(UsageError, match="window is"):
-        build_options(Options, {"window": window})

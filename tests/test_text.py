@@ -54,30 +54,15 @@ def test_equals_the_oracle_however_it_is_called(
         assert each.to_series().equals(series, check_dtypes=True, check_names=True)
 
 
-def test_by_hand() -> None:
-    a = pl.Series("said", ["kitten", "", "你好吗", "e\u0301", "😀b", None])
-    b = pl.Series("meant", ["sitting", "", "你们好", "é", "b", "b"])
-    # k-s, e-i, +g; equal; a swap is two; one code point and a combining one; an emoji is one
-    assert text.levenshtein(a, b).to_list() == [3, 0, 2, 2, 1, None]
-    assert text.levenshtein(a, b).name == "said"
-    assert text.levenshtein(a, b).dtype == pl.Int32
-    assert text.levenshtein_similarity(a, b).to_list() == [
-        1 - 3 / 7,
-        1.0,
-        1 - 2 / 3,
-        0.0,
-        0.5,
-        None,
-    ]
-    assert text.levenshtein_similarity(a, b, both_empty=0.0)[1] == 0.0
-    # night and nacht share ht, of seven bigrams
+def test_options_by_hand() -> None:
+    empty = pl.Series("said", [""])
+    assert text.levenshtein(empty, empty).name == "said"
+    assert text.levenshtein(empty, empty).dtype == pl.Int32
+    assert text.levenshtein_similarity(empty, empty, both_empty=0.0).item() == 0.0
+    # shorter than n: a text is an n-gram by itself
     night, nacht = pl.Series(["night"]), pl.Series(["nacht"])
-    assert text.ngram_overlap(night, nacht).item() == 1 / 7
-    # shorter than that: a text is an n-gram by itself
     assert text.ngram_overlap(night, nacht, n=6).item() == 0.0
     assert text.ngram_overlap(night, night, n=6).item() == 1.0
-    empty = pl.Series([""])
-    assert text.ngram_overlap(empty, empty).item() == 1.0
     assert text.ngram_overlap(empty, empty, both_empty=0.5).item() == 0.5
     assert text.ngram_overlap(empty, night, both_empty=0.5).item() == 0.0
     # one two three, two three four: the first is copied

@@ -332,6 +332,8 @@ def test_a_missing_model_is_refused_before_anything_is_compiled(tmp_path: Path) 
     done = fastscore_process(words, FASTSCORE_CACHE=str(tmp_path / "cache"))
     assert done.returncode == 2
     assert done.stderr.startswith("Error: The model 'minilm-l6-v2' has not been exported")
+    assert "Run `fastscore models export minilm-l6-v2`." in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("suite", ["memory_finance", "guest_simulation"])

@@ -8,13 +8,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 
 import fastscore
 from fastscore.errors import UsageError
-from fastscore.results.repeats import pass_k
 from fastscore.results.show import show_summary
 from fastscore.suites import registry
 from fastscore.suites.declarations import Design
@@ -60,14 +58,6 @@ def of_all_draws(tasks: tuple[str, ...], k: int) -> float:
         draws = list(combinations(trials, k))
         shares.append(sum(set(draw) == {"1"} for draw in draws) / len(draws))
     return sum(shares) / len(shares)
-
-
-def test_pass_k_by_hand() -> None:
-    # 2 of 4: 2/4, then 1 of 6 pairs, no triple; 3 of 4: 3/4, 3 of 6 pairs, 1 of 4 triples
-    expected = [[1 / 2, 1 / 6, 0, 0], [3 / 4, 1 / 2, 1 / 4, 0], [1, 1, 1, 1], [0, 0, 0, 0]]
-    assert pass_k([2, 3, 4, 0], [4, 4, 4, 4]) == pytest.approx(np.array(expected))
-    assert pass_k([2, 3], [4, 3]).shape == (2, 3)  # no task is left out
-    assert pass_k([], []).shape == (0, 0)
 
 
 @pytest.mark.parametrize("source", ["bundled", "FASTSCORE_DATA"])

@@ -21,8 +21,9 @@ def compress(data: bytes, suffix: str) -> bytes:
     return gzip.compress(data) if suffix == "gz" else zstandard.compress(data)
 
 
-@pytest.mark.parametrize("suffix", ["gz", "zst"])
-@pytest.mark.parametrize("shard_bytes", [20_000, 32 << 20])
+@pytest.mark.parametrize(
+    ("suffix", "shard_bytes"), [("gz", 20_000), ("zst", 20_000), ("zst", 32 << 20)]
+)
 def test_compressed_equals_plain(
     tmp_path: Path, one_log: Path, suffix: str, shard_bytes: int
 ) -> None:
@@ -44,7 +45,7 @@ def test_compressed_equals_plain(
     assert counts == counts_again
 
 
-@pytest.mark.parametrize("scale", [1.1, 1.25, 1.5])
+@pytest.mark.parametrize("scale", [1.1, 1.5])
 def test_a_compressed_file_within_a_shard_is_not_cut(tmp_path: Path, scale: float) -> None:
     """Files of near sizes: what is left of a shard would hold some dialogues of the next file."""
     contents = [log(12, seed=seed) for seed in range(5)]
@@ -102,8 +103,7 @@ def test_what_a_truncated_archive_lacks_begins_after_its_last_line(
     assert last["line"] == data.count(b"\n") + 1
 
 
-@pytest.mark.parametrize("suffix", ["gz", "zst"])
-@pytest.mark.parametrize("shard_bytes", [5_000, 32 << 20])
+@pytest.mark.parametrize(("suffix", "shard_bytes"), [("gz", 5_000), ("zst", 32 << 20)])
 def test_a_truncated_archive_gives_what_it_holds(
     tmp_path: Path, one_log: Path, suffix: str, shard_bytes: int
 ) -> None:

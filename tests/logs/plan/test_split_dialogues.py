@@ -1,7 +1,6 @@
 """A dialogue that is in two files is found by its key, and named where a reader meets it again."""
 
 import polars as pl
-import pytest
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import InputFile
@@ -31,16 +30,3 @@ def test_words_that_are_exchanged_are_another_key() -> None:
     assert split((high, 0, 0, 9, 2), (4, 0, 0, 0, 1), (high, 0, 1, 9, 3)) == (
         "One dialogue is in two files: 0.jsonl:2 and 1.jsonl:3."
     )
-
-
-@pytest.mark.parametrize("first_file", [0, 1])
-def test_the_dialogue_is_told_that_a_reader_meets_again_first(first_file: int) -> None:
-    keys = [
-        each
-        for file in range(first_file, 3)
-        for each in [(8, 1, file, 20, 3), (1, 1, file, 40, 5), (9, 1, file, 10, 2)][: 3 - file]
-    ]
-    # of the second file, the dialogue of byte 20 comes before that of byte 40
-    expected = f"{first_file}.jsonl:3 and {first_file + 1}.jsonl:3."
-    for order in (keys, keys[::-1]):
-        assert (split(*order) or "").endswith(expected)
