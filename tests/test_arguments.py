@@ -40,6 +40,10 @@ OF_COMPARE: list[tuple[dict[str, Any], str]] = [
     ({"seed": "x"}, "seed is 'x', expected an integer of at least 0."),
     ({"seed": -1}, "seed is -1, expected an integer of at least 0."),
     ({"unpaired": "yes"}, "unpaired is 'yes', expected bool."),
+    (
+        {"unpaired": True, "pair_by": "file"},
+        "pair_by names 'file', and unpaired=True makes no pairs.",
+    ),
     ({"cluster": ["dialogue_uid"]}, "cluster is ['dialogue_uid'], expected str."),
     ({"pair_by": 5}, "pair_by is 5, expected str."),
     ({"repeats": 5}, "repeats is 5, expected str."),
@@ -91,13 +95,6 @@ def test_compare_names_what_it_cannot_use(
         with pytest.raises(UsageError) as raised:
             compare(run, run, **given)
         assert str(raised.value) == message
-
-
-def test_pairs_of_independent_samples_are_told_to_be_units(run: fastscore.Run) -> None:
-    asked: dict[str, Any] = {"metrics": [METRIC], "unpaired": True}
-    found = fastscore.compare(run, run, pair_by="dialogue_uid", **asked)
-    assert "unpaired: values of dialogue_uid are units of each side, and no pairs" in found.notes
-    assert not any("unpaired" in note for note in fastscore.compare(run, run, **asked).notes)
 
 
 def test_levels_may_be_numbers(run: fastscore.Run) -> None:
