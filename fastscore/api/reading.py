@@ -7,7 +7,7 @@ import shlex
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -22,8 +22,15 @@ from fastscore.api.arguments import (
 )
 from fastscore.errors import FastscoreError, UsageError, counted, listed
 from fastscore.files import free_names
-from fastscore.logs.inputs.column_map import ColumnMap, UnmappedLogError, map_source
-from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, InputFile
+from fastscore.logs.inputs.column_map import (
+    ColumnMap,
+    UnmappedLogError,
+    in_shared_words,
+    map_of,
+    map_source,
+    typed,
+)
+from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, InputFile, resolve_inputs
 from fastscore.logs.inputs.layout import as_toml
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.read.rows import Part, Rows, join_parts, read_files
@@ -48,13 +55,15 @@ from fastscore.logs.samples.profile import (
     fold_maps,
     of_jq,
 )
+from fastscore.logs.samples.refusals import UnknownWordsError
+from fastscore.logs.samples.screening import screen
 from fastscore.logs.score_input import LogsWarning, ScoreInput, scan_rejects, scan_rows
 from fastscore.options import SuiteOptions, build_options, flag_name, path_advice
 from fastscore.run.context import run_context
 from fastscore.run.request import Request
 from fastscore.run.scoring import compute_rows
 from fastscore.suites.base import Suite
-from fastscore.suites.declarations import REJECT_SCHEMA
+from fastscore.suites.declarations import REJECT_SCHEMA, Source
 from fastscore.suites.identity import RunNames
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.suites.summary import ALL, summarise
@@ -460,45 +469,63 @@ def _fault(rejects: pl.DataFrame) -> str:
 
 @contextmanager
 def fitting_suite_named(request: Request) -> Iterator[None]:
-    """Say all that must be typed, or which suite reads the logs as they are."""
+    """Say all that must be typed, what to add to it, or which suite reads the logs as they are."""
     try:
         yield
     except UnmappedLogError as error:
-        mapped = request.column_map or STDIN in request.inputs
-        hint = None if mapped or not request.inputs else _command_that_fits(request, error)
+        is_mapped = bool(request.column_map)
+        is_read_again = request.inputs and STDIN not in request.inputs and not is_mapped
+        hint = _command_that_fits(request, error) if is_read_again else None
+        if is_mapped and (error.flags or isinstance(error, UnknownWordsError)):
+            hint = f"Keep the options that you typed. {error.hint}"
         error.hint = hint or error.hint
         raise
 
 
 def _command_that_fits(request: Request, error: UnmappedLogError) -> str | None:
-    """Return the sentence with all flags, or another suite's command; None if neither reads them.
+    """Return the sentence with all flags, another suite's command, or what is asked; else None.
 
-    Flags that name a layout may be only the first: those that follow are found by reading.
+    The flags of an error may be only the first: those that follow are found by reading.
     """
     suites = {name: load_suite(name) for name in suite_names()}
     sources = {name: suite.source for name, suite in suites.items()}
-    own = {request.suite: sources.pop(request.suite)}
+    source = sources.pop(request.suite)
     try:
         sources = {
-            name: source
-            for name, source in sources.items()
-            if any(may_fit(source, each) for each in error.keys)
+            name: other
+            for name, other in sources.items()
+            if any(may_fit(other, each) for each in error.keys)
         }
-        if not sources and not any(flag.option == "layout" for flag in error.flags):
+        rows, begun = source.chat_rows, {word for flag in error.flags for word in flag.words[:1]}
+        names_speakers = rows is not None and rows.speaker in begun
+        is_layout = any(flag.option == "layout" for flag in error.flags)
+        # after the key of speakers their words may be asked for
+        mapped = map_source(source, map_of(error.flags)) if names_speakers else source
+        has_more = is_layout or (names_speakers and not _is_screened(request, mapped))
+        if not sources and not has_more:
             return None
-        files = inspect_logs(request.inputs, own, _try_reading).files
+        files = inspect_logs(request.inputs, {request.suite: source}, _try_reading).files
         fits = [fit for each in files for fit in each.fits]
         if fits:
-            is_one = len({fit.flags for fit in fits}) == 1
-            return f"Type {shlex.join(fits[0].flags)}.{error.more}" if is_one else None
-        if not sources:
-            return None
-        found = inspect_logs(request.inputs, sources, _try_reading)
+            told = typed(in_shared_words(error.flags, source))
+            every = {shlex.join(fit.flags) for fit in fits}
+            if len(every) > 1 or told in every:
+                return None
+            return f"Type {every.pop()}.{error.more}"
+        found = inspect_logs(request.inputs, sources, _try_reading) if sources else None
     except FastscoreError:
         return None
-    fits = [fit for each in found.files for fit in each.fits]
-    as_they_are = [fit.suite for fit in fits if not fit.flags]
-    if not as_they_are:
-        return None
-    suite = as_they_are[0]
-    return f"These logs fit {suite}. Type: `{commands(found, suites)[suite]}`"
+    others = [fit for each in found.files for fit in each.fits if not fit.flags] if found else []
+    if found and others:
+        suite = others[0].suite
+        return f"These logs fit {suite}. Type: `{commands(found, suites)[suite]}`"
+    asked = {each.asked.get(request.suite, "") for each in files}
+    return asked.pop() if len(asked) == 1 else None
+
+
+def _is_screened(request: Request, source: Source) -> bool:
+    """Tell whether the logs that a request names have nothing more to ask, if mapped in a way."""
+    with suppress(UnmappedLogError):
+        screen(resolve_inputs(request.inputs, source.formats), source, request.suite)
+        return True
+    return False

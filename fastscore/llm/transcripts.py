@@ -151,6 +151,8 @@ def _only_reader(inputs: Sequence[str]) -> tuple[str | None, str | None]:
     typed = judge_command(inspected)
     if typed:
         raise UsageError(f"{shown}: these are chats under other names.", f"Type {typed}")
+    if files and not any(file.judged for file in files):
+        raise InputError(f"{shown}: {files[0].asked[CHATS]}")
     return None, None  # the reader says why
 
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from fastscore.errors import listed
+from fastscore.errors import InputError, listed
 from fastscore.logs.inputs.column_map import ColumnMap, map_source
 from fastscore.logs.inputs.files import (
+    FORMAT_NAMES,
     STDIN,
     UNKNOWN_SUFFIX,
     InputFile,
@@ -84,13 +85,18 @@ def named_inputs(
     if request.memory is not None:
         files: tuple[InputFile, ...] = (InputFile(FRAME_NAME, "parquet", "none", 0),)
         return NamedInputs(request, columns, source, files, None)
-    files = resolve_inputs(request.inputs, source.formats, request.format)
     rows = source.chat_rows
-    others = columns.values or columns.chat or columns.chat_options
-    # a key of the dialogue's name says nothing of turns
-    names_only = rows is not None and all(name == rows.id for name, _ in columns.columns)
-    if rows is not None and rows.can_be_turns and names_only and not others:
-        found = row_per_turn(files, suite.name, source)
+    try:
+        files = resolve_inputs(request.inputs, source.formats, request.format)
+    except InputError:
+        if rows is not None:  # a layout reads any format: what is lacking says which
+            any_format = replace(source, formats=tuple(FORMAT_NAMES))
+            screen(resolve_inputs(request.inputs, any_format.formats), any_format, suite.name)
+        raise
+    # keys of the dialogue's name and model say nothing of turns
+    can_be_turns = rows is not None and rows.can_be_turns and not columns.chat
+    if rows is not None and can_be_turns and source.asked_for <= {rows.id, rows.model}:
+        found = row_per_turn(files, suite.name, suite.source)
         if found:
             note(f'each row is a turn: read as by layout="{ROW_PER_TURN}"')
             columns = found | columns

@@ -327,6 +327,8 @@ def unscored_error(
         found = [counted(value, name) for name, value in manifest.counts.items() if value]
         if not lines:
             return InputError(f"Nothing was scored: {inputs} has no rows.", reject)
+        if manifest.counts.get(UNPAIRED_TURNS):
+            reject = f"{reject} {_advice_on_pairs(manifest.options)}"
         return InputError(
             f"Nothing was scored: there is no row for {finest} in {counted(lines, 'lines')} of "
             f"{inputs} ({', '.join(found) or 'nothing was read'})."
@@ -396,14 +398,18 @@ def _unpaired_error(counts: Mapping[str, int], options: Mapping[str, Any]) -> In
     messages = 2 * pairs + unpaired
     if unpaired - counts.get("dialogues", 0) <= MOST_UNPAIRED * messages:
         return None
-    merged = options.get("merge_speakers")
     return InputError(
         f"{unpaired:,} of {counted(messages, 'messages')} pair with nothing, more than "
         f"{MOST_UNPAIRED:.0%} and one for each dialogue; the others are scored.",
-        "Look at the speakers in the rejects: words may have to be mapped with values."
-        if merged
-        else "Give merge_speakers=True to join messages of one speaker that follow each other.",
+        _advice_on_pairs(options),
     )
+
+
+def _advice_on_pairs(options: Mapping[str, Any]) -> str:
+    """Say what makes messages pair."""
+    if options.get("merge_speakers"):
+        return "Look at the speakers in the rejects: words may have to be mapped with values."
+    return "Give merge_speakers=True to join messages of one speaker that follow each other."
 
 
 def _first_reject(run: Path, manifest: Manifest) -> str:

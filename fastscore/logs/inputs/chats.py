@@ -324,7 +324,7 @@ def _has_turns(dialogue: Any, layout: ChatLayout) -> bool:
     if any(values_at(dialogue, path) for paths in layout.turns for path in paths if path):
         return True
     is_named = any(first_at(dialogue, paths) is not None for paths in layout.id)
-    return is_named and any(key in dialogue for key in spoken_keys(layout))
+    return is_named and first_at(dialogue, spoken_keys(layout)) is not None
 
 
 def threads(dialogue: Any, layout: ChatLayout) -> Iterator[tuple[str, list[Turn] | None]]:
@@ -479,7 +479,12 @@ def _said_in(value: Json, layout: ChatLayout) -> list[Turn]:
     """Return what the speakers who are keys of an object say, in the order in which they speak."""
     begins = layout.alternate or USER_ROLE
     order = [SYSTEM_ROLE, begins, TOOL_ROLE, _OTHER[begins]]
-    roles = {key: role for key, role in layout.roles if key in value and role in order}
+    roles = {
+        key: role
+        for key, role in layout.roles
+        # a side may be further inside: request.prompt
+        if role in order and (key in value or ("." in key and value_at(value, key)))
+    }
     keys = sorted(roles, key=lambda key: order.index(roles[key]))
     return [Turn(key, _text_at(value, (key,), layout), value) for key in keys]
 

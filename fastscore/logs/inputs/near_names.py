@@ -35,6 +35,7 @@ class _Names:
     """What keys and speakers are called in logs; see ``names.toml``."""
 
     synonyms: Sequence[Sequence[str]]
+    models: Sequence[str]
     roles: Mapping[str, str]
     agents: Sequence[str]
     systems: Sequence[str]
@@ -45,7 +46,7 @@ class _Names:
 def _names() -> _Names:
     content = tomllib.loads(files(__package__).joinpath("names.toml").read_text("utf-8"))
     roles = {word: role for role, words in content["roles"].items() for word in words}
-    return _Names(content["synonyms"], roles, **content["roles_by_others"])
+    return _Names(content["synonyms"], content["models"], roles, **content["roles_by_others"])
 
 
 def _plain(name: str) -> str:
@@ -96,6 +97,12 @@ def side_of(path: str) -> int:
 def is_of_reply(path: str) -> bool:
     """Tell whether a key, or one above it, is called as what a model wrote."""
     return any(_REPLY.fullmatch(word.casefold()) for word in _WORDS.findall(path))
+
+
+def is_of_model(path: str) -> bool:
+    """Tell whether a key is called as what names a model or a system is."""
+    name = path.rpartition(".")[2]
+    return any(word.casefold() in _names().models for word in _WORDS.findall(name))
 
 
 def role_meanings(words: Collection[str]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from fastscore.logs.inputs.column_map import EACH, ORDER
 from fastscore.logs.inputs.document_values import dump_json, json_of, load_json
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.read.lines import BOM, Lines
+from fastscore.suites.chats import ASSISTANT_ROLE
 from fastscore.suites.declarations import ROW_SCHEMA, Chat, Column, Source
 from fastscore.suites.identity import IDENTITY
 
@@ -191,6 +192,10 @@ def joined_turns(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
     ]
     turn = pl.concat_str(written, *(part.fill_null("") for part in parts), pl.lit("}"))
     beside = [column.name for column in source.columns if column.name != rows.array]
+    if rows.user_begins:  # what is said before the user is left out, as in documents
+        is_other = pl.col(rows.speaker).eq(dict(rows.words)[ASSISTANT_ROLE]).fill_null(False)
+        has_begun = (~is_other).cum_sum().over(IDENTITY) > 0
+        frame = frame.filter(has_begun | is_other.all().over(IDENTITY))
     return (
         frame.with_columns(turn.alias(rows.array))
         .group_by(IDENTITY, maintain_order=True)

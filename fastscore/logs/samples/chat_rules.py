@@ -7,7 +7,7 @@ the options that read it.
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
@@ -17,6 +17,7 @@ from fastscore.logs.inputs.chats import Turn, values_at
 from fastscore.logs.inputs.column_map import (
     EACH,
     LEFT_OUT,
+    NOWHERE,
     REPLY,
     TURNS,
     Flag,
@@ -36,13 +37,15 @@ from fastscore.logs.inputs.document_values import (
     times_by_day_or_month,
     value_at,
 )
-from fastscore.logs.inputs.near_names import role_meanings
+from fastscore.logs.inputs.near_names import is_of_model, role_meanings
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.chat_samples import NESTED, ChatSample, SampledDialogue, sample_chats
+from fastscore.logs.samples.file_samples import IS_ID
 from fastscore.logs.samples.profile import (
     MOST_ROWS_SAMPLED,
     ROWS_SAMPLED,
     Record,
+    is_said,
     keyed_arrays,
     quoted,
 )
@@ -187,7 +190,7 @@ def _unread_turns(sample: ChatSample, dialogue: SampledDialogue) -> Finding | No
     for key in (each for each in document if each not in known):
         value = json_of(document[key])
         is_chat = bool(_CHAT.fullmatch(key)) and isinstance(value, list) and bool(value)
-        is_turn = key in texts and isinstance(value, str) and len(value.split()) > 1
+        is_turn = key in texts and is_said(value)
         if is_chat or is_turn:
             what = "holds a chat" if is_chat else "stands beside the turns as it does in them"
             return Finding(
@@ -307,9 +310,16 @@ def _unread_sides(sample: ChatSample, dialogue: SampledDialogue) -> Finding | No
     objects = [turn.found for turn in dialogue.turns]
     keys = [*dict.fromkeys(key for each in objects for key in each)]
     named = role_meanings(keys) | {k: r for k, r in layout.roles if k in keys}
-    read = {role for word, role in layout.roles if word in keys}
+    said = {
+        word for word, _ in layout.roles for each in objects if value_at(each, word) is not None
+    }
+    read = {role for word, role in layout.roles if word in said}
     lacking = [role for role in (USER_ROLE, ASSISTANT_ROLE) if role not in read]
-    others = [key for key in keys if key not in dict(layout.roles) and _is_said(key, objects)]
+    others = [
+        key
+        for key in keys
+        if key not in dict(layout.roles) and any(is_said(each.get(key)) for each in objects)
+    ]
     if not layout.is_keyed_by_speaker or not lacking or not others:
         return None
     sides = [key for key in others if named.get(key) in (*lacking, SYSTEM_ROLE)]
@@ -319,11 +329,6 @@ def _unread_sides(sample: ChatSample, dialogue: SampledDialogue) -> Finding | No
         example if len(sides) == 1 else [],
         unless=f"Name the key of what the {lacking[0]} says, for example {typed(example[:1])}.",
     )
-
-
-def _is_said(key: str, objects: Sequence[Any]) -> bool:
-    """Tell whether a key has texts of several words."""
-    return any(isinstance(each.get(key), str) and len(each[key].split()) > 1 for each in objects)
 
 
 def _one_speaker(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
@@ -495,59 +500,65 @@ def _are_ids(names: Sequence[str], turns: Sequence[Turn], but: str) -> bool:
     return False
 
 
-def _restarts(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
-    """Find rows of one dialogue that begin again where another key has another value."""
-    turns, first = dialogue.turns, (dialogue.turns[0].role, dialogue.turns[0].text)
-    begins = [place for place, turn in enumerate(turns) if (turn.role, turn.text) == first]
-    if len(begins) == 1 or not sample.layout.is_row_per_turn:
-        return None
-    said = {*sample.layout.speaker, *sample.layout.text}
-    for key in (each for each in turns[0].found if each not in said):
-        values = [turn.found.get(key) for turn in turns]
-        changes = [n for n, (one, other) in enumerate(pairwise(values), 1) if one != other]
-        # what changes with every turn numbers turns
-        if [0, *changes] == begins and len(begins) < len(turns):
-            is_name = not dialogue.name or _SESSION.search(key.lower())
-            name = sample.rows.id if is_name else sample.rows.model
-            named = f"dialogue {dialogue.name}" if dialogue.name else "the only dialogue"
-            return Finding(
-                f"{named} begins again where {key} is {values[begins[1]]!r} after "
-                f"{values[0]!r}: these are several dialogues.",
-                [column_flag(name, key)] if name else [],
-                unless="Give them ids of their own, or write a file for each.",
-            )
-    return None
+def _pooled_rows(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find rows of one name that are several dialogues: each has a value of its own of a key.
 
-
-def _counted_again(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
-    """Find rows without a dialogue's name whose turns are counted again for values of a key."""
-    turns = dialogue.turns
-    if dialogue.name or not sample.layout.is_row_per_turn or not sample.rows.id:
+    Each begins as the first does, or counts its turns anew, or the key is called as a model is.
+    Rows that name no dialogue are several, too, if the same speaker begins each block of a value.
+    """
+    layout, turns = sample.layout, dialogue.turns
+    if not layout.is_row_per_turn or layout.id == ((NOWHERE,),):
         return None
-    values = {key: [turn.found.get(key) for turn in turns] for key in turns[0].found}
-    said = {*sample.layout.speaker, *sample.layout.text}
-    for step, numbers in values.items():
-        is_step = _STEP.fullmatch(step) and _steps(step, numbers)
-        if not is_step or len({order_of(number) for number in numbers}) == len(numbers):
+    said = {*layout.speaker, *layout.text}
+    keys = [key for key in turns[0].found if key not in said]
+    steps = [
+        key
+        for key in keys
+        if _STEP.fullmatch(key) and _steps(key, [turn.found.get(key) for turn in turns])
+    ]
+    for key in keys:
+        parts: dict[str, list[Turn]] = {}
+        for turn in turns:
+            parts.setdefault(str(turn.found.get(key)), []).append(turn)
+        # what is only beside one side, or changes with every turn, tells no dialogues apart
+        speak = [len({turn.role for turn in part}) for part in parts.values()]
+        if not 1 < len(parts) < len(turns) or min(speak) < min(2, len({t.role for t in turns})):
             continue
-        for key in (each for each in values if each not in {step, *said}):
-            parts: dict[str, list[int]] = {}
-            for place, value in enumerate(values[key]):
-                parts.setdefault(str(value), []).append(place)
-            # a key of one side, or of what is said, tells no dialogues apart
-            if 1 < len(parts) < len(turns) and all(
-                len({turns[at].role for at in part}) > 1
-                and len({order_of(numbers[at]) for at in part}) == len(part)
-                and min(order_of(numbers[at]) for at in part) == min(map(order_of, numbers))
-                for part in parts.values()
-            ):
-                one, other = (values[key][part[0]] for part in [*parts.values()][:2])
-                return Finding(
-                    f"rows that name no dialogue count {step} from {numbers[0]!r} again where "
-                    f"{key} is {other!r} in place of {one!r}: these are several dialogues.",
-                    [column_flag(sample.rows.id, key)],
-                )
+        begins = {(part[0].role, part[0].text) for part in parts.values()}
+        counted_anew = next((step for step in steps if _is_counted_in_each(step, parts)), "")
+        values = [turn.found.get(key) for turn in turns]
+        n_changes = sum(one != other for one, other in pairwise(values))
+        are_blocks = n_changes == len(parts) - 1 and len({role for role, _ in begins}) == 1
+        is_sure = len(begins) == 1 or counted_anew or is_of_model(key)
+        is_unnamed = not dialogue.name and not IS_ID.fullmatch(key)  # ids are asked for by name
+        if not (is_sure or (are_blocks and is_unnamed)):
+            continue
+        one, other = (part[0].found.get(key) for part in [*parts.values()][:2])
+        is_name = not dialogue.name or bool(_SESSION.search(key.lower()))
+        name = sample.rows.id if is_name else sample.rows.model
+        named = f"dialogue {dialogue.name}" if dialogue.name else "the only dialogue"
+        how = f"{named} begins again" if len(begins) == 1 else f"{named} has rows of its own"
+        if counted_anew:
+            first = turns[0].found.get(counted_anew)
+            how = f"the rows of {named} count {counted_anew} from {first!r} again"
+        whole = typed([column_flag(name, "")])
+        is_one = f"type {whole}" if name and not dialogue.name else f"leave {key} out"
+        return Finding(
+            f"{how} where {key} is {other!r} after {one!r}: these are several dialogues.",
+            [column_flag(name, key)] if name else [],
+            unless="Give them ids of their own, or write a file for each.",
+            more=f" If they are one, {is_one}.",
+        )
     return None
+
+
+def _is_counted_in_each(step: str, parts: Mapping[str, Sequence[Turn]]) -> bool:
+    """Tell whether the turns of each side are counted from the same number on in each part."""
+    counts = [
+        [(turn.role, order_of(turn.found.get(step))) for turn in part] for part in parts.values()
+    ]
+    are_counts = all(len({*numbers}) == len(numbers) for numbers in counts)
+    return are_counts and len({min(number for _, number in numbers) for numbers in counts}) == 1
 
 
 def _falling_order(sample: ChatSample) -> Finding | None:
@@ -582,12 +593,11 @@ def _turns_of_each(sample: ChatSample) -> Iterator[tuple[Any, Sequence[Any]]]:
 
 def _documents_of_each(sample: ChatSample) -> Iterator[tuple[Any, Sequence[Any]]]:
     """Yield the name of each dialogue of several documents with these, if their order counts."""
-    by_name: dict[tuple[str, str], list[SampledDialogue]] = {}
+    by_name: dict[str, list[SampledDialogue]] = {}
     for dialogue in sample.dialogues if sample.layout.joined_by else ():
         if dialogue.name is not None:
-            model = first_at(dialogue.document, sample.layout.model)
-            by_name.setdefault((str(dialogue.name), str(model)), []).append(dialogue)
-    for (name, _), parts in by_name.items():
+            by_name.setdefault(dialogue.name, []).append(dialogue)
+    for name, parts in by_name.items():
         longest = max((part.texts for part in parts), key=len)
         # beginnings of the longest one are read in any order
         if any(part.texts != longest[: len(part.texts)] for part in parts):
@@ -693,6 +703,30 @@ def _are_trials(one: Any, other: Any) -> bool:
     return any(one[key] != other.get(key, one[key]) for key in keys)
 
 
+def _pooled_documents(sample: ChatSample) -> Finding | None:
+    """Find documents of one name that a suite pools, and a key that tells them apart.
+
+    They begin alike, or the key is called as a model is.
+    """
+    layout, by_name = sample.layout, dict[str, list[SampledDialogue]]()
+    if layout.joined_by or layout.is_row_per_turn or sample.rows.array:
+        return None
+    for dialogue in sample.dialogues:
+        if dialogue.name is not None:
+            by_name.setdefault(dialogue.name, []).append(dialogue)
+    several = [group for group in by_name.values() if len(group) > 1]
+    is_alike = all(len({*map(str, (each.texts[:1] for each in group))}) == 1 for group in several)
+    for key, value in scalars_of(several[0][0].document, _DEEPEST_ORDER) if several else ():
+        groups = [{str(value_at(each.document, key)) for each in group} for group in several]
+        if (is_alike or is_of_model(key)) and [*map(len, groups)] == [*map(len, several)]:
+            return Finding(
+                f"{counted(len(groups[0]), 'documents')} have the name {several[0][0].name!r}, and "
+                f"{key} is {value!r} in one of them: they would be one dialogue.",
+                [column_flag(sample.rows.model, key)],
+            )
+    return None
+
+
 def _parts(sample: ChatSample) -> Finding | None:
     """Find documents that have one name of a conversation and go on with each other."""
     layout = sample.layout
@@ -726,7 +760,7 @@ OWN_RULES: tuple[Rule, ...] = (
     _of_each(_unread_siblings),
     *map(
         _of_each,
-        (_branches, _one_speaker, _systems_by_intent, _marks, _counted_again, _restarts),
+        (_branches, _one_speaker, _systems_by_intent, _marks, _pooled_rows),
     ),
     _falling_order,
 )
@@ -740,6 +774,7 @@ RULES: tuple[Rule, ...] = (
     *OWN_RULES,
     _same_chats,
     _repeated_beginnings,
+    _pooled_documents,
     _parts,
     _chained,
 )

@@ -158,9 +158,7 @@ def sample_chats(records: Iterable[Record], source: Source) -> ChatSample | None
         layout = replace(layout, turns=(), is_row_per_turn=True)
     if not layout.is_row_per_turn:
         found = [
-            SampledDialogue(
-                dialogue, turns, first_at(dialogue, layout.id[0]) if layout.id else None, row
-            )
+            SampledDialogue(dialogue, turns, _name_of(dialogue, source, layout), row)
             for row, record in enumerate(records)
             for dialogue in all_dialogues(document_of(record, source), layout)
             for _, turns in threads(dialogue, layout)
@@ -176,6 +174,16 @@ def sample_chats(records: Iterable[Record], source: Source) -> ChatSample | None
         dialogue = by_name.setdefault(names, SampledDialogue(record, name=":".join(names)))
         dialogue.turns.append(row_turn(record, layout))
     return ChatSample(layout, rows, [*by_name.values()], can_be_sorted=not is_row)
+
+
+def _name_of(dialogue: Any, source: Source, layout: ChatLayout) -> str | None:
+    """Return what names a dialogue that is a document: its id, and the model if there is one."""
+    rows = source.chat_rows
+    assert rows is not None
+    ids = layout.id or (source.column(rows.id).keys,)
+    models = layout.model or (source.column(rows.model).keys if rows.model else ())
+    id, *others = (first_at(dialogue, paths) for paths in (*ids, models))
+    return None if id is None else ":".join(str(each) for each in (id, *others) if each is not None)
 
 
 def speakers_in(file: InputFile, source: Source) -> dict[str, str]:

@@ -7,6 +7,7 @@ would be scored.
 
 import json
 import os
+import re
 import shlex
 import tempfile
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -147,6 +148,7 @@ class InspectedFile:
     """What was found in a file: its keys, the suites that can read it, and why the others cannot.
 
     The suites that would score most come first. ``judged`` is how a judge reads it, as `CHATS`.
+    ``asked`` says for suites that cannot, and for `CHATS`, what is asked of whoever typed them.
     """
 
     file: InputFile
@@ -154,6 +156,7 @@ class InspectedFile:
     is_whole: bool
     fits: tuple[Fit, ...]
     unfit: Mapping[str, str]
+    asked: Mapping[str, str]
     judged: Fit | None = None
 
     @property
@@ -244,17 +247,18 @@ def _inspected(
     is_whole = head is file and next(rows, None) is None
     alike = shapes_seen.setdefault((file.format, file.kind, frozenset(found.keys)), [])
     unfit = dict(alike[0].unfit) if alike else {}
+    asked = dict(alike[0].asked) if alike else {}
     if len(alike) == _FILES_TRIED:
-        fits = [replace(fit, trial=None) for fit in alike[0].fits]
-        return InspectedFile(file, found, is_whole, tuple(fits), unfit, alike[0].judged)
+        untried = tuple(replace(fit, trial=None) for fit in alike[0].fits)
+        return replace(alike[0], file=file, found=found, is_whole=is_whole, fits=untried)
     fits = _fits_as(head, alike[0], sources, try_reading) if alike else []
     if not fits:
-        unfit = {}
+        unfit, asked = {}, {}
         for suite, source in sources.items():
             try:
                 fits.append(_fit(head, found, suite, source, try_reading))
             except FastscoreError as error:
-                unfit[suite] = error.reason
+                unfit[suite], asked[suite] = error.reason, error.hint or ""
         # what fits as it is comes first, then what would score most
         fits.sort(
             key=lambda fit: (
@@ -263,10 +267,11 @@ def _inspected(
                 len(fit.lacking),
             )
         )
-    unfit.pop(CHATS, None)
+    why = unfit.pop(CHATS, "")
+    asked[CHATS] = why if asked.get(CHATS, "") in why else f"{why}. {asked[CHATS]}"
     judged = next((fit for fit in fits if fit.suite == CHATS), None)
     of_suites = tuple(fit for fit in fits if fit is not judged)
-    alike.append(InspectedFile(file, found, is_whole, of_suites, unfit, judged))
+    alike.append(InspectedFile(file, found, is_whole, of_suites, unfit, asked, judged))
     return alike[-1]
 
 
@@ -347,8 +352,10 @@ def _with_question(error: UnmappedLogError, flags: Sequence[Flag]) -> InputError
     asked = error.asked if isinstance(error, MissingColumnsError) else error.hint
     if error.flags or not asked:
         return error
-    begin = f"Type {typed(flags)}. " if flags and "--" in asked else ""
-    return InputError(f"{error.reason.removesuffix('.')}. {begin}{asked}", error.hint)
+    # one example has all that is typed
+    before = f"{typed(flags)} " if flags else ""
+    asked = re.sub(r"(?=--[\w-]+ \S)", lambda _: before, asked, count=1)
+    return InputError(f"{error.reason.removesuffix('.')}. {asked}", asked)
 
 
 def _map_of(flags: Sequence[Flag], suite: str) -> ColumnMap:

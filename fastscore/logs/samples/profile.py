@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import operator
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ SHOWN = 8
 """How many keys, words or files a message lists."""
 MOST_ELEMENTS = 1000
 MOST_WORDS = 10_000
-_DEEPEST, _WORD_CHARACTERS = 3, 40
+_DEEPEST, _WORD_CHARACTERS, _WORD_LETTERS = 3, 40, 5
 _ROWS_AT_ONCE = 100
 MOST_FIELDS = 30
 """From how many keys on those of an object may be ids."""
@@ -62,12 +63,19 @@ Wanted = Mapping[str, Collection[str]] | None
 """The keys that are looked at, by the path before them; None for all."""
 
 
+def is_said(value: Any) -> bool:
+    """Tell whether a value is a text of several words, which not every script parts by spaces."""
+    return isinstance(value, str) and (
+        len(value.split()) > 1 or (not value.isascii() and len(value) > _WORD_LETTERS)
+    )
+
+
 @dataclass(slots=True)
 class KeyProfile:
     """What a key has: in how many objects it is, null or not, and its other values.
 
-    ``types`` counts these by JSON type, ``words`` texts and integers among them. ``elements``
-    counts the elements of arrays.
+    ``types`` counts these by JSON type, ``words`` texts and integers among them, ``changes`` how
+    many of these differ from the one before. ``elements`` counts the elements of arrays.
     """
 
     count: int = 0
@@ -75,7 +83,15 @@ class KeyProfile:
     types: Counter[str] = field(default_factory=Counter)
     example: Any = None
     words: Counter[str] = field(default_factory=Counter)
+    changes: int = 0
     elements: int = 0
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether few words follow each other in turn, as those for speakers do."""
+        n_values, are_words = self.words.total(), self.types.keys() <= {"string", "integer"}
+        is_one_of_few = 1 < len(self.words) <= _MOST_SPEAKERS and len(self.words) < n_values
+        return are_words and is_one_of_few and 2 * self.changes > n_values and not self.are_texts
 
     @property
     def names_speakers(self) -> bool:
@@ -87,7 +103,7 @@ class KeyProfile:
     @property
     def are_texts(self) -> bool:
         """Whether the values are what somebody says: texts, most of them of several words."""
-        spoken = sum(n for text, n in self.words.items() if len(text.split()) > 1)
+        spoken = sum(n for text, n in self.words.items() if is_said(text))
         are_many = self.types.keys() == {"string"} and 2 * spoken > self.words.total()
         return are_many and order_of(self.example)[0] == NO_ORDER  # times have several words, too
 
@@ -134,7 +150,8 @@ class Profile:
                 key.types[_TYPES.get(kind, kind.__name__)] += number
                 of_kind: list[Any] = [value for value in values if type(value) is kind]
                 if issubclass(kind, str | int) and kind is not bool:
-                    words = map(str, of_kind)
+                    words = [*map(str, of_kind)]
+                    key.changes += sum(map(operator.ne, words, words[1:]))
                     is_full = len(key.words) >= MOST_WORDS
                     key.words.update((w for w in words if w in key.words) if is_full else words)
                 elif issubclass(kind, dict) and deepest:
@@ -234,18 +251,19 @@ def _elements_of(arrays: Sequence[list[Any]]) -> tuple[list[Record], int]:
 class KeyedArrays:
     """Arrays at one place inside several keys of an object, which are ids: where it is, and these.
 
-    ``objects`` are the values of these keys.
+    ``objects`` are the values of these keys: without a place the arrays themselves.
     """
 
     holder: tuple[str, ...]
     place: tuple[str, ...]
-    objects: Mapping[str, Record]
+    objects: Mapping[str, Any]
 
     @property
     def jq(self) -> str:
         """The program that makes jq write the objects, each with its key."""
         where = "".join(f".{of_jq(key)}" for key in self.holder) or "."
-        return f"{where} | to_entries[] | {{id: .key}} + (.value | objects)"
+        each = "(.value | objects)" if self.place else "{messages: .value}"
+        return f"{where} | to_entries[] | {{id: .key}} + {each}"
 
 
 def of_jq(key: str) -> str:
@@ -258,7 +276,11 @@ def keyed_arrays(value: Record, holder: tuple[str, ...] = ()) -> Iterator[KeyedA
 
     A request and its response are no values by ids.
     """
-    inside: defaultdict[tuple[str, ...], dict[str, Record]] = defaultdict(dict)
+    inside: defaultdict[tuple[str, ...], dict[str, Any]] = defaultdict(dict)
+    firsts = [each[0] if isinstance(each, list) and each else None for each in value.values()]
+    shapes = {frozenset(each) if isinstance(each, dict) else None for each in firsts}
+    if len(shapes) == 1 and None not in shapes:
+        inside[()] = value
     objects = {key: each for key, each in value.items() if isinstance(each, dict)}
     for key, each in objects.items():
         for place in _places_of_arrays(each):
@@ -519,7 +541,8 @@ def sample_of(
     for key in (profile.keys[path] for path in paths if path in profile.keys):
         counts.keyed += key.count
         counts.given += key.count - key.nulls
-        if need.holder is None and column.otherwise == "null" and not of_cells:
+        reads_no_others = column.items or (column.otherwise == "null" and not of_cells)
+        if need.holder is None and reads_no_others:
             unusable = Counter({kind: n for kind, n in key.types.items() if kind not in usable})
             counts.unusable += unusable
             counts.given -= unusable.total()

@@ -48,6 +48,7 @@ from fastscore.logs.samples.profile import (
     Profile,
     Record,
     RequiredColumn,
+    is_said,
     keyed_arrays,
     keys_of_others,
     list_keys,
@@ -61,6 +62,8 @@ from fastscore.suites.chats import ASSISTANT_ROLE, USER_ROLE
 from fastscore.suites.declarations import Column, Source
 
 _ARRAYS_TRIED = 20
+_BY_ITSELF = "turns"
+"""What an array that is a dialogue by itself is called among rows."""
 _FEWEST_VALUES = 2
 _DIGITS = re.compile(r"\d+")
 _SHOWN_CHARACTERS = 40
@@ -237,15 +240,6 @@ def foreign_rows(file: str, source: Source, records: Iterable[Record]) -> Unmapp
                 [],
                 unless=f"Write one on each line: `{command} > chats.jsonl`.",
             )
-        keyed = _keyed_dialogues(record) if source.chat_rows is not None else None
-        if keyed is not None and keyed.holder and not source.chat:
-            command = shlex.join(["jq", "-c", keyed.jq, file])
-            return UnmappedLogError(
-                f"{file}: its dialogues are in {'.'.join(keyed.holder)}, by their ids: "
-                f"{quoted(keyed.objects)}.",
-                [],
-                unless=f"Write one on each line: `{command} > chats.jsonl`.",
-            )
         # an array by itself is a row of one value
         first = [each[0] for each in record.values() if isinstance(each, list) and each]
         places = [record, *(first if len(record) == 1 else ())]
@@ -272,14 +266,8 @@ def _keyed_dialogues(record: Record) -> KeyedArrays | None:
     """Return dialogues that are values of an object by their ids, outside of other arrays."""
     for keyed in keyed_arrays(record):
         turns = value_at(next(iter(keyed.objects.values())), ".".join(keyed.place))
-        words = [
-            word
-            for turn in (turns or ())[:ROWS_SAMPLED]
-            if isinstance(turn, dict)
-            for word in turn.values()
-            if isinstance(word, str)
-        ]
-        if role_meanings(words):
+        objects = [turn for turn in (turns or ())[:ROWS_SAMPLED] if isinstance(turn, dict)]
+        if any(key.names_speakers or key.takes_turns for key in profile_of(objects).keys.values()):
             return keyed
     return None
 
@@ -345,10 +333,20 @@ def lacking_error(
         if need.place in advice and advice[need.place] not in need.column.keys
     ]
     layout = fitting_layout(suite, source, seen[0], rows[:ROWS_SAMPLED])
+    keyed = next(filter(None, map(_keyed_dialogues, rows[:ROWS_SAMPLED])), None)
+    if source.chat_rows is not None and not (layout or source.chat) and keyed and keyed.holder:
+        command = shlex.join(["jq", "-c", keyed.jq, seen[0].file.path])
+        return UnmappedLogError(
+            f"{_named(seen)}: its dialogues are in {'.'.join(keyed.holder)}, by their ids: "
+            f"{quoted(keyed.objects)}.",
+            [],
+            unless=f"Write one on each line: `{command} > chats.jsonl`.",
+        )
     flags = layout or list(dict.fromkeys(columns))
     if by_id and not layout:
         begin = [] if source.chat else [layout_flag(NESTED)]
-        flags = [*begin, *in_shared_words(flags, source)]
+        shared = in_shared_words(flags, source)
+        flags = [*begin, *(flag for flag in shared if flag != column_flag(TURNS, _BY_ITSELF))]
     unnamed = [need for need in (*lacking, *items) if need.place not in advice]
     is_layout = any(flag.option == "layout" for flag in flags)
     unnamed = [] if is_layout else unnamed
@@ -371,7 +369,7 @@ def _of_ids(rows: Sequence[Record], source: Source) -> list[Record]:
         return []
     keyed = map(_keyed_dialogues, rows[:ROWS_SAMPLED])
     return [
-        dialogue
+        dialogue if isinstance(dialogue, dict) else {_BY_ITSELF: dialogue}
         for each in keyed
         if each is not None and not each.holder
         for dialogue in each.objects.values()
@@ -414,7 +412,7 @@ def _chat_flags(source: Source, found: Profile) -> tuple[list[Flag], str]:
         return flags, "" if flags else asked
     for path, key in found.below("").items():
         first = key.example if key.types.keys() == {"array"} else None
-        if first and all(isinstance(each, str) and len(each.split()) > 1 for each in first):
+        if first and all(map(is_said, first)):
             alternate = [column_flag(TURNS, path), Flag("alternate", (USER_ROLE,))]
             return [], f"If the texts of {path} alternate and the user begins: {typed(alternate)}."
     return [], ""
@@ -550,13 +548,21 @@ def _places_by_key(path: str) -> list[tuple[str, ...]]:
 def _nearest_key(
     column: Column, source: Source, keys: Mapping[str, KeyProfile], taken: Collection[str]
 ) -> str | None:
-    """Return the key that a column probably is: of speakers by its values, else by its name."""
+    """Return the key that a column probably is: of speakers by its values, else by its name.
+
+    What is said and by whom is also told by the values of the only key that has such.
+    """
     rows = source.chat_rows
-    if rows is not None and column.name == rows.speaker:
-        for path, key in keys.items():
-            if key.names_speakers and path not in taken:
-                return path
-    return nearest_key(column, keys, taken)
+    is_speaker = rows is not None and column.name == rows.speaker
+    is_text = rows is not None and column.name == rows.text
+    free = {path: key for path, key in keys.items() if path not in taken and ANY_KEY not in path}
+    named = (path for path, key in free.items() if is_speaker and key.names_speakers)
+    near = next(named, None) or nearest_key(column, keys, taken)
+    # under any name the only one of its kind
+    alone = [path for path, key in free.items() if is_speaker and key.takes_turns] or [
+        path for path, key in free.items() if is_text and key.are_texts
+    ]
+    return alone[0] if near is None and len(alone) == 1 else near
 
 
 def keys_beside(

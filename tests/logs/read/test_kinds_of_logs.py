@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import warnings
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,12 @@ def reading(flags: list[str]) -> dict[str, Any]:
         else:
             found[flag.removeprefix("--").replace("-", "_")] = word
     return found
+
+
+def typed_in(error: Exception) -> list[str]:
+    """Return the flags that a refusal says to type."""
+    found = re.search(r"(?:Type|example|round:|begins:) (--.*?)\.?(?: [A-Z]|$)", str(error))
+    return shlex.split(found[1]) if found else []
 
 
 TIMED = [
@@ -493,6 +500,129 @@ def test_a_step_of_both_sides_is_no_second_dialogue(options: Any, tmp_path: Path
     ]
     path = write(tmp_path / "log.jsonl", rows)
     assert pairs(path, options, layout="turns") == PAIRS
+
+
+@pytest.mark.parametrize("key", ["llm", "system_version", "model_name"])
+@pytest.mark.parametrize("form", ["documents", "rows"])
+@pytest.mark.parametrize("suite", ["preference_shift", "guest_simulation"])
+def test_models_under_one_name_are_several_dialogues(
+    suite: str, form: str, key: str, options: Any, tmp_path: Path
+) -> None:
+    """They begin differently, and their rows take turns."""
+    rows: list[Any] = [
+        {"id": "c", key: "a", "messages": chat(2)},
+        {"id": "c", key: "b", "messages": chat()[2:]},
+    ]
+    if form == "rows":
+        said = chat(2, "speaker", "text", user="USER", assistant="SYSTEM")
+        rows = [
+            {"conversation_id": "c", key: name, **turn, "text": f"{name}: {turn['text']}"}
+            for turn in said
+            for name in "ab"
+        ]
+    path = write(tmp_path / "log.jsonl", rows)
+    given = options if suite == "preference_shift" else suite
+    flags = proposed(path, suite)
+    run = fastscore.score(path, given, embedder=None, **reading(flags))
+    assert run.tables["dialogues"].height == 2
+    if flags != ["--layout", "turns"]:  # which is read without it, too
+        with pytest.raises(InputError) as refused:
+            fastscore.score(path, given, embedder=None)
+        told = reading(typed_in(refused.value))
+        assert fastscore.score(path, given, embedder=None, **told).tables["dialogues"].height == 2
+
+
+ODD_WORDS = {"user": "asker", "assistant": "helper"}
+OF_TWO = [("a", 0), ("b", 2)]
+"""Dialogues, and where they begin among the turns."""
+OTHER_KEYS: dict[str, tuple[str, Any]] = {
+    "rows under other keys": (
+        ".csv",
+        [
+            {"conv": name, **turn}
+            for name, begin in OF_TWO
+            for turn in chat(3, "who", "msg")[begin:]
+        ],
+    ),
+    "rows under odd keys": (
+        ".csv",
+        [
+            {"k": name, **turn}
+            for name, begin in OF_TWO
+            for turn in chat(3, "p", "q", **ODD_WORDS)[begin:]
+        ],
+    ),
+    "rows under keys in Chinese": (
+        ".jsonl",
+        [
+            {"会话": name, **turn}
+            for name, begin in OF_TWO
+            for turn in chat(3, "角色", "内容", user="用户", assistant="助手")[begin:]
+        ],
+    ),
+    "arrays under keys in Chinese": (
+        ".jsonl",
+        [
+            {"编号": name, "对话": chat(3, "角色", "内容", user="用户", assistant="助手")[begin:]}
+            for name, begin in OF_TWO
+        ],
+    ),
+    "arrays by their ids": (
+        ".json",
+        {
+            name: chat(3, "who", "said", user="caller", assistant="operator")[begin:]
+            for name, begin in OF_TWO
+        },
+    ),
+    "arrays by their ids in odd words": (
+        ".json",
+        {name: chat(3, "p", "q", **ODD_WORDS)[begin:] for name, begin in OF_TWO},
+    ),
+    "messages further inside": (
+        ".jsonl",
+        [
+            {"conversation": name, "request": {"prompt": asked}, "response": {"text": reply}}
+            for name, begin in OF_TWO
+            for asked, reply in PAIRS[begin // 2 :]
+        ],
+    ),
+    "a bot that speaks first": (
+        ".jsonl",
+        [
+            {"conversation_id": name, **turn}
+            for name, begin in OF_TWO
+            for turn in [
+                {"speaker": "SYSTEM", "text": "Hello!"},
+                *chat(3, "speaker", "text", user="USER", assistant="SYSTEM")[begin:],
+            ]
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_KEYS)
+@pytest.mark.parametrize("suite", ["preference_shift", "guest_simulation"])
+def test_what_a_refusal_says_to_type_reads_the_log(
+    suite: str, kind: str, options: Any, tmp_path: Path
+) -> None:
+    """If it must ask twice, the second question is after the first one's options."""
+    suffix, rows = OTHER_KEYS[kind]
+    path = write(tmp_path / f"log{suffix}", rows)
+    given = options if suite == "preference_shift" else suite
+    flags: list[str] = []
+    for _ in range(3):
+        with suppress(InputError):
+            run = fastscore.score(path, given, embedder=None, **reading(flags))
+            break
+        with pytest.raises(InputError) as refused:
+            fastscore.score(path, given, embedder=None, **reading(flags))
+        kept = flags if "Keep the options" in str(refused.value) else []
+        flags = [*kept, *typed_in(refused.value)]
+    assert run.tables["dialogues"].height == 2
+    if suite == "preference_shift":
+        assert run.tables["turns"].select("user_text", "system_text").rows() == [*PAIRS, *PAIRS[1:]]
+    else:
+        assert run.tables["messages"].height == len(PAIRS) + 2
 
 
 GUEST = ["--column", "role=speaker", "--column", "content=text", "--value", "role:USER=guest"]

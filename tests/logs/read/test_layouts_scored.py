@@ -69,8 +69,8 @@ def test_a_model_in_the_rows_of_one_side_is_that_of_the_dialogue(reading: dict[s
 def test_models_of_one_side_that_no_option_names_are_refused() -> None:
     rows = [{**row, "model": row["engine"]} for row in ROWS_OF_MODELS]
     options = fastscore.GuestSimulation(level=3)
-    with pytest.raises(InputError, match=r"several in the conversation d9: a, b.*model=KEY"):
+    with pytest.raises(InputError, match=r"engine is 'b' after 'a'.*model=engine"):
         fastscore.score(rows, options)
     # the guest may have a model of its own
-    sides = [{**row, "model": row["role"]} for row in rows]
+    sides = [{**row, "model": row["role"], "engine": "a"} for row in rows]
     assert fastscore.score(sides, options).tables["dialogues"]["model"].to_list() == ["guest"]
