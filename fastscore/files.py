@@ -210,12 +210,8 @@ ContentHash = xxhash.xxh3_128
 class BlockHash:
     """The hash of a part of a file, computed from the hashes of its blocks of `HASH_BLOCK_BYTES`.
 
-    It can be computed from the hashes of the file's whole blocks and the part's two ends.
-
-    Parameters
-    ----------
-    start
-        The byte of the file at which the part starts.
+    It can be computed from the hashes of the file's whole blocks and the part's two ends. The part
+    starts at the byte ``start`` of the file.
     """
 
     def __init__(self, start: int = 0) -> None:

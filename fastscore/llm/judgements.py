@@ -216,9 +216,7 @@ SCORE_SCHEMA: dict[str, pl.DataType] = {
     "row": pl.Int64(),
     "repeat": pl.Int64(),
     "dimension": pl.String(),
-    "position": pl.Int64(),
-    "score": pl.Int64(),
-    "attempts": pl.Int64(),
+    **dict.fromkeys(("position", "score", "attempts"), pl.Int64()),
 }
 """A judge's score: of which dialogue (its number from 0), repeat (from 1) and dimension, at which
 position of the rubric it was asked (from 1), and after how many answers it came."""
@@ -226,10 +224,7 @@ position of the rubric it was asked (from 1), and after how many answers it came
 FAILURE_SCHEMA: dict[str, pl.DataType] = {
     "row": pl.Int64(),
     "repeat": pl.Int64(),
-    "kind": pl.String(),
-    "reason": pl.String(),
-    "expected": pl.String(),
-    "answer": pl.String(),
+    **dict.fromkeys(("kind", "reason", "expected", "answer"), pl.String()),
     "attempts": pl.Int64(),
 }
 """A repeat without scores: why, what was expected, and the last answer as it came."""
@@ -459,9 +454,7 @@ def place_rows(transcripts: Sequence[Transcript]) -> pl.DataFrame:
             "row": pl.Int64,
             "file": pl.String,
             "line": pl.Int64,
-            "dialogue": pl.String,
-            "unit": pl.String,
-            "model": pl.String,
+            **dict.fromkeys(("dialogue", "unit", "model"), pl.String),
             "words": pl.Int64,
             "turns": pl.Int64,
         },

@@ -727,11 +727,7 @@ the 1-based line (or Parquet row) and the byte at which the row starts (null for
 
 REJECT_SCHEMA: dict[str, pl.DataType] = {
     **ROW_SCHEMA,
-    "field": pl.String(),
-    "reason": pl.String(),
-    "found": pl.String(),
-    "expected": pl.String(),
-    "raw": pl.String(),
+    **dict.fromkeys(("field", "reason", "found", "expected", "raw"), pl.String()),
 }
 """One row a reject: where it stood, what was found, what was expected, the raw text (cut)."""
 

@@ -31,12 +31,7 @@ JUDGE_SCHEMA: dict[str, pl.DataType] = {
 JUDGE_REJECT_SCHEMA: dict[str, pl.DataType] = {
     "file": pl.String(),
     "line": pl.Int64(),
-    "dialogue": pl.String(),
-    "model": pl.String(),
-    "field": pl.String(),
-    "reason": pl.String(),
-    "found": pl.String(),
-    "expected": pl.String(),
+    **dict.fromkeys(("dialogue", "model", "field", "reason", "found", "expected"), pl.String()),
 }
 """A judge's value that was refused, and where it stood."""
 

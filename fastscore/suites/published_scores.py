@@ -10,12 +10,7 @@ from typing import Any
 import polars as pl
 
 SCHEMA: dict[str, pl.DataType] = {
-    "log": pl.String(),
-    "dialogue": pl.String(),
-    "label": pl.String(),
-    "table": pl.String(),
-    "place": pl.String(),
-    "metric": pl.String(),
+    **dict.fromkeys(("log", "dialogue", "label", "table", "place", "metric"), pl.String()),
     "value": pl.Float64(),
     "decimals": pl.Int64(),
 }

@@ -58,10 +58,7 @@ class Turn:
 
 SPOKEN_TURNS = {
     "number": pl.Int64(),
-    "dialogue": pl.String(),
-    "model": pl.String(),
-    "unit": pl.String(),
-    "file": pl.String(),
+    **dict.fromkeys(("dialogue", "model", "unit", "file"), pl.String()),
     "line": pl.Int64(),
     "speaker": pl.String(),
     "text": pl.String(),

@@ -75,21 +75,12 @@ _TEXTS_PER_LOOK = 512
 
 
 class TextGroup(NamedTuple):
-    """Texts of one token count.
+    """Texts of one token count."""
 
-    Attributes
-    ----------
-    rows : int64 (texts,)
-        Their places among the texts that were given; of windows, those of their texts.
-    ids : int64 (texts, tokens)
-        Their token ids.
-    encodings
-        The tokenizer's own records of them.
-    """
-
+    # their places among the texts that were given, int64 (texts,); of windows, those of their texts
     rows: npt.NDArray[np.int64]
-    ids: npt.NDArray[np.int64]
-    encodings: list[Any]
+    ids: npt.NDArray[np.int64]  # their token ids, int64 (texts, tokens)
+    encodings: list[Any]  # the tokenizer's own records of them
 
 
 def load_tokenizer(path: Path, max_tokens: int | None) -> Any:
@@ -493,13 +484,7 @@ _TEXTS_PER_COUNT = 8192
 
 
 class WindowEmbedder:
-    """An embedder that reads texts of any length, window by window.
-
-    Parameters
-    ----------
-    embedder
-        What embeds each window.
-    """
+    """An embedder that reads texts of any length, window by window."""
 
     def __init__(self, embedder: Embedder | FunctionEmbedder) -> None:
         self._embedder = embedder
@@ -555,13 +540,7 @@ class WindowEmbedder:
 
 
 class TokenCounter:
-    """Counts the tokens of texts as an embedder's model would take them, if it took them whole.
-
-    Parameters
-    ----------
-    embedder
-        Whose tokenizer counts.
-    """
+    """Counts the tokens of texts as an embedder's model would take them, if it took them whole."""
 
     dim = 1
 

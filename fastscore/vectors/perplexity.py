@@ -40,19 +40,7 @@ Rows = npt.NDArray[np.int64]
 class PerplexityModel:
     """An exported masked language model, ready to judge texts.
 
-    Parameters
-    ----------
-    name
-        Its name.
-    threads
-        Batches in the model at once; None for one a processor. No result depends on it.
-    cache_dir
-        Root of the cache; None for `fastscore.files.cache_root`.
-
-    Raises
-    ------
-    ModelError
-        If the model is not exported, or damaged.
+    ``threads`` batches are in the model at once; no result depends on it.
     """
 
     dim = 1

@@ -120,24 +120,12 @@ def write_segment(
 
 @dataclass(slots=True)
 class Segment:
-    """An open segment; its ids are mapped, its vectors are on disk.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    dim
-        Width of the vectors.
-    ids
-        n ids; vector i is the i-th's.
-    checksums : uint64 (n,)
-        Of each vector's bytes.
-    """
+    """An open segment; its ids are mapped, its vectors are on disk."""
 
     name: str
     dim: int
-    ids: SortedIds
-    checksums: npt.NDArray[np.uint64]
+    ids: SortedIds  # n ids; vector i is the i-th's
+    checksums: npt.NDArray[np.uint64]  # of each vector's bytes, uint64 (n,)
     _index_path: Path
     _index_bytes: int
 
@@ -320,15 +308,7 @@ _logger = logging.getLogger("fastscore.vectors")
 
 
 class OpenSegments:
-    """The segments of one folder.
-
-    Parameters
-    ----------
-    folder
-        The store's folder.
-    dim
-        Of every segment's vectors; one with others counts as damaged.
-    """
+    """The segments of one folder; one with vectors of another ``dim`` counts as damaged."""
 
     def __init__(self, folder: Path, dim: int) -> None:
         self.folder = folder

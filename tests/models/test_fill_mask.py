@@ -9,7 +9,7 @@ from fastscore_models import (
     export_masked,
     list_masked,
 )
-from fastscore_models.masked_graph import build_masked
+from fastscore_models.bert import build_masked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

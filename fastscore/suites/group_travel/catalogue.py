@@ -238,7 +238,6 @@ _KEYS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 """By field and kind of catalogue its possible keys, the best first."""
 
-_SHORTEST_COMPONENT = 3
 _SEPARATOR = "\n"
 _CACHED_CATEGORIES = 1 << 16
 _LARGEST_CACHED, _MOST_CACHED = 1 << 16, 512

@@ -57,7 +57,6 @@ from fastscore.suites.grouping import (
 )
 from fastscore.suites.identity import identify
 
-_OF_SLOT = ["itinerary", "slot"]
 MOST_LINES = 400
 _LINE_ENDS = r"\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x{85}\x{2028}\x{2029}]"
 
@@ -397,24 +396,21 @@ def read_states(cells: pl.Series, slots: pl.Series) -> pl.DataFrame:
     values = list(parse_cells(distinct))
     states = [_slots_of(value) for value in values]
     rows = [
-        (*(states[code].get(slot) or _NOTHING), no_object(values[code]))
+        (*_read_object(states[code].get(slot)), no_object(values[code]))
         for code, slot in zip(codes.tolist(), slots, strict=True)
     ]
     read = frame_of(rows, pl.Schema({**_OF_SYNTHESIS, "cell_fault": pl.String()}))
     return read.with_columns(fault=pl.coalesce("cell_fault", "fault")).drop("cell_fault")
 
 
-_NOTHING = _read_object(None)
-
-
-def _slots_of(value: Any) -> dict[str, tuple[Any, ...]]:
-    """Return what a state says of each slot; of several objects of a slot the first counts."""
-    found: dict[str, tuple[Any, ...]] = {}
+def _slots_of(value: Any) -> dict[str, Any]:
+    """Return the object that a state has for each slot; of several the first counts."""
+    found: dict[str, Any] = {}
     for key in _STATE_KEYS:
         slots = value.get(key) if isinstance(value, dict) else None
         for name, said in slots.items() if isinstance(slots, dict) else ():
             if isinstance(said, dict) and not _FIELDS.isdisjoint(said):
-                found.setdefault(canonical_slot(name), _read_object(said))
+                found.setdefault(canonical_slot(name), said)
     return found
 
 

@@ -9,7 +9,6 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import fastscore_kernels as kernels
 import numpy as np
@@ -220,21 +219,6 @@ class Tokens:
     plain: tuple[npt.NDArray[np.int32], Indices]
     vocabulary: pl.Series  # the token of each number, String
     fold_of: npt.NDArray[np.int32]  # the number of each token's folded form, int32 (tokens,)
-
-    @property
-    def counts(self) -> Indices:
-        """How many tokens each text has."""
-        return np.diff(self.plain[1])
-
-    def numbers(self, words: Any) -> npt.NDArray[np.int32]:
-        """Return the numbers of words, -1 where no text has them."""
-        found = pl.DataFrame({"word": words}, schema={"word": pl.String}).join(
-            pl.DataFrame({"word": self.vocabulary}).with_row_index("number"),
-            on="word",
-            how="left",
-            maintain_order="left",
-        )
-        return found["number"].cast(pl.Int64).fill_null(-1).to_numpy().astype(np.int32)
 
 
 def tokenise(texts: pl.Series) -> Tokens:

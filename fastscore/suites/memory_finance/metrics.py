@@ -3,18 +3,16 @@
 M1 and M3 to M5 sum counts over the turns that are eligible for them. M2 is a measure of dialogues.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
-import polars.selectors as cs
-from fastscore_jit.arrays import Float64Array, Indices, Mask
+from polars import col as C
 
 from fastscore.suites.columns import keep_where
 from fastscore.suites.declarations import Formula, Metric, NullRule, Ratio, Scale
-from fastscore.suites.grouping import counts_of
 from fastscore.suites.showing import EvidenceRows, Mark, Row, disjoint, occurrences
 
 _M1, _M2, _M3, _M4, _M5 = (
@@ -45,7 +43,9 @@ NOT_VALID = NullRule(~pl.col("valid"), "not_applicable", "the dialogue is not va
 NO_PROFILE = NullRule(
     ~pl.col("has_profile"), "missing_input", "the dialogue has no labelled profile"
 )
-NO_ELEMENT = NullRule(pl.col("n_elements") == 0, "not_applicable", "no element is required")
+NO_ELEMENT = NullRule(
+    pl.col("rubric_required").list.len() == 0, "not_applicable", "no element is required"
+)
 UNANSWERED = NullRule(
     pl.col("is_unanswered"),
     "missing_input",
@@ -432,76 +432,55 @@ METRICS = (
 RATIOS = tuple(metric for metric in METRICS if metric.micro)
 
 
-def count_turns(
-    turns: Mapping[str, Any], group: Indices, n_groups: int
-) -> dict[str, Indices | Float64Array]:
-    """Sum what the metrics count over the turns of each group."""
-    sums: dict[str, Indices | Float64Array] = {}
-    for metric, amounts in counted(turns).items():
-        rows = np.flatnonzero(turns[f"eligible_{metric}"])
-        groups = group[rows]
-        sums[f"{metric}_turns"] = counts_of(groups, n_groups)
-        for name, amount in amounts.items():
-            total = np.bincount(groups, amount[rows], n_groups)
-            # of nothing, numpy's weighted counts are whole numbers
-            is_real = name == "judge_score_sum"
-            sums[name] = total.astype(np.float64) if is_real else total.astype(np.int64)
-    return sums
-
-
-def counted(turns: Mapping[str, Any]) -> dict[str, dict[str, Float64Array | Indices | Mask]]:
-    """Return by metric what is summed over the turns that are eligible for it, besides them."""
-    n_keys, n_recalled, n_risks = turns["n_keys"], turns["n_recalled"], turns["n_risks"]
-    return {
-        "m1": {
-            "required_key_total": n_keys,
-            "required_key_hit_total": n_recalled,
-            "strict_key_turns": n_recalled == n_keys,
-            "contradiction_turns": turns["constraint_contradiction"],
-            **{f"{source}_hit_total": turns[f"n_{source}"] for source in MEMORY_SOURCES},
+_FLAGS, _N_TAGS = C("key_hit_flags"), C("risk_required_tags").list.len()
+_AMOUNTS: dict[str, dict[str, pl.Expr]] = {
+    "m1": {
+        "required_key_total": _FLAGS.list.len(),
+        "required_key_hit_total": _FLAGS.list.sum(),
+        "strict_key_turns": _FLAGS.list.sum() == _FLAGS.list.len(),
+        "contradiction_turns": C("constraint_contradiction"),
+        **{
+            f"{source}_hit_total": C("m1_source_hits").struct.field(source)
+            for source in MEMORY_SOURCES
         },
-        "m3": {
-            "risk_required_total": n_risks,
-            "risk_hit_total": turns["risk_tag_hits"],
-            "strict_risk_turns": turns["risk_tag_hits"] >= n_risks,
-        },
-        "m4": {
-            "compliance_match_count": turns["given_compliance"] == turns["found_compliance"],
-            "severe_count": turns["found_compliance"] == SEVERE,
-            "forbidden_turns": turns["n_forbidden"] > 0,
-        },
-        "m5": {
-            "rubric_required_total": turns["n_elements"],
-            "rubric_hit_total": turns["n_explained"],
-            "judge_score_sum": turns["judge_score"],
-        },
-    }
+    },
+    "m3": {
+        "risk_required_total": _N_TAGS,
+        "risk_hit_total": C("risk_tag_hits"),
+        "strict_risk_turns": C("risk_tag_hits") >= _N_TAGS,
+    },
+    "m4": {
+        "compliance_match_count": C("pred_compliance_label") == C("gt_compliance_label"),
+        "severe_count": C("pred_compliance_label") == COMPLIANCE_LABELS[SEVERE],
+        "forbidden_turns": C("forbidden_hits").list.len() > 0,
+    },
+    "m5": {
+        "rubric_required_total": C("rubric_required").list.len(),
+        "rubric_hit_total": C("rubric_hit_items").list.len(),
+    },
+}
+SUMS = (
+    *(
+        amount.filter(f"eligible_{metric}").sum().cast(pl.Int64).alias(name)
+        for metric, amounts in _AMOUNTS.items()
+        for name, amount in {f"{metric}_turns": C(f"eligible_{metric}"), **amounts}.items()
+    ),
+    # one after the other: `sum` adds up in an order of its own
+    C("judge_score_1_5")
+    .filter("eligible_m5")
+    .cum_sum()
+    .last()
+    .fill_null(0.0)
+    .alias("judge_score_sum"),
+)
+"""What the metrics count over the turns of the table, of those that are eligible for each."""
 
 
-def numbers_of_turns(turns: pl.DataFrame) -> dict[str, Any]:
-    """Read what `count_turns` needs from rows of the table ``turns``."""
-    numbers = turns.select(
-        cs.starts_with("eligible_"),
-        "constraint_contradiction",
-        "risk_tag_hits",
-        n_keys=pl.col("key_hit_flags").list.len(),
-        n_recalled=pl.col("key_hit_flags").list.sum(),
-        n_risks=pl.col("risk_required_tags").list.len(),
-        given_compliance=pl.col("gt_compliance_label").to_physical(),
-        found_compliance=pl.col("pred_compliance_label").to_physical(),
-        n_forbidden=pl.col("forbidden_hits").list.len(),
-        n_elements=pl.col("rubric_required").list.len(),
-        n_explained=pl.col("rubric_hit_items").list.len(),
-        judge_score=pl.col("judge_score_1_5"),
-        **{f"n_{name}": pl.col("m1_source_hits").struct.field(name) for name in MEMORY_SOURCES},
-    )
-    return {name: numbers[name].to_numpy() for name in numbers.columns}
-
-
-def ratios_of(counts: Mapping[str, Indices | Float64Array]) -> dict[str, pl.Series]:
+def ratios_of(sums: pl.DataFrame) -> dict[str, pl.Series]:
     """Return the ratios of M1 and M3 to M5, null where their denominator is zero."""
     ratios = {}
     for metric in RATIOS:
-        numerator, denominator = (counts[column] for column in metric.micro or ())
+        # by numpy: in a frame of one row polars multiplies by the reciprocal, which is not exact
+        numerator, denominator = (sums[column].to_numpy() for column in metric.micro or ())
         ratios[metric.id] = keep_where(denominator > 0, numerator / np.maximum(denominator, 1))
     return ratios

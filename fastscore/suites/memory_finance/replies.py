@@ -286,7 +286,6 @@ def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
         "risk_required_tags": list_column(required["tag"], offsets),
         "risk_pred_tags": predicted[replies.of_turn],
         "risk_tag_hits": counts_of(required.filter(is_hit)["turn_row"].to_numpy(), n_turns),
-        "n_risks": np.diff(offsets),
     }
 
 
@@ -305,15 +304,11 @@ def score_rubric(frames: Frames, replies: Replies) -> Columns:
         hit[own] = replies.have_labels(reply[own], numbers[own], labels)
 
     required, found = group_offsets(turn_row, n_turns), group_offsets(turn_row[hit], n_turns)
-    n_required, n_found = np.diff(required), np.diff(found)
-    scores = judge_scores(n_found, n_required)
+    scores = judge_scores(np.diff(found), np.diff(required))
     return {
         "rubric_required": list_column(labels[numbers], required),
         "rubric_hit_items": list_column(labels[numbers[hit]], found),
         "judge_score_1_5": pl.Series(scores, nan_to_null=True),
-        "judge_score": scores,
-        "n_elements": n_required,
-        "n_explained": n_found,
     }
 
 
@@ -348,8 +343,7 @@ def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> Colu
     label = np.zeros(turns.height, np.int64)
     label[violated] = MINOR
     label[violated[severe]] = SEVERE
-    n_forbidden = np.diff(offsets)
-    label[n_forbidden > 0] = SEVERE
+    label[np.diff(offsets) > 0] = SEVERE
     known = {name: code for code, name in enumerate(COMPLIANCE_LABELS)}
     labelled = of_labels(
         turns["compliance_label"].to_numpy(),
@@ -361,9 +355,6 @@ def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> Colu
         "forbidden_hits": list_column(labels[numbers[hit]], offsets),
         "pred_compliance_label": _COMPLIANCE[label],
         "gt_compliance_label": _COMPLIANCE[labelled],
-        "n_forbidden": n_forbidden,
-        "found_compliance": label,
-        "given_compliance": labelled,
     }
 
 

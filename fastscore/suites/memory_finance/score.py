@@ -19,7 +19,7 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices, Mask
 
 from fastscore.suites.base import Events
-from fastscore.suites.columns import filled, find_nulls, keep_where, list_column
+from fastscore.suites.columns import filled, find_nulls, list_column
 from fastscore.suites.grouping import counts_of, group_offsets, place_in_group
 from fastscore.suites.memory_finance.events import (
     Frames,
@@ -34,7 +34,7 @@ from fastscore.suites.memory_finance.metrics import (
     RATIOS,
     RECITING,
     REFUSING,
-    count_turns,
+    SUMS,
     ratios_of,
 )
 from fastscore.suites.memory_finance.options import MemoryFinance
@@ -67,9 +67,6 @@ if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
 
 
-_COUNTED = ("m1_turns", "m3_turns", "m4_turns", "m5_turns")
-
-
 def score_events(
     events: Events, vectors: "VectorView", options: MemoryFinance
 ) -> dict[str, pl.DataFrame]:
@@ -99,41 +96,43 @@ def score_events(
         **score_compliance(frames, replies, lexicon),
         **score_rubric(frames, replies),
         "constraint_contradiction": find_contradictions(frames, replies, lexicon),
-        "eligible_m2": np.zeros(turns.height, np.bool_),
+        "is_unanswered": unanswered,
         "eligible_m4": ok,
     }
-    for metric, required in (("m1", "n_keys"), ("m3", "n_risks"), ("m5", "n_elements")):
-        columns[f"eligible_{metric}"] = ok & (columns[required] > 0)
-    columns["judge_score_1_5"] = columns["judge_score_1_5"].set(pl.Series(unanswered), None)
-    facts = pl.DataFrame({"n_elements": columns["n_elements"], "is_unanswered": unanswered})
-    columns["null_reasons"] = find_nulls(facts, [JUDGE_SCORE_1_5]).column
-    scored = pl.DataFrame({name: columns[name] for name in TURNS.schema})
+    required = {"m1": "key_hit_flags", "m3": "risk_required_tags", "m5": "rubric_required"}
+    scored = pl.DataFrame(columns).with_columns(
+        (pl.col("eligible_m4") & (pl.col(listed).list.len() > 0)).alias(f"eligible_{metric}")
+        for metric, listed in required.items()
+    )
+    scored = find_nulls(scored, [JUDGE_SCORE_1_5]).put_into(scored.with_columns(eligible_m2=False))
     profiles = score_profiles(frames, replies, lexicon)
-    counts = count_turns(columns, dialogue_row.to_numpy(), dialogues.height)
-    return {"turns": scored, "dialogues": _score_dialogues(dialogues, places, counts, profiles)}
+    counts = dialogues.select(dialogue_row=pl.int_range(pl.len())).join(
+        scored.with_columns(dialogue_row).group_by("dialogue_row").agg(SUMS),
+        on="dialogue_row",
+        how="left",
+        maintain_order="left",
+    )
+    return {
+        "turns": scored.select(*TURNS.schema),
+        "dialogues": _score_dialogues(dialogues, places, counts.fill_null(0), profiles),
+    }
 
 
 def _score_dialogues(
     dialogues: pl.DataFrame,
     places: Mapping[str, pl.Series],
-    counts: Mapping[str, Indices | Float64Array],
+    counts: pl.DataFrame,
     profiles: Mapping[str, Float64Array],
 ) -> pl.DataFrame:
-    ratios, valid = ratios_of(counts), dialogues["valid"].to_numpy()
-    eligible = valid & dialogues["has_profile"].to_numpy()
-    rows = dialogues.select("valid", "has_profile").with_columns(
-        pl.Series(rule, counts[rule]) for rule in _COUNTED
+    rows = dialogues.with_columns(
+        *(column.alias(name) for name, column in places.items()),
+        *counts.drop("dialogue_row"),
+        *(pl.Series(name, scores) for name, scores in profiles.items()),
+        eligible_m2=pl.col("valid") & pl.col("has_profile"),
+        **ratios_of(counts),
     )
-    columns: dict[str, Any] = {
-        **dialogues.to_dict(),
-        **places,
-        "eligible_m2": eligible,
-        **counts,
-        **ratios,
-        **{name: keep_where(eligible, scores) for name, scores in profiles.items()},
-        "null_reasons": find_nulls(rows, [*RATIOS, *PROFILE_METRICS]).column,
-    }
-    return pl.DataFrame({name: columns[name] for name in DIALOGUES.schema})
+    rows = find_nulls(rows, [*RATIOS, *PROFILE_METRICS]).put_into(rows)
+    return rows.select(*DIALOGUES.schema)
 
 
 PLACES = (*PROFILE_FIELDS, "constraints", "preferences", "history")
@@ -190,9 +189,6 @@ def score_memory_keys(frames: Frames) -> dict[str, pl.Series | Indices]:
         "key_hit_flags": list_column(is_recalled.cast(pl.Int64), resolved),
         "key_hit_sources": list_column(sources, resolved),
         "m1_source_hits": pl.DataFrame(hits, schema=dict(SOURCE_HITS_DTYPE)).to_struct(),
-        "n_keys": np.diff(resolved),
-        "n_recalled": counts_of(turn[is_recalled.to_numpy()], n_turns),
-        **{f"n_{name}": of_source for name, of_source in hits.items()},
     }
 
 

@@ -16,7 +16,6 @@ import polars as pl
 from fastscore.suites.base import Summarised
 from fastscore.suites.columns import hold_if_small
 from fastscore.suites.declarations import Metric
-from fastscore.suites.grouping import factorize
 from fastscore.suites.memory_finance import schema
 from fastscore.suites.memory_finance.metrics import (
     COMPLIANCE_METRICS,
@@ -27,8 +26,7 @@ from fastscore.suites.memory_finance.metrics import (
     RATIOS,
     RECALL_METRICS,
     RISK_METRICS,
-    count_turns,
-    numbers_of_turns,
+    SUMS,
     ratios_of,
 )
 from fastscore.suites.memory_finance.options import MemoryFinance
@@ -213,16 +211,15 @@ def _turn_metric(
     """Count turns by dialogue, and all of them in one sum, dialogues by first appearance."""
     of_all = [metric.id for metric in metrics if metric in RATIOS]
     of_dialogues = [metric.id for metric in metrics if metric in RATIOS and metric.role != "part"]
-    eligible = turns.filter(which)
-    group, names = factorize(eligible["dialog_id"].fill_null(""))
-    order = np.argsort(group, kind="stable")
-    numbers = numbers_of_turns(eligible[order])
-    ratios = pl.DataFrame(ratios_of(count_turns(numbers, group[order], len(names))))
-    ratios = ratios.select(of_dialogues)
+    named = turns.filter(which).with_columns(pl.col("dialog_id").fill_null(""))
+    first_turn = pl.col("row").min().over("dialog_id")
+    eligible = named.with_row_index("row").sort(first_turn, maintain_order=True)
+    by_dialogue = eligible.group_by("dialog_id", maintain_order=True).agg(SUMS)
+    ratios = pl.DataFrame(ratios_of(by_dialogue)).select(of_dialogues)
     # judge scores add turn by turn: sums of dialogues' sums would differ in the last digit
-    total = count_turns(numbers, np.zeros_like(group), 1)
+    total = eligible.select(SUMS)
     micro = pl.DataFrame(ratios_of(total)).fill_null(0.0).select(of_all)
-    summed = pl.DataFrame(total).with_columns(judge_scored_turns=pl.col("m5_turns"))
+    summed = total.with_columns(judge_scored_turns="m5_turns")
     macro = {column: _mean(ratios[column]) for column in of_dialogues}
     totals = (eligible.height, turns.height - eligible.height, 0)
     return {
@@ -231,7 +228,7 @@ def _turn_metric(
         "macro": macro,
         "counts": dict(zip(_SHARED_COUNTS, totals, strict=True))
         | summed.select(counts).row(0, named=True),
-        "by_dialog": dict(zip(names.to_list(), ratios.to_dicts(), strict=True)),
+        "by_dialog": dict(zip(by_dialogue["dialog_id"], ratios.to_dicts(), strict=True)),
     }
 
 

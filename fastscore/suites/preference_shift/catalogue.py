@@ -193,9 +193,7 @@ _UNUSABLE = "fastscore.unusable"
 
 _ITEM_SCHEMA = {"title": pl.String}
 _TERM_SCHEMA: dict[str, Any] = {
-    "field": pl.String,
-    "value": pl.String,
-    "surface": pl.String,
+    **dict.fromkeys(("field", "value", "surface"), pl.String),
     "n_items": pl.Int64,
     "items": pl.List(pl.Int32),
 }

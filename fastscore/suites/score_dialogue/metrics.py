@@ -444,19 +444,12 @@ def word_jaccard(a: pl.Series, b: pl.Series) -> pl.Series:
 
 @dataclass(frozen=True, slots=True)
 class StepPerplexities:
-    """Pseudo-perplexities by step; NaN for a text without tokens.
+    """Pseudo-perplexities by step, float64 (n,); NaN for a text without tokens."""
 
-    Attributes
-    ----------
-    prediction, ground_truth : float64 (n,)
-        At least 1.
-    penalty : float64 (n,)
-        Above 0, at most 1; NaN where either text has no tokens.
-    """
-
+    # at least 1
     prediction: Float64Array
     ground_truth: Float64Array
-    penalty: Float64Array
+    penalty: Float64Array  # above 0, at most 1; NaN where either text has no tokens
 
     @property
     def factor(self) -> Float64Array:

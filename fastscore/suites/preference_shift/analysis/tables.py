@@ -24,26 +24,15 @@ from fastscore.suites.preference_shift.options import PreferenceShift
 Bounds = tuple[float | None, float | None]
 ALPHA = 0.05
 MEAN_SCHEMA: dict[str, pl.DataType] = {
-    "n": pl.Int64(),
-    "n_units": pl.Int64(),
-    "n_null": pl.Int64(),
-    "mean": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
+    **dict.fromkeys(("n", "n_units", "n_null"), pl.Int64()),
+    **dict.fromkeys(("mean", "low", "high"), pl.Float64()),
 }
 """A mean over ``n`` rows of ``n_units`` units with its 95 % interval; ``n_null`` rows have none."""
 
 DIFFERENCE_SCHEMA: dict[str, pl.DataType] = {
     "n_pair_units": pl.Int64(),
-    "difference": pl.Float64(),
-    "difference_low": pl.Float64(),
-    "difference_high": pl.Float64(),
-    "effect_g": pl.Float64(),
-    "effect_low": pl.Float64(),
-    "effect_high": pl.Float64(),
-    "standard_error": pl.Float64(),
-    "df": pl.Float64(),
-    "p": pl.Float64(),
+    **dict.fromkeys(("difference", "difference_low", "difference_high", "effect_g"), pl.Float64()),
+    **dict.fromkeys(("effect_low", "effect_high", "standard_error", "df", "p"), pl.Float64()),
     "family": pl.Int64(),
     "holm_p": pl.Float64(),
     "is_significant": pl.Boolean(),
@@ -311,13 +300,9 @@ PARTS = ("cc", "cr", "i")
 
 GRID_SCHEMA: dict[str, pl.DataType] = {
     **GROUP_SCHEMA,
-    "w_cc": pl.Float64(),
-    "w_cr": pl.Float64(),
-    "w_copying": pl.Float64(),
+    **dict.fromkeys(("w_cc", "w_cr", "w_copying"), pl.Float64()),
     "n": pl.Int64(),
-    "tas": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
+    **dict.fromkeys(("tas", "low", "high"), pl.Float64()),
     "rank": pl.Int64(),
 }
 """TAS of a group under one choice of weights: w_cc CC + w_cr CR - w_copying I, the mean over ``n``
@@ -365,14 +350,8 @@ LONGEST = 10
 SWEEP_SCHEMA: dict[str, pl.DataType] = {
     **GROUP_SCHEMA,
     "test": pl.String(),
-    "window": pl.Int64(),
-    "n_shifts": pl.Int64(),
-    "n_units": pl.Int64(),
-    "n_recovered": pl.Int64(),
-    "rate": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
-    "mean_delay": pl.Float64(),
+    **dict.fromkeys(("window", "n_shifts", "n_units", "n_recovered"), pl.Int64()),
+    **dict.fromkeys(("rate", "low", "high", "mean_delay"), pl.Float64()),
     "is_own": pl.Boolean(),
 }
 """Recovery of a group's shifts in a window: the share of ``n_shifts`` shifts (micro; only those of
