@@ -99,12 +99,6 @@ def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
     assert exit.value.code == 2
 
 
-def test_a_folder_exits_with_1(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("folder.jsonl").mkdir()
-    assert main(["--jsonl", "folder.jsonl", "--lex-weight", "1"]) == 1
-    assert "folder.jsonl" in capsys.readouterr().err
-
-
 def test_an_empty_file_scores_zero() -> None:
     Path("empty.jsonl").touch()
     assert score_jsonl("empty.jsonl", lex_weight=1.0) == {

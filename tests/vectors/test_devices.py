@@ -6,13 +6,12 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from fastscore.errors import ModelError, UsageError
+from fastscore.errors import ModelError
 from fastscore.signature import EmbedderIdentity
 from fastscore.vectors.accuracy import list_accuracies, stated_accuracy
 from fastscore.vectors.devices import CPU, CUDA, DEVICES
 from fastscore.vectors.embedder import Embedder, cut_batches
 from fastscore.vectors.models import verify_model
-from tests.conftest import fastscore_command
 
 PROVIDER = "CUDAExecutionProvider"
 TEXTS = [f"w{first} w{second}" for first in range(5) for second in range(5)]
@@ -66,11 +65,6 @@ def provider(monkeypatch):
     return use
 
 
-def test_an_unknown_device_suggests_the_nearest(tiny_cache):
-    with pytest.raises(UsageError, match=r"Unknown device 'cud'\. Did you mean 'cuda'"):
-        Embedder("tiny", device="cud", cache_dir=tiny_cache)
-
-
 def test_without_the_provider_one_sentence_names_the_command(tiny_cache):
     with pytest.raises(ModelError) as refused:
         Embedder("tiny", device=CUDA, cache_dir=tiny_cache)
@@ -81,17 +75,6 @@ def test_without_the_provider_one_sentence_names_the_command(tiny_cache):
         "Run: pip uninstall --yes onnxruntime onnxruntime-gpu && "
         "pip install 'fastscore-dialogue[cuda]'"
     )
-
-
-def test_the_command_line_refuses_it_in_the_same_words(own_cache, tmp_path):
-    log = tmp_path / "log.jsonl"
-    log.write_text("{}\n")
-    words = ["models", "verify", "tiny", "--device", "cuda"]
-    done = fastscore_command(words, FASTSCORE_CACHE=str(own_cache))
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "The device cuda needs ONNX Runtime's CUDA provider" in done.stderr
-    assert "pip install 'fastscore-dialogue[cuda]'" in done.stderr
 
 
 def test_a_session_that_fell_back_to_the_processor_is_refused(tiny_cache, provider):
