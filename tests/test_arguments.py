@@ -40,10 +40,6 @@ OF_COMPARE: list[tuple[dict[str, Any], str]] = [
     ({"seed": "x"}, "seed is 'x', expected an integer of at least 0."),
     ({"seed": -1}, "seed is -1, expected an integer of at least 0."),
     ({"unpaired": "yes"}, "unpaired is 'yes', expected bool."),
-    (
-        {"unpaired": True, "pair_by": "file"},
-        "pair_by names 'file', and unpaired=True makes no pairs.",
-    ),
     ({"cluster": ["dialogue_uid"]}, "cluster is ['dialogue_uid'], expected str."),
     ({"pair_by": 5}, "pair_by is 5, expected str."),
     ({"repeats": 5}, "repeats is 5, expected str."),
