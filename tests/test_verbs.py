@@ -281,7 +281,10 @@ def test_plots_show_n_and_leave_a_margin(both: list[fastscore.Run]) -> None:
     axis = run.plot(METRIC, by="miner_uid").axes[0]
     names = [label.get_text().replace("\n", " ") for label in axis.get_yticklabels()]
     sizes = run.tables["dialogues"].drop_nulls(METRIC).group_by("miner_uid").len().sort("miner_uid")
-    assert names == [f"{miner} (n={n})" for miner, n in sizes.iter_rows()]
+    shown = [text.get_text() for text in axis.texts]
+    assert list(zip(names, shown, strict=True)) == [
+        (miner, f" n {n}") for miner, n in sizes.iter_rows()
+    ]
     assert axis.get_ylim()[0] > len(names) - 1
 
 

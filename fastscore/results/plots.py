@@ -7,6 +7,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from fastscore.results.groups import summarise_run
+from fastscore.results.report.metrics import draw_means
 from fastscore.suites.summary import ALL
 from fastscore.terminal import wrapped
 
@@ -42,23 +43,9 @@ def plot_metric(run: "Run", metric: str, *, by: str | None = None) -> Picture:
     else:
         groups = summarise_run(run, by)
         rows = groups.filter(pl.col("metric") == metric, pl.col("group") != ALL).drop_nulls("mean")
-        names = [
-            wrapped(f"{name} (n={n:,})", 28).replace("$", r"\$")
-            for name, n in rows.select("value", "n").iter_rows()
-        ]
+        names = [wrapped(name, 28).replace("$", r"\$") for name in rows["value"]]
         figure.set_figheight(max(3.2, 1.2 + 0.4 * len(names)))
-        reach = rows.select(
-            (pl.col("mean") - pl.col("ci_low")).fill_null(0.0).clip(0.0),
-            (pl.col("ci_high") - pl.col("mean")).fill_null(0.0).clip(0.0),
-        )
-        axis.errorbar(
-            rows["mean"],
-            range(rows.height),
-            xerr=reach.to_numpy().T,
-            fmt="o",
-            color=COLOUR,
-            capsize=3,
-        )
+        draw_means(axis, rows.select("mean", "ci_low", "ci_high", "n").rows(), COLOUR)
         axis.set_yticks(range(rows.height), names)
         axis.invert_yaxis()
         has_intervals = rows["ci_low"].count() > 0

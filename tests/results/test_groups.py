@@ -161,11 +161,10 @@ def test_a_summary_of_an_earlier_release_is_made_again(run: Run) -> None:
 def test_a_plot_draws_both_ends_of_an_interval(suite_runs: Mapping[str, Run]) -> None:
     run = suite_runs["preference_shift"]
     figure = plot_metric(run, "cas", by="model")
-    container = figure.axes[0].containers[0]
-    (bars,) = container.lines[2]
     rows = run.summary.filter(group="model", metric="cas").drop_nulls("mean")
-    drawn = np.array([segment[:, 0] for segment in bars.get_segments()])
-    ends = rows.select(pl.col("ci_low", "ci_high").fill_null(pl.col("mean"))).to_numpy()
-    assert drawn == pytest.approx(ends)
+    lines = [line.get_xdata() for line in figure.axes[0].lines]
+    assert [line[0] for line in lines if len(line) == 1] == pytest.approx(rows["mean"].to_list())
+    drawn = np.array([line for line in lines if len(line) == 2])
+    assert drawn == pytest.approx(rows.select("ci_low", "ci_high").drop_nulls().to_numpy())
     reach = rows.select(pl.col("mean") - pl.col("ci_low"), pl.col("ci_high") - pl.col("mean"))
     assert not np.allclose(*reach.drop_nulls().to_numpy().T)

@@ -165,7 +165,7 @@ class Charts:
         names = [_label(name) for name, *_ in rows]
         with _figure(0.55 + _height(names)) as figure:
             axis = figure.add_subplot()
-            _draw_means(axis, [row[1:] for row in rows])
+            draw_means(axis, [row[1:] for row in rows])
             axis.set_yticks(range(len(rows)), names)
             axis.set_ylim(len(rows) - 0.5, -0.5)
             ends = [end for end in beside if end is not None]
@@ -193,7 +193,7 @@ class Charts:
         with _figure(lines * (0.6 + _height(labels)), WIDTH * 2) as figure:
             axes = figure.subplots(lines, columns, sharey=True, squeeze=False).ravel()
             for axis, (title, rows) in zip(axes, panels, strict=False):
-                _draw_means(axis, rows)
+                draw_means(axis, rows)
                 axis.set_title(_label(title, 40))
                 axis.margins(x=0.08)
                 axis.grid(axis="y", visible=False)
@@ -256,15 +256,17 @@ def _height(labels: Sequence[str]) -> float:
     return sum(0.24 if "\n" not in label else 0.36 for label in labels)
 
 
-def _draw_means(
-    axis: Any, rows: Sequence[tuple[float | None, float | None, float | None, int]]
+def draw_means(
+    axis: Any,
+    rows: Sequence[tuple[float | None, float | None, float | None, int]],
+    colour: str = COLOURS[0],
 ) -> None:
     """Draw a mean with its interval a line, and beside the axis how many values it is of."""
     for place, (mean, low, high, n) in enumerate(rows):
         if low is not None and high is not None:
-            axis.plot([low, high], [place, place], color=COLOURS[0], lw=1.6)
+            axis.plot([low, high], [place, place], color=colour, lw=1.6)
         if mean is not None:
-            axis.plot([mean], [place], "o", color=COLOURS[0])
+            axis.plot([mean], [place], "o", color=colour)
         beside = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 8.5}
         axis.annotate(f" n {n:,}", (1.0, place), **beside)
 
