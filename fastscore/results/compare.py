@@ -220,7 +220,7 @@ def _put_in_order(rows: Rows, places: Mapping[str, tuple[int, int]]) -> None:
     """Sort by table, sides as they came, and the order of the metrics."""
 
     def sides(row: Mapping[str, Any]) -> tuple[Any, ...]:
-        return tuple(row.get(name) for name in ("group", "a", "b", "side"))
+        return tuple(row.get(name) for name in ("group", "a", "b"))
 
     came = {one: place for place, one in enumerate(dict.fromkeys(map(sides, rows)))}
     in_table = {id: place for id, (_, place) in places.items()}

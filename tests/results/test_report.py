@@ -15,12 +15,13 @@ import polars as pl
 import pytest
 
 import fastscore
+from benchmarks import inference
 from fastscore import open_run
 from fastscore.errors import RunError, UsageError
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.findings import list_findings
 from fastscore.results.headlines import read_headlines
-from fastscore.results.report.metrics import Charts, shortened
+from fastscore.results.report.metrics import Charts, axis_reach, shortened
 from fastscore.results.report.write import (
     LONGEST_TEXT,
     _common_start,
@@ -148,8 +149,9 @@ def texts_of(drawing: str) -> list[str]:
 def test_axes_count_in_whole_numbers_and_show_the_range_of_a_single_value() -> None:
     counts = texts_of(Charts().histogram([0.0, 1.0, 2.0], [("run", [1, 2])], "values"))
     assert counts[-4:] == ["0", "1", "2", "values"]
-    rows = [("a", 0.0, 0.0, 0.0, 5), ("b", 0.0, None, None, 1_234)]
-    ends = texts_of(Charts().intervals(rows, "means", beside=[0.0], minimum=0.0, maximum=1.0))
+    panels = [("", [(0.0, 0.0, 0.0, 5), (0.0, None, None, 1_234)])]
+    reach = axis_reach(inference.metric("x"), [pl.Series([0.0])])
+    ends = texts_of(Charts().means(["a", "b"], panels, "means", reach=reach))
     assert ends[0] == "0.0"
     assert "1.0" in ends
     assert [end.strip() for end in ends if "n " in end] == ["n 5", "n 1,234"]

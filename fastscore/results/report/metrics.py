@@ -6,7 +6,7 @@ drawings are in one document. Texts stay texts, set in the page's font.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
@@ -120,6 +120,10 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
+Interval = tuple[float | None, float | None, float | None, int]
+"""A mean, the ends of its interval, and the number of values."""
+
+
 class Charts:
     """Draws the charts of one page, each with ids of its own."""
 
@@ -149,59 +153,36 @@ class Charts:
             axis.grid(axis="x", visible=False)
             return self._drawn(figure, title)
 
-    def intervals(
-        self,
-        rows: Sequence[tuple[str, float, float | None, float | None, int]],
-        title: str,
-        *,
-        beside: Sequence[float | None],
-        minimum: float | None,
-        maximum: float | None,
-    ) -> Markup:
-        """Draw means of groups with their intervals and numbers of values, one a line.
-
-        The axis reaches all values `beside` each other, or from `minimum` to `maximum` of one.
-        """
-        names = [_label(name) for name, *_ in rows]
-        with _figure(0.55 + _height(names)) as figure:
-            axis = figure.add_subplot()
-            draw_means(axis, [row[1:] for row in rows])
-            axis.set_yticks(range(len(rows)), names)
-            axis.set_ylim(len(rows) - 0.5, -0.5)
-            ends = [end for end in beside if end is not None]
-            low, high = min(ends), max(ends)
-            if low == high:
-                room = max(1.0, abs(low))
-                low = low - room if minimum is None else minimum
-                high = max(high, low) + room if maximum is None else maximum
-            margin = 0.03 * (high - low)
-            axis.set_xlim(low - margin, high + margin)
-            axis.grid(axis="y", visible=False)
-            return self._drawn(figure, title)
-
-    def runs(
+    def means(
         self,
         names: Sequence[str],
-        panels: Sequence[
-            tuple[str, Sequence[tuple[float | None, float | None, float | None, int]]]
-        ],
+        panels: Sequence[tuple[str, Sequence[Interval]]],
+        title: str,
+        *,
+        reach: tuple[float, float] | None = None,
     ) -> Markup:
-        """Draw metrics side by side: the mean, interval and n of every run, one a line."""
+        """Draw means with their intervals and n, one a line, of each panel side by side.
+
+        With the `reach` of its axis one panel is as wide as a column of the page.
+        """
         columns = min(3, len(panels))
         lines = -(-len(panels) // columns)
         labels = [_label(name) for name in names]
-        with _figure(lines * (0.6 + _height(labels)), WIDTH * 2) as figure:
+        width = WIDTH * 2 if reach is None else WIDTH
+        with _figure(lines * (0.6 + _height(labels)), width) as figure:
             axes = figure.subplots(lines, columns, sharey=True, squeeze=False).ravel()
-            for axis, (title, rows) in zip(axes, panels, strict=False):
+            for axis, (heading, rows) in zip(axes, panels, strict=False):
                 draw_means(axis, rows)
-                axis.set_title(_label(title, 40))
+                axis.set_title(_label(heading, 40))
                 axis.margins(x=0.08)
                 axis.grid(axis="y", visible=False)
+                if reach is not None:
+                    axis.set_xlim(*reach)
             axes[0].set_yticks(range(len(names)), labels)
             axes[0].set_ylim(len(names) - 0.5, -0.5)
             for axis in axes[len(panels) :]:
                 axis.set_visible(False)
-            return self._drawn(figure, f"Means of {len(panels)} metrics by run")
+            return self._drawn(figure, title)
 
     def chart(self, chart: Chart) -> Markup:
         """Draw a chart that a suite describes."""
@@ -256,11 +237,7 @@ def _height(labels: Sequence[str]) -> float:
     return sum(0.24 if "\n" not in label else 0.36 for label in labels)
 
 
-def draw_means(
-    axis: Any,
-    rows: Sequence[tuple[float | None, float | None, float | None, int]],
-    colour: str = COLOURS[0],
-) -> None:
+def draw_means(axis: Any, rows: Sequence[Interval], colour: str = COLOURS[0]) -> None:
     """Draw a mean with its interval a line, and beside the axis how many values it is of."""
     for place, (mean, low, high, n) in enumerate(rows):
         if low is not None and high is not None:
@@ -442,7 +419,7 @@ def _groups(metric: Metric, shown: Sequence[Shown], charts: Charts) -> list[Valu
     found = []
     is_shown = (pl.col("metric") == metric.id, pl.col("group") != ALL, pl.col("n") > 0)
     summaries = [one.headlines.summary.filter(*is_shown) for one in shown]
-    reach = ("mean", "ci_low", "ci_high")
+    ends = ("mean", "ci_low", "ci_high")
     for one, summary in zip(shown, summaries, strict=True):
         for (group,), rows in summary.group_by("group", maintain_order=True):
             if rows.height < 2:
@@ -459,19 +436,27 @@ def _groups(metric: Metric, shown: Sequence[Shown], charts: Charts) -> list[Valu
                         for row in first
                     ],
                     "more": rows.height - len(first),
-                    "chart": charts.intervals(
-                        [
-                            (str(row["value"]), *(row[end] for end in (*reach, "n")))
-                            for row in first
-                        ],
+                    "chart": charts.means(
+                        [str(row["value"]) for row in first],
+                        [("", [(*(row[end] for end in ends), row["n"]) for row in first])],
                         f"Mean of {name} with 95 % intervals",
-                        beside=[value for other in beside for end in reach for value in other[end]],
-                        minimum=metric.scale.minimum,
-                        maximum=metric.scale.maximum,
+                        reach=axis_reach(metric, [other[end] for other in beside for end in ends]),
                     ),
                 }
             )
     return found
+
+
+def axis_reach(metric: Metric, beside: Iterable[pl.Series]) -> tuple[float, float]:
+    """Return the ends of an axis that reaches all values, or the range of a metric with one."""
+    ends = [end for values in beside for end in values.drop_nulls()]
+    low, high = min(ends), max(ends)
+    if low == high:
+        room = max(1.0, abs(low))
+        low = low - room if metric.scale.minimum is None else metric.scale.minimum
+        high = max(high, low) + room if metric.scale.maximum is None else metric.scale.maximum
+    margin = 0.03 * (high - low)
+    return low - margin, high + margin
 
 
 def _reason(row: Mapping[str, Any]) -> str:

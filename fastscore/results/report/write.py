@@ -156,7 +156,10 @@ def _runs_chart(shown: Sequence[Shown], metrics: Sequence[Values], charts: Chart
         if one["metric"].role == "headline" and all(len(parts) == 1 for parts in sides):
             rows = [(*parts[0]["ends"], parts[0]["n"]) for parts in sides]
             panels.append((f"{one['metric'].name} {one['arrow']}", rows))
-    return charts.runs([one.name for one in shown], panels) if panels else None
+    if not panels:
+        return None
+    title = f"Means of {len(panels)} metrics by run"
+    return charts.means([one.name for one in shown], panels, title)
 
 
 def _about(one: Shown) -> Values:
@@ -407,7 +410,8 @@ def _indexed(runs: pl.DataFrame, folder: Place, reports: Path, charts: Charts) -
         {"name": one.name, "arrow": ARROWS[one.scale.better].strip(), "better": one.scale.better}
         for one in metrics
     ]
-    chart = charts.runs(names, panels) if len(names) > 1 and panels else None
+    title = f"Means of {len(panels)} metrics by run"
+    chart = charts.means(names, panels, title) if len(names) > 1 and panels else None
     return {"name": runs["suite"][0], "metrics": shown, "rows": rows, "chart": chart}
 
 
