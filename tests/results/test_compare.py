@@ -143,6 +143,8 @@ def lexical(folder: Path, name: str, dialogues: list[tuple[str, int, float]]) ->
 def test_dialogues_without_partner_are_told(base: Run, better: Run) -> None:
     found = fastscore.compare(base, better)
     assert found.notes == ()
+    # the sides of each metric are beside each other
+    assert found.sides["side"].to_list()[:2] == [str(base.path), str(better.path)]
     assert set(found.differences["lacking"]) == {
         f"2 dialogues missing in {base.path}, 1 dialogue missing in {better.path}"
     }
