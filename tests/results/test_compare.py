@@ -265,7 +265,7 @@ def test_another_column_is_the_unit(both: Run) -> None:
 
 
 def test_units_that_are_named_are_shared_by_independent_samples(both: Run) -> None:
-    asked: dict[str, Any] = {"by": "miner_uid", "pair_by": "dialogue_uid", "metrics": ["U_best"]}
+    asked: dict[str, Any] = {"by": "miner_uid", "metrics": ["U_best"]}
     apart = row_of(fastscore.compare(both, unpaired=True, **asked).differences)
     shared = row_of(
         fastscore.compare(both, unpaired=True, cluster="dialogue_uid", **asked).differences
@@ -412,7 +412,7 @@ def test_command_shows_tables_and_json(base: Run, better: Run) -> None:
     words = ["compare", base.path, better.path, "--table", "utterances"]
     shown = fastscore_command(words, COLUMNS="200")
     assert shown.returncode == 0, shown.stderr
-    for words in ("U_best", "missing_input", "g_z", "Holm", "better", "note: 1 dialogue of"):
+    for words in ("U_best", "missing_input", "g_z", "Holm", "better", "1 dialogue missing in b"):
         assert words in shown.stdout
     printed = json.loads(fastscore_command(["compare", base.path, better.path, "--json"]).stdout)
     found = fastscore.compare(base, better)
