@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import random
+import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -239,7 +240,10 @@ def print_explanations(console: Console, found: Explanations) -> None:
             print_evidence(console, evidence)
         more = len(one.evidence) - EVIDENCE_SHOWN
         if more > 0:
-            console.print(Text(f"  ... and {more:,} more: `fastscore explain --json` has all"))
+            typed = f"fastscore explain RUN {shlex.quote(found.dialogue)} {one.metric} --json"
+            console.print(
+                Text(plain(f"  ... and {more:,} more: `{typed}` has all")), soft_wrap=True
+            )
 
 
 def _facts(facts: Mapping[str, str]) -> Table:

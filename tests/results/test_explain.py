@@ -174,6 +174,7 @@ def test_counts_are_printed_without_decimals(suite_runs: Mapping[str, Run]) -> N
     console = Console(width=80, record=True, file=io.StringIO())
     print_explanations(console, Explanations("d", "log", tuple(found), dialogues.suite))
     text = console.export_text()
+    assert "more: `fastscore explain RUN d M7_total_turns --json` has all" in text
     assert f"(M7_total_turns): {found[0].value}\n" in "\n".join(map(str.strip, text.split("\n")))
 
 
