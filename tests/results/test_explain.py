@@ -1,6 +1,7 @@
 """Explanations: their numbers are the run's, and their evidence adds up to them."""
 
 import csv
+import dataclasses
 import io
 import itertools
 import json
@@ -172,9 +173,10 @@ def test_counts_are_printed_without_decimals(suite_runs: Mapping[str, Run]) -> N
     dialogues = Dialogues(suite_runs["group_travel"])
     found = explain(dialogues, 0, ["M7_total_turns"])
     console = Console(width=80, record=True, file=io.StringIO())
-    print_explanations(console, Explanations("d", "log", tuple(found), dialogues.suite))
+    long = dataclasses.replace(found[0], evidence=found[0].evidence * 2)
+    print_explanations(console, Explanations("d", "log", (long,), dialogues.suite))
     text = console.export_text()
-    assert "more: `fastscore explain RUN d M7_total_turns --json` has all" in text
+    assert "6 more: `fastscore explain RUN d M7_total_turns --json` has all" in text
     assert f"(M7_total_turns): {found[0].value}\n" in "\n".join(map(str.strip, text.split("\n")))
 
 
