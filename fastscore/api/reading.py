@@ -271,9 +271,12 @@ def _show_shape(console: "Console", group: Sequence[InspectedFile]) -> None:
 def _show_lack(console: "Console", need: RequiredColumn) -> None:
     without = f"  without {' or '.join((need.place, *need.column.needed.given_by))}"
     if need.column.needed.by:
-        console.print(f"{without}, null everywhere: {', '.join(need.column.needed.by)}")
+        console.print(
+            f"{without}, null everywhere: {', '.join(need.column.needed.by)}", soft_wrap=True
+        )
     if need.column.needed.affects:
-        console.print(f"{without}, scored all the same: {', '.join(need.column.needed.affects)}")
+        kept = ", ".join(need.column.needed.affects)
+        console.print(f"{without}, scored all the same: {kept}", soft_wrap=True)
 
 
 def _key_grid(inspected: InspectedFile) -> Grid:

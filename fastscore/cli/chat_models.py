@@ -81,9 +81,7 @@ _MODEL_OPTIONS = (
         "--max-tokens", type=ranged("max_tokens", int), help="The most tokens, sent and received."
     ),
     _asked(
-        "--max-cost",
-        type=ranged("max_cost"),
-        help="The most that tokens may cost, by --prices.",
+        "--max-cost", type=ranged("max_cost"), help="The most that tokens may cost, by --prices."
     ),
     _asked(
         "--prices",
@@ -121,6 +119,7 @@ def with_model_options(given: dict[str, Any]) -> dict[str, Any]:
 
 _MAP_SETTINGS = ("layout", "columns", "values", *CHAT_OPTIONS)
 """Options of where chats are, as `score` declares them."""
+_seed = option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, help="Seed of the requests.")
 _DRY_RUN = option(
     "--dry-run", is_flag=True, help="Estimate requests and tokens. Ask and write nothing."
 )
@@ -257,10 +256,7 @@ def simulate_preference_shift(quiet: bool, **given: Any) -> None:
     "preference_shift, finance for memory_finance, otherwise assistant]",
 )
 @option(
-    "--model",
-    required=True,
-    envvar="FASTSCORE_JUDGE_MODEL",
-    help="The judge's name at its server.",
+    "--model", required=True, envvar="FASTSCORE_JUDGE_MODEL", help="The judge's name at its server."
 )
 @option(
     "--repeats",
@@ -268,12 +264,7 @@ def simulate_preference_shift(quiet: bool, **given: Any) -> None:
     default=1,
     help="Judgements of each dialogue: 1, or a multiple of the number of dimensions.",
 )
-@option(
-    "--seed",
-    type=click.IntRange(0, 2**31 - 1),
-    default=0,
-    help="Seed of the requests.",
-)
+@_seed
 @option("-o", "--output", type=PATH, required=True, help="The folder to write.")
 @option("--overwrite", is_flag=True, help="Replace the files of another judge in -o.")
 @option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
@@ -311,12 +302,6 @@ def _annotating(written: str) -> Callable[[Command], Command]:
     """Return what gives a command the options of annotations."""
 
     def decorate(command: Command) -> Command:
-        seed = option(
-            "--seed",
-            type=click.IntRange(0, 2**31 - 1),
-            default=0,
-            help="Seed of the requests.",
-        )
         output = option("-o", "--output", type=PATH, required=True, help=written)
         model = option(
             "--model",
@@ -326,7 +311,7 @@ def _annotating(written: str) -> Callable[[Command], Command]:
         )
         overwrite = option("--overwrite", is_flag=True, help="Replace other annotations in -o.")
         last = quiet_option(model_options(command))
-        return map_options(model(seed(output(overwrite(last)))))
+        return map_options(model(_seed(output(overwrite(last)))))
 
     return decorate
 
@@ -409,8 +394,7 @@ def _report_annotations(done: "Annotated", asked: "AskingAboutLogs", *, quiet: b
 
 
 @click.command(
-    "experiment",
-    epilog="Example: fastscore experiment recommenders.toml -o experiment --dry-run",
+    "experiment", epilog="Example: fastscore experiment recommenders.toml -o experiment --dry-run"
 )
 @click.argument("file", type=PATH)
 @option("-o", "--output", type=PATH, help="The experiment's folder.")

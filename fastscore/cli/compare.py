@@ -42,36 +42,14 @@ _limit = partial(option, heading=LIMITS)
     "fastscore compare run --by experiment_level --format latex",
 )
 @click.argument("runs", type=PATH, nargs=-1, required=True)
+@_compared("--by", metavar="COLUMN", help="A label column. With one run, its levels.")
 @_compared(
-    "--by",
-    metavar="COLUMN",
-    help="A label column. With one run, its levels.",
+    "--level", "levels", multiple=True, metavar="VALUE", help="Only this value of --by. Repeatable."
 )
-@_compared(
-    "--level",
-    "levels",
-    multiple=True,
-    metavar="VALUE",
-    help="Only this value of --by. Repeatable.",
-)
-@_compared(
-    "--table",
-    "tables",
-    multiple=True,
-    help="Only metrics of this table. Repeatable.",
-)
-@_compared(
-    "--metric",
-    "metrics",
-    multiple=True,
-    help="Only this metric. Repeatable.",
-)
+@_compared("--table", "tables", multiple=True, help="Only metrics of this table. Repeatable.")
+@_compared("--metric", "metrics", multiple=True, help="Only this metric. Repeatable.")
 @design_options(heading=HOW)
-@_how(
-    "--complete",
-    is_flag=True,
-    help="Count only pairs that all runs or levels have.",
-)
+@_how("--complete", is_flag=True, help="Count only pairs that all runs or levels have.")
 @_how(
     "--repeats",
     metavar="COLUMN",
@@ -112,12 +90,7 @@ _limit = partial(option, heading=LIMITS)
     default=ALPHA,
     help="Two-sided level of significance. Intervals have the level 1 - alpha. Default: 0.05.",
 )
-@option(
-    "--seed",
-    type=ranged("seed", int),
-    default=0,
-    help="Seed of all random draws.",
-)
+@option("--seed", type=ranged("seed", int), default=0, help="Seed of all random draws.")
 @option(
     "--judge",
     heading=JUDGED,
@@ -203,12 +176,7 @@ def compare_command(runs: tuple[Path, ...], format: Format, **how: Any) -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write a JUnit file.",
 )
-@_how(
-    "--format",
-    "format",
-    type=click.Choice(["table", "github", "json"]),
-    default="table",
-)
+@_how("--format", "format", type=click.Choice(["table", "github", "json"]), default="table")
 @click.pass_context
 def check_command(
     ctx: click.Context,
@@ -309,8 +277,7 @@ def analyse_command(run: Path, output: Path | None, **how: Any) -> None:
 
 
 @click.command(
-    "agreement",
-    epilog="Example: fastscore agreement judgements/judgements.jsonl people.csv",
+    "agreement", epilog="Example: fastscore agreement judgements/judgements.jsonl people.csv"
 )
 @click.argument("files", nargs=-1, required=True, type=PATH)
 @scores_options("columns", "scale")

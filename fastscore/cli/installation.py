@@ -358,13 +358,7 @@ def doctor_command(ctx: click.Context, warm: bool) -> None:
         ctx.exit(EXIT_CHECK_FAILED)
 
 
-PACKAGES = (
-    "polars",
-    "numpy",
-    "nanoarrow",
-    "orjson",
-    "click",
-)
+PACKAGES = ("polars", "numpy", "nanoarrow", "orjson", "click")
 OF_EXTRAS = {
     "arrow": ("pyarrow",),
     "embed": ("onnxruntime", "tokenizers", "faiss-cpu"),

@@ -147,13 +147,7 @@ def explain_command(
 
 @click.command("report", epilog="Example: fastscore report base new -o report.html")
 @click.argument("runs", nargs=-1, required=True, type=PATH)
-@option(
-    "-o",
-    "--output",
-    type=PATH,
-    default=Path("report.html"),
-    help="The HTML file.",
-)
+@option("-o", "--output", type=PATH, default=Path("report.html"), help="The HTML file.")
 @design_options()
 @option("--no-texts", is_flag=True, help="Leave texts of the logs out of the page.")
 @option("-q", "--quiet", is_flag=True, help="Print no findings, the file's name alone.")
