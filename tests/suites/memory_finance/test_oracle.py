@@ -3,17 +3,15 @@
 import json
 from typing import Any
 
-import orjson
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.memory_finance import make_traces
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
 from fastscore.suites.memory_finance.summarise import published_files
 from fastscore.vectors.view import VectorView
 from tests.conftest import often
 from tests.oracles import memory_finance as plain
-from tests.suites.memory_finance.tracing import read, read_lines
+from tests.suites.memory_finance.tracing import read
 
 WORDS = plain.read_words()
 PARTS = (
@@ -126,19 +124,6 @@ def test_the_published_files_are_those_of_the_plain_scorer(
     assert files["metrics_summary.json"].decode() == json.dumps(
         summary, ensure_ascii=False, indent=2
     )
-
-
-def test_synthetic_traces_are_scored_as_the_plain_scorer_does() -> None:
-    utterances = [[f"这是第{number}句话，关于市场。" for number in range(40)]]
-    traced = list(make_traces(utterances, 150, seed=1))
-    events, rejects = read_lines([orjson.dumps(trace).decode() for trace in traced])
-    assert rejects.is_empty()
-    assert events.rejects.is_empty()
-    tables = SUITE.score(events, VectorView.empty(), MemoryFinance())
-    files = published_files(tables, dataset_path="set")
-    summary, rows = expected_files(traced, False)
-    assert [json.loads(line) for line in files["turn_eval.jsonl"].splitlines()] == rows
-    assert json.loads(files["metrics_summary.json"]) == summary
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])

@@ -9,7 +9,6 @@ from fastscore.errors import UsageError
 from fastscore.suites.preference_shift import SUITE, PreferenceShift
 from tests.suites.preference_shift.conversing import (
     DRAMA,
-    HORROR,
     ONE,
     TWO,
     exchange,
@@ -51,20 +50,6 @@ def test_copying_by_the_specification(catalogue: str) -> None:
     assert row["i"] == 2 / 4
 
 
-@pytest.mark.parametrize(
-    ("said", "answered", "cc", "cr"),
-    [(EMPTY, EMPTY, 1.0, 0.0), (DRAMA, EMPTY, 0.0, 0.0), (EMPTY, DRAMA, 0.0, 0.0)],
-)
-def test_empty_sets_as_published(
-    catalogue: str, said: str, answered: str, cc: float, cr: float
-) -> None:
-    tables = score([log(*exchange(said, answered))], options(catalogue))
-    (row,) = turn_rows(tables)
-    assert (row["cc"], row["cr"]) == (cc, cr)
-    assert row["both_empty"] is (said == answered)
-    assert tables["dialogues"]["n_both_empty"].item() == int(said == answered)
-
-
 def test_a_text_that_is_not_given_is_no_empty_text(catalogue: str) -> None:
     lacking = [{"speaker": "USER", "text": None}, {"speaker": "SYSTEM"}]
     tables = score([log(*lacking, *exchange(DRAMA, DRAMA))], options(catalogue))
@@ -87,14 +72,6 @@ def test_means_are_missing_where_no_turn_has_both_texts(catalogue: str) -> None:
     assert reasons["cross_coherence"] == "missing_input"
     (segment,) = tables["segments"].to_dicts()
     assert (segment["segment_cc"], segment["segment_tas"]) == (None, None)
-
-
-def test_adaptation_is_clipped_by_turn_before_the_mean(catalogue: str) -> None:
-    tables = score([log(*exchange(DRAMA, DRAMA, DRAMA, HORROR))], options(catalogue))
-    assert tables["turns"]["tas"].to_list() == [1.0, 0.0]
-    (row,) = tables["dialogues"].to_dicts()
-    assert row["context_adaptation_score"] == 0.5
-    assert row["cross_coherence"] + row["context_retention"] - row["topic_interference"] == 1.0
 
 
 def test_weights_of_adaptation(catalogue: str) -> None:
