@@ -289,13 +289,14 @@ def difference_curve(
     if test == "t" or (n_rearranged > MOST_EXACT and (test == "auto" or is_hybrid)):
         return curve
     permuted = permutation_test(a, b, shared=shared, seed=seed)
-    if permuted.p_value is None:
+    if permuted is None:
         return curve
-    name = "exact permutation" if permuted.is_exact else "permutation"
+    if n_rearranged > MOST_EXACT:
+        return replace(curve, permuted=(permuted, "permutation"))
     # a rearrangement and its mirror are equally far from 0
     is_mirrored = shared or a.counts.size == b.counts.size
-    least = (2 if is_mirrored else 1) / n_rearranged if permuted.is_exact else 0.0
-    return replace(curve, permuted=(permuted.p_value, name), least_p=least)
+    least = (2 if is_mirrored else 1) / n_rearranged
+    return replace(curve, permuted=(permuted, "exact permutation"), least_p=least)
 
 
 def wilson(x: int, n: int, *, level: float) -> tuple[float, float]:

@@ -9,7 +9,6 @@ exact. Otherwise `DRAWS` are drawn with a seed, and ``p = (1 + hits) / (1 + draw
 
 import itertools
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,14 +24,6 @@ _CLOSE = 1e-9
 _AT_ONCE = 2_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Permutation:
-    """The two-sided p of a permutation test, None for fewer than three units or no variation."""
-
-    p_value: float | None
-    is_exact: bool
-
-
 def rearrangements(a: Clusters, b: Clusters, *, shared: bool) -> int:
     """Return how many ways there are to swap pairs, or to deal the units to the sides."""
     if shared:
@@ -41,14 +32,17 @@ def rearrangements(a: Clusters, b: Clusters, *, shared: bool) -> int:
     return math.comb(n + m, n)
 
 
-def permutation_test(a: Clusters, b: Clusters, *, shared: bool, seed: int = 0) -> Permutation:
-    """Test whether two sides have one mean, by swapping pairs or dealing units anew."""
+def permutation_test(a: Clusters, b: Clusters, *, shared: bool, seed: int = 0) -> float | None:
+    """Test whether two sides have one mean, by swapping pairs or dealing units anew.
+
+    There is no p of fewer than three units, or without variation.
+    """
     kept = [a.is_present | b.is_present] * 2 if shared else [a.is_present, b.is_present]
     a, b = (
         Clusters(side.sums[own], side.counts[own]) for side, own in zip((a, b), kept, strict=True)
     )
     if min(a.counts.size, b.counts.size) < LEAST_UNITS:
-        return Permutation(None, False)
+        return None
     exact = rearrangements(a, b, shared=shared) <= MOST_EXACT
     moves = _swaps(a.counts.size, seed, exact) if shared else _deals(a, b, seed, exact)
     block = max(1, _AT_ONCE // moves.shape[1])
@@ -63,11 +57,10 @@ def permutation_test(a: Clusters, b: Clusters, *, shared: bool, seed: int = 0) -
         unmoved = np.concatenate([np.ones(a.counts.size), np.zeros(b.counts.size)])
     observed = float(_moved_t(unmoved[np.newaxis], a, b, shared=shared)[0])
     if math.isnan(observed):
-        return Permutation(None, exact)
+        return None
     # without variation a rearrangement has no t: it is as far from 0 as can be, unless it is 0
     hits = int((found >= observed * (1 - _CLOSE)).sum())
-    p_value = hits / len(found) if exact else (1 + hits) / (1 + len(found))
-    return Permutation(p_value, exact)
+    return hits / len(found) if exact else (1 + hits) / (1 + len(found))
 
 
 def wild_omnibus(

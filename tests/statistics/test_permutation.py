@@ -28,8 +28,7 @@ def test_swapped_pairs_are_scipys_sign_flips() -> None:
         n_resamples=math.inf,
     )
     found = permutation_test(units(x), units(y), shared=True)
-    assert found.is_exact
-    assert found.p_value == pytest.approx(expected.pvalue)
+    assert found == pytest.approx(expected.pvalue)
 
 
 def test_dealt_units_are_scipys_permutations() -> None:
@@ -42,20 +41,19 @@ def test_dealt_units_are_scipys_permutations() -> None:
         n_resamples=math.inf,
     )
     found = permutation_test(units(x), units(y), shared=False)
-    assert found.is_exact
-    assert found.p_value == pytest.approx(expected.pvalue)
+    assert found == pytest.approx(expected.pvalue)
 
 
 def test_four_pairs_that_all_rise_have_two_of_sixteen_rearrangements() -> None:
     a, b = units(np.array([0.1, 0.2, 0.3, 0.4])), units(np.array([0.3, 0.5, 0.4, 0.8]))
     assert rearrangements(a, b, shared=True) == 16
-    assert permutation_test(a, b, shared=True).p_value == 2 / 16
+    assert permutation_test(a, b, shared=True) == 2 / 16
 
 
 def test_nothing_to_test_has_no_p() -> None:
     ones = units(np.ones(4))
-    assert permutation_test(ones, ones, shared=True).p_value is None
-    assert permutation_test(units(np.ones(2)), units(np.zeros(2)), shared=True).p_value is None
+    assert permutation_test(ones, ones, shared=True) is None
+    assert permutation_test(units(np.ones(2)), units(np.zeros(2)), shared=True) is None
 
 
 def test_clusters_of_rows_are_swapped_whole() -> None:
@@ -63,8 +61,7 @@ def test_clusters_of_rows_are_swapped_whole() -> None:
     a = Clusters(np.array([1.0, 6.0, 2.0]), np.array([2.0, 10.0, 3.0]))
     b = Clusters(np.array([1.6, 4.4, 3.5]), np.array([2.0, 5.0, 4.0]))
     found = permutation_test(a, b, shared=True)
-    assert found.is_exact
-    assert found.p_value == 2 / 8
+    assert found == 2 / 8
 
 
 def test_a_wild_bootstrap_is_that_of_a_plain_loop() -> None:
