@@ -44,11 +44,6 @@ class CheckLimits:
     fail_undecided: bool = False
 
     @property
-    def of_one_run(self) -> list[str]:
-        """The metrics with a limit that is about the run alone."""
-        return [*self.minimum, *self.maximum, *self.max_null]
-
-    @property
     def of_differences(self) -> list[str]:
         """The metrics with a limit that is about differences from another run, each once."""
         return [*dict.fromkeys((*self.max_drop, *self.no_worse, *self.equal_within))]
@@ -77,7 +72,7 @@ def check(
     different_signatures: bool = False,
 ) -> list[Check]:
     """Check a run."""
-    metrics = [*limits.of_one_run, *limits.of_differences]
+    metrics = [*limits.minimum, *limits.maximum, *limits.max_null, *limits.of_differences]
     needs_another = bool(limits.of_differences) or limits.max_missing is not None
     if not metrics and limits.max_rejects is None and not needs_another:
         raise UsageError(

@@ -147,7 +147,8 @@ def compare(
     how = Inference.of(
         opened[0].suite.design,
         by,
-        [_label(level) for level in levels],
+        # as labels are compared: as text
+        [str(level).lower() if isinstance(level, bool) else str(level) for level in levels],
         pair_by,
         cluster,
         repeats,
@@ -168,11 +169,6 @@ def compare(
         published=published_statistics,
         names=names,
     )
-
-
-def _label(level: Any) -> str:
-    """Write a level as labels are compared: as text."""
-    return str(level).lower() if isinstance(level, bool) else str(level)
 
 
 def compare_runs(

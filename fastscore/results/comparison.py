@@ -480,7 +480,11 @@ def _differences(rows: pl.DataFrame, comparison: Comparison) -> Grid:
             lambda row: p_text(row["p_holm"]) + "*" * bool(row["significant"]),
         ),
         column("", _verdict, right=False, drop=3),
-        column(f"{EFFECTS[design]} [95 % CI]", _effect, drop=-1),
+        column(
+            f"{EFFECTS[design]} [95 % CI]",
+            lambda row: interval_text(row["effect"], row["effect_low"], row["effect_high"], 2),
+            drop=-1,
+        ),
         column("p", lambda row: p_text(row["p"]), drop=-5),
         column("detectable", lambda row: number_text(row["detectable"], 3), drop=-7),
     ]
@@ -567,10 +571,6 @@ def _sides_of(row: Record) -> str:
 
 def _difference(row: Record) -> str:
     return interval_text(row["difference"], row["low"], row["high"], _decimals(row))
-
-
-def _effect(row: Record) -> str:
-    return interval_text(row["effect"], row["effect_low"], row["effect_high"], 2)
 
 
 def _decimals(record: Record) -> int:

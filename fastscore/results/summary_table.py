@@ -18,7 +18,7 @@ from fastscore.results.metric_text import (
 )
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.suites.base import Suite, headline_metrics
-from fastscore.suites.declarations import NULL_REASONS, Band, Metric
+from fastscore.suites.declarations import NULL_REASONS, Metric
 from fastscore.suites.estimates import Part
 from fastscore.suites.summary import overall_rows
 from fastscore.suites.sums import BETWEEN
@@ -83,7 +83,9 @@ def whole_grid(
     if everything:
         for place, name in enumerate(("sd", "minimum", "maximum")):
             columns.append(column(name, partial(_number, name=name), drop=place - 3))
-    bands = [_bands_of(_metric_of(suite, id or "")) for id, _ in rows]
+    shown = [_metric_of(suite, id or "") for id, _ in rows]
+    # rows of several scales are pooled, so a source calls their mean nothing
+    bands = [one.scale.bands if one and not one.scale.by else () for one in shown]
     if any(bands):
         readings = tuple(
             reading_of(record.get("mean"), record.get("ci_low"), record.get("ci_high"), of_metric)
@@ -163,11 +165,6 @@ def _rows(suite: Suite, ids: Sequence[str]) -> list[tuple[str | None, str]]:
         rows += [(None, table)]
         rows += [(id, table) for id in ids if _table_of(suite, id) == table]
     return rows
-
-
-def _bands_of(metric: Metric | None) -> Sequence[Band]:
-    """Return what a source calls values, unless rows of several scales are pooled."""
-    return metric.scale.bands if metric and not metric.scale.by else ()
 
 
 def _headings(rows: Sequence[tuple[str | None, str]]) -> frozenset[int]:
@@ -267,7 +264,8 @@ def overview(run: "Run") -> str:
         shown.append(f"and {counted(n_more, 'metrics')} more in .summary")
     lines = [_title(run), _counts(run), *(f"  {row}" for row in shown)]
     lines.append(f"signature: {run.signature}")
-    return "\n".join(_cut(line.rstrip()) for line in lines)
+    lines = [line.rstrip() for line in lines]
+    return "\n".join(line if len(line) <= WIDTH else line[: WIDTH - 1] + "…" for line in lines)
 
 
 def _aligned(rows: Sequence[Sequence[str]], width: int) -> list[str]:
@@ -335,7 +333,3 @@ def _counts(run: "Run") -> str:
     if run.notes:
         counts["notes"] = len(run.notes)
     return ", ".join(f"{name}: {count:,}" for name, count in counts.items())
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"
