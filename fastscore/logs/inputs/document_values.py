@@ -119,7 +119,7 @@ def order_of(value: Any) -> tuple[int, float]:
 
 
 _OF_DAY = re.compile(
-    r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4}),?\s+(\d{1,2}):(\d{2})(?::(\d{2}))?"
+    r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4}|\d{2}),?\s+(\d{1,2}):(\d{2})(?::(\d{2}))?"
     r"(?:\s*([AaPp])\.?[Mm]\.?)?"
 )
 
@@ -137,7 +137,7 @@ def times_by_day_or_month(values: Sequence[Any]) -> list[list[datetime]]:
             readings.append(
                 [
                     datetime(
-                        int(each[2]),
+                        int(each[2]) + (0 if len(each[2]) > 2 else 2000),
                         int(each[month]),
                         int(each[day]),
                         # 12 AM is midnight

@@ -16,6 +16,8 @@ from fastscore.suites.chats import ASSISTANT_ROLE, SYSTEM_ROLE, USER_ROLE, ChatR
 from fastscore.suites.declarations import Column
 
 _LEAST_SIMILARITY = 0.8
+_OF_TEXT = re.compile(r"(?<=\w)[ _-](text|str|string|value)$|(?<=[a-z])(Text|Str|Value)$")
+"""What names of texts end in that says nothing more: ``pred_text``."""
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _REFERENCE = re.compile(
     r"gt|ref|refs|(ground)?truth|human|expected|(gold|reference|label|user|target)\w*"
@@ -80,7 +82,9 @@ def nearest(names: Iterable[str], others: Iterable[str]) -> str | None:
     best, best_score = None, 0.0
     for other in others:
         last = other.rpartition("]")[2].rpartition(".")[2] or other
-        score = max(_similarity(name, last) for name in names) * 0.99 ** other.count(".")
+        forms = {last: 1.0, _OF_TEXT.sub("", last): 0.95}
+        near = max(_similarity(n, form) * part for n in names for form, part in forms.items())
+        score = near * 0.99 ** other.count(".")
         if score > best_score:
             best, best_score = other, score
     return best

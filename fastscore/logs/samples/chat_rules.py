@@ -37,9 +37,15 @@ from fastscore.logs.inputs.document_values import (
     times_by_day_or_month,
     value_at,
 )
-from fastscore.logs.inputs.near_names import is_of_model, role_meanings
+from fastscore.logs.inputs.near_names import is_of_model, is_of_reply, role_meanings
 from fastscore.logs.integrity.rejects import cut
-from fastscore.logs.samples.chat_samples import NESTED, ChatSample, SampledDialogue, sample_chats
+from fastscore.logs.samples.chat_samples import (
+    NESTED,
+    PAIRS,
+    ChatSample,
+    SampledDialogue,
+    sample_chats,
+)
 from fastscore.logs.samples.file_samples import IS_ID
 from fastscore.logs.samples.profile import (
     MOST_ROWS_SAMPLED,
@@ -331,6 +337,26 @@ def _unread_sides(sample: ChatSample, dialogue: SampledDialogue) -> Finding | No
     )
 
 
+def _unread_pairs(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find turns that are said to alternate, each of which has a reply beside its text."""
+    layout, said = sample.layout, sample.rows.speaker
+    objects = [turn.found for turn in dialogue.turns if turn.found]
+    if layout.alternate not in ROLES or not objects:
+        return None
+    texts = [key for key in objects[0] if all(is_said(each.get(key)) for each in objects)]
+    asked = next((key for key in texts if key in layout.text), "")
+    reply = next((key for key in texts if key not in layout.text and is_of_reply(key)), "")
+    example = [value_flag(said, asked, USER_ROLE), value_flag(said, reply, ASSISTANT_ROLE)]
+    return (
+        Finding(
+            f"each turn has {reply} beside {asked}, which is not read: these are pairs.",
+            unless=f"In place of alternate type {typed([layout_flag(PAIRS), *example])}.",
+        )
+        if asked and reply
+        else None
+    )
+
+
 def _one_speaker(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     """Find turns of one role that another key tells apart, as names of agents do."""
     turns, names = dialogue.turns, {*sample.layout.speaker, *sample.layout.text}
@@ -510,30 +536,26 @@ def _pooled_rows(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
     if not layout.is_row_per_turn or layout.id == ((NOWHERE,),):
         return None
     said = {*layout.speaker, *layout.text}
-    keys = [key for key in turns[0].found if key not in said]
-    steps = [
-        key
-        for key in keys
-        if _STEP.fullmatch(key) and _steps(key, [turn.found.get(key) for turn in turns])
-    ]
-    for key in keys:
+    beside = [dict(scalars_of(turn.found, _DEEPEST_ORDER)) for turn in turns]
+    columns = {key: [each.get(key) for each in beside] for key in beside[0] if key not in said}
+    steps = [key for key, found in columns.items() if _STEP.fullmatch(key) and _steps(key, found)]
+    for key, values in columns.items():
         parts: dict[str, list[Turn]] = {}
-        for turn in turns:
-            parts.setdefault(str(turn.found.get(key)), []).append(turn)
+        for turn, value in zip(turns, values, strict=True):
+            parts.setdefault(str(value), []).append(turn)
         # what is only beside one side, or changes with every turn, tells no dialogues apart
         speak = [len({turn.role for turn in part}) for part in parts.values()]
         if not 1 < len(parts) < len(turns) or min(speak) < min(2, len({t.role for t in turns})):
             continue
         begins = {(part[0].role, part[0].text) for part in parts.values()}
         counted_anew = next((step for step in steps if _is_counted_in_each(step, parts)), "")
-        values = [turn.found.get(key) for turn in turns]
         n_changes = sum(one != other for one, other in pairwise(values))
         are_blocks = n_changes == len(parts) - 1 and len({role for role, _ in begins}) == 1
         is_sure = len(begins) == 1 or counted_anew or is_of_model(key)
         is_unnamed = not dialogue.name and not IS_ID.fullmatch(key)  # ids are asked for by name
         if not (is_sure or (are_blocks and is_unnamed)):
             continue
-        one, other = (part[0].found.get(key) for part in [*parts.values()][:2])
+        one, other = [*dict.fromkeys(values)][:2]
         is_name = not dialogue.name or bool(_SESSION.search(key.lower()))
         name = sample.rows.id if is_name else sample.rows.model
         named = f"dialogue {dialogue.name}" if dialogue.name else "the only dialogue"
@@ -770,7 +792,10 @@ RULES: tuple[Rule, ...] = (
     _of_each(_unread_turns),
     _unnamed_words,
     _replying_system,
-    *map(_of_each, (_empty_replies, _named_pairs, _unread_sides, _order_of_sides, _unsorted)),
+    *map(
+        _of_each,
+        (_empty_replies, _named_pairs, _unread_pairs, _unread_sides, _order_of_sides, _unsorted),
+    ),
     *OWN_RULES,
     _same_chats,
     _repeated_beginnings,

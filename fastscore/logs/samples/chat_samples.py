@@ -205,9 +205,10 @@ def _values_beside(
         return
     for key, stored in value.items():
         at = f"{path}{key}"
-        if at in read or side_of(key) > 0:
-            continue
         inside = json_of(stored)
+        # of an object at a place that is read a text may be left
+        if side_of(key) > 0 or (at in read and not isinstance(inside, dict)):
+            continue
         is_array = isinstance(inside, list) and bool(inside)
         first = inside[0] if is_array else inside
         if isinstance(first, dict):

@@ -74,8 +74,9 @@ def is_said(value: Any) -> bool:
 class KeyProfile:
     """What a key has: in how many objects it is, null or not, and its other values.
 
-    ``types`` counts these by JSON type, ``words`` texts and integers among them, ``changes`` how
-    many of these differ from the one before. ``elements`` counts the elements of arrays.
+    ``types`` counts these by JSON type, ``words`` texts, integers and booleans among them,
+    ``changes`` how many of these differ from the one before. ``elements`` counts the elements of
+    arrays.
     """
 
     count: int = 0
@@ -89,9 +90,11 @@ class KeyProfile:
     @property
     def takes_turns(self) -> bool:
         """Whether few words follow each other in turn, as those for speakers do."""
-        n_values, are_words = self.words.total(), self.types.keys() <= {"string", "integer"}
-        is_one_of_few = 1 < len(self.words) <= _MOST_SPEAKERS and len(self.words) < n_values
-        return are_words and is_one_of_few and 2 * self.changes > n_values and not self.are_texts
+        n_values, n_words = self.words.total(), len(self.words)
+        # more than two numbers count turns
+        most = _MOST_SPEAKERS if "string" in self.types else 2
+        are_words = self.types.keys() <= {"string", "integer", "boolean"} and not self.are_texts
+        return are_words and 1 < n_words <= most and n_words < n_values < 2 * self.changes
 
     @property
     def names_speakers(self) -> bool:
@@ -105,7 +108,9 @@ class KeyProfile:
         """Whether the values are what somebody says: texts, most of them of several words."""
         spoken = sum(n for text, n in self.words.items() if is_said(text))
         are_many = self.types.keys() == {"string"} and 2 * spoken > self.words.total()
-        return are_many and order_of(self.example)[0] == NO_ORDER  # times have several words, too
+        is_title = len(self.words) == 1 < self.words.total()
+        # times have several words, too
+        return are_many and not is_title and order_of(self.example)[0] == NO_ORDER
 
 
 @dataclass(slots=True)
@@ -149,8 +154,8 @@ class Profile:
             for kind, number in Counter(map(type, values)).items():
                 key.types[_TYPES.get(kind, kind.__name__)] += number
                 of_kind: list[Any] = [value for value in values if type(value) is kind]
-                if issubclass(kind, str | int) and kind is not bool:
-                    words = [*map(str, of_kind)]
+                if issubclass(kind, str | int):
+                    words = [str(w).lower() if w is True or w is False else str(w) for w in of_kind]
                     key.changes += sum(map(operator.ne, words, words[1:]))
                     is_full = len(key.words) >= MOST_WORDS
                     key.words.update((w for w in words if w in key.words) if is_full else words)
@@ -548,7 +553,10 @@ def sample_of(
             counts.given -= unusable.total()
         if of_cells and column.kind != "text":
             counts.given -= key.words[""]
-        for found, number in key.words.items() if words.needed or words.known or meant else ():
+        has_words = bool(words.needed or words.known or meant)
+        # the readers reject a boolean in a row
+        has_words &= need.holder is not None or not key.types["boolean"]
+        for found, number in key.words.items() if has_words else ():
             word = meant.get(found, found)
             if word == LEFT_OUT and found in meant:
                 counts.asked -= number

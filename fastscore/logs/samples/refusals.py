@@ -58,7 +58,7 @@ from fastscore.logs.samples.profile import (
     quoted,
     required_columns,
 )
-from fastscore.suites.chats import ASSISTANT_ROLE, USER_ROLE
+from fastscore.suites.chats import ASSISTANT_ROLE, ROLES, USER_ROLE
 from fastscore.suites.declarations import Column, Source
 
 _ARRAYS_TRIED = 20
@@ -410,11 +410,21 @@ def _chat_flags(source: Source, found: Profile) -> tuple[list[Flag], str]:
     flags = flags or _turn_flags(source, found)
     if flags or asked or source.chat_rows is None or source.chat is not None:
         return flags, "" if flags else asked
-    for path, key in found.below("").items():
-        first = key.example if key.types.keys() == {"array"} else None
-        if first and all(map(is_said, first)):
-            alternate = [column_flag(TURNS, path), Flag("alternate", (USER_ROLE,))]
-            return [], f"If the texts of {path} alternate and the user begins: {typed(alternate)}."
+    lists = [
+        path
+        for path, key in found.below("").items()
+        if key.types.keys() == {"array"} and key.example and all(map(is_said, key.example))
+    ]
+    if len(lists) == 1:
+        alternate = [column_flag(TURNS, lists[0]), Flag("alternate", (USER_ROLE,))]
+        return [], f"If the texts of {lists[0]} alternate and the user begins: {typed(alternate)}."
+    if len(lists) == len(ROLES[:2]):
+        sides = ", ".join("".join(f".{of_jq(key)}" for key in path.split(".")) for path in lists)
+        return [], (
+            f"If {lists[0]} is what the user says, and {lists[1]} the replies: "
+            f"`jq -c '. + {{turns: ([{sides}] | transpose)}}'` writes pairs. Read them with "
+            f"{typed([layout_flag(PAIRS), column_flag(TURNS, 'turns')])}."
+        )
     return [], ""
 
 
@@ -438,11 +448,11 @@ def _pair_flags(source: Source, found: Profile) -> tuple[list[Flag], str]:
         if {roles[path] for path, _ in sides} >= {USER_ROLE, ASSISTANT_ROLE}:
             named = [value_flag(rows.speaker, *side) for side in sides if side[0] not in words]
             return [*begin, *moved, *named], ""
-        if len(texts) == 2:
-            example = [
-                value_flag(rows.speaker, path, word)
-                for path, word in zip(texts, own.values(), strict=False)
-            ]
+        replies = [path for path in texts if is_of_reply(path)]
+        if len(texts) == 2 or len(replies) == 1:
+            said = [path for path in texts if path not in replies[:1]]
+            both = zip((said[0], *replies[:1], *said[1:]), own.values(), strict=False)
+            example = [value_flag(rows.speaker, path, word) for path, word in both][:2]
             flags = in_shared_words([*begin, *moved, *example], source)
             return [], (
                 f"If {f'objects of {array}' if array else 'rows'} are pairs, say who is who, in "
@@ -559,9 +569,15 @@ def _nearest_key(
     named = (path for path, key in free.items() if is_speaker and key.names_speakers)
     near = next(named, None) or nearest_key(column, keys, taken)
     # under any name the only one of its kind
-    alone = [path for path, key in free.items() if is_speaker and key.takes_turns] or [
-        path for path, key in free.items() if is_text and key.are_texts
-    ]
+    alone = [path for path, key in free.items() if is_text and key.are_texts]
+    if is_speaker:  # a row of a suite reads no boolean as a word
+        is_row = source.chat is None and rows is not None and not rows.array
+        turns = {path: key for path, key in free.items() if key.takes_turns}
+        alone = [
+            path
+            for path, key in turns.items()
+            if "boolean" not in key.types or EACH in path or not is_row
+        ]
     return alone[0] if near is None and len(alone) == 1 else near
 
 
@@ -587,7 +603,7 @@ def words_error(
     found = [f"{cut(word, _SHOWN_CHARACTERS)!r} ({count:,})" for word, count in counts.by_count]
     absent = [word for word in vocabulary.needed if word not in counts.known]
     if absent and counts.words:
-        meant = vocabulary.needed[0]
+        meant = absent[0]
         flags = word_flags(need.column, found_words, counts.known, absent, source.chat_rows)
         never = " or ".join(map(repr, absent))
         never += f".\n  looked for: {', '.join(vocabulary.needed)}"
@@ -622,7 +638,9 @@ def _question(source: Source, need: RequiredColumn, counts: ColumnSample, meant:
     """Ask what words mean: of two speakers with what to type if the user is the first."""
     rows, words = source.chat_rows, [*counts.words][:2]
     if rows is None or need.name != rows.speaker or len(words) < len(rows.words[:2]):
-        return f"Say what they mean: {typed([value_flag(need.name, 'WORD', meant)])}."
+        is_other = len(words) == 1 and need.column.vocabulary.needed
+        word = words[0] if is_other else "WORD"
+        return f"Say what they mean: {typed([value_flag(need.name, word, meant)])}."
     example = [
         value_flag(need.name, word, own) for word, (_, own) in zip(words, rows.words, strict=False)
     ]

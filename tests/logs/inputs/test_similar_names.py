@@ -51,6 +51,12 @@ def test_a_reply_is_never_proposed_for_a_reference() -> None:
     assert nearest_key(text("ground_truth"), keys(answer_text="string")) is None
 
 
+def test_what_only_says_that_a_value_is_a_text_is_no_part_of_a_name() -> None:
+    found = keys(pred_text="string", gt_text="string")
+    assert nearest_key(text("prediction"), found) == "pred_text"
+    assert nearest_key(text("ground_truth"), found) == "gt_text"
+
+
 def test_values_that_the_column_cannot_take_are_not_proposed() -> None:
     assert nearest_key(text("utterance"), keys(utterances="integer")) is None
     assert nearest_key(text("utterance"), keys(turn="integer", message="string")) == "message"

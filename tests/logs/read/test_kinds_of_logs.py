@@ -85,7 +85,7 @@ def reading(flags: list[str]) -> dict[str, Any]:
 
 def typed_in(error: Exception) -> list[str]:
     """Return the flags that a refusal says to type."""
-    found = re.search(r"(?:Type|example|round:|begins:) (--.*?)\.?(?: [A-Z]|$)", str(error))
+    found = re.search(r"(?:Type|example|round:|begins:|mean:) (--.*?)\.?(?: [A-Z]|$)", str(error))
     return shlex.split(found[1]) if found else []
 
 
@@ -396,6 +396,7 @@ def test_what_falls_by_chance_is_no_order(beside: Any, options: Any, tmp_path: P
         (["7/30/2025, 9:58 PM", "7/31/2025, 12:10 AM", "8/1/2025, 12:05 PM"], True),  # only month
         (["06/01/2025 09:00", "06/01/2025 09:01", "06/01/2025 09:02"], True),  # either
         (["01.02.2025 09:00", "01.02.2025 09:01:30", "02.02.2025 09:00"], True),
+        (["30/07/25 21:58", "31/07/25 09:10", "31/07/25 09:11"], True),
         # read as day/month they fall, as month/day they rise
         (["02/01/2025 09:00", "01/02/2025 09:00", "01/02/2025 09:00"], False),
         (["31/07/2025 09:00", "07/31/2025 08:00", "06/30/2025 08:00"], False),  # neither
@@ -584,6 +585,55 @@ OTHER_KEYS: dict[str, tuple[str, Any]] = {
             {"conversation": name, "request": {"prompt": asked}, "response": {"text": reply}}
             for name, begin in OF_TWO
             for asked, reply in PAIRS[begin // 2 :]
+        ],
+    ),
+    "pairs with a text written anew": (
+        ".json",
+        [
+            {
+                "number": name,
+                "turns": [
+                    {"turn_id": n, "utterance": asked, "resolved": asked, "response": reply}
+                    for n, (asked, reply) in enumerate(PAIRS[begin // 2 :], 1)
+                ],
+            }
+            for name, begin in OF_TWO
+        ],
+    ),
+    "a speaker called by a name": (
+        ".jsonl",
+        [{"id": name, "messages": chat(3, assistant="Nova-3")[begin:]} for name, begin in OF_TWO],
+    ),
+    "speakers that are booleans": (
+        ".jsonl",
+        [
+            {
+                "id": name,
+                "messages": [
+                    {"from_user": turn["role"] == "user", "text": turn["content"]}
+                    for turn in chat()[begin:]
+                ],
+            }
+            for name, begin in OF_TWO
+        ],
+    ),
+    "a reply further inside": (
+        ".jsonl",
+        [
+            {
+                "id": name,
+                "input": {"messages": chat()[begin:-1]},
+                "output": {"output": REPLIES[-1]},
+            }
+            for name, begin in OF_TWO
+        ],
+    ),
+    "ids that are objects": (
+        ".jsonl",
+        [
+            {"chat_id": {"$oid": name}, **turn}
+            for name, begin in OF_TWO
+            for turn in chat(3, "sender", "message", user="customer", assistant="bot")[begin:]
         ],
     ),
     "a bot that speaks first": (
@@ -1297,6 +1347,32 @@ def test_an_array_of_pairs_is_a_dialogue_unless_each_is_named(options: Any, tmp_
         write(tmp_path / "named.json", named), options, embedder=None, layout="pairs"
     )
     assert run.tables["dialogues"]["dialogue"].to_list() == ["d0", "d1", "d2"]
+
+
+def test_turns_with_a_reply_each_do_not_alternate(options: Any, tmp_path: Path) -> None:
+    turns = [{"utterance": asked, "response": reply} for asked, reply in PAIRS]
+    path = write(tmp_path / "log.jsonl", [{"id": "d", "turns": turns}])
+    with pytest.raises(InputError, match="has response beside utterance") as refused:
+        fastscore.score(
+            path,
+            options,
+            embedder=None,
+            columns={"turns": "turns", "text": "utterance"},
+            alternate="user",
+        )
+    flags = shlex.split(str(refused.value).rpartition("type ")[2].removesuffix("."))
+    assert pairs(path, options, **reading(flags)) == PAIRS
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq writes the pairs")
+def test_lists_of_each_side_become_pairs(options: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "log.jsonl", [{"id": "d", "asked": ASKED, "replies": REPLIES}])
+    with pytest.raises(InputError, match="If asked is what the user says") as refused:
+        fastscore.score(path, options, embedder=None)
+    program = shlex.split(str(refused.value).rpartition("replies: `")[2].partition("`")[0])
+    done = subprocess.run([*program, path], capture_output=True, text=True, check=True)
+    path = write(tmp_path / "pairs.jsonl", lines_of(done.stdout))
+    assert pairs(path, options, layout="pairs", columns={"turns": "turns"}) == PAIRS
 
 
 def test_sides_that_are_not_known_are_asked_for(options: Any, tmp_path: Path) -> None:
