@@ -59,67 +59,42 @@ def trouble(
     return caught.value.message
 
 
-def test_a_worker_that_sees_everything_is_counted(
-    context: RunContext, inputs: tuple[InputFile, ...], tmp_path: Path
+def test_what_a_worker_does_not_see_is_named_with_it(
+    context: RunContext, inputs: tuple[InputFile, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert check_workers(Elsewhere(lambda: None), context, inputs, None) == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["logs", "run"]
-
-
-def test_another_run_directory_is_named_with_the_worker(
-    context: RunContext, inputs: tuple[InputFile, ...]
-) -> None:
+    assert sorted(path.name for path in context.run.parent.iterdir()) == ["logs", "run"]
+    lock = (context.run / ".lock").read_bytes()
     found = trouble(context, inputs, (context.run / ".lock").unlink)
     assert "worker tcp://node7:1234 (host " in found
     assert str(context.run) in found
-
-
-def test_another_store_is_named_with_the_worker(
-    context: RunContext, inputs: tuple[InputFile, ...], tmp_path: Path
-) -> None:
-    store = tmp_path / "store"
-    context = replace(context, embedder=EmbedderSettings("none", "fp32", None, store))
-
-    def other_store() -> None:
-        for path in store.iterdir():
-            path.unlink()
-
-    found = trouble(context, inputs, other_store)
-    assert "tcp://node7:1234" in found
-    assert f"does not see what was written to {store}/" in found
-
-
-def test_a_token_with_other_content_is_no_proof(
-    context: RunContext, inputs: tuple[InputFile, ...], tmp_path: Path
-) -> None:
-    store = tmp_path / "store"
-    context = replace(context, embedder=EmbedderSettings("none", "fp32", None, store))
-
-    def other_content() -> None:
-        for path in store.iterdir():
-            path.write_text("another run's")
-
-    assert "sees something else" in trouble(context, inputs, other_content)
-    assert not list(store.iterdir())
-
-
-def test_an_input_that_is_not_there_or_another_is_named(
-    context: RunContext, inputs: tuple[InputFile, ...]
-) -> None:
+    (context.run / ".lock").write_bytes(lock)
     second = Path(inputs[1].path)
-    assert f"bytes in the input {second}" in trouble(
-        context, inputs, lambda: second.write_text("{}")
-    )
+    found = trouble(context, inputs, lambda: second.write_text("{}"))
+    assert f"bytes in the input {second}" in found
     assert f"does not see the input {second}" in trouble(context, inputs, second.unlink)
 
-
-def test_other_versions_are_named(
-    context: RunContext, inputs: tuple[InputFile, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
     def older() -> None:
         monkeypatch.setattr(shared_files, "version", lambda package: "0.9")
 
     assert "has fastscore-dialogue 0.9, expected " in trouble(context, inputs, older)
+
+
+def test_another_store_is_named_and_a_token_with_other_content_is_no_proof(
+    context: RunContext, inputs: tuple[InputFile, ...], tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    context = replace(context, embedder=EmbedderSettings("none", "fp32", None, store))
+
+    def change(each: Callable[[Path], object]) -> Callable[[], object]:
+        return lambda: [each(path) for path in store.iterdir()]
+
+    found = trouble(context, inputs, change(Path.unlink))
+    assert "tcp://node7:1234" in found
+    assert f"does not see what was written to {store}/" in found
+    found = trouble(context, inputs, change(lambda path: path.write_text("another run's")))
+    assert "sees something else" in found
+    assert not list(store.iterdir())
 
 
 class Here:
