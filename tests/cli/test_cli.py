@@ -77,6 +77,13 @@ def test_help_imports_no_engine() -> None:
     assert done.returncode == 0, done.stderr
 
 
+SAID = {
+    "fastscore": "Messages name an option as in Python: lex_weight is --lex-weight.",
+    "fastscore analyse": "a run of preference_shift",
+}
+"""What the help of a command must say."""
+
+
 @pytest.mark.parametrize("words", commands_by_words())
 def test_every_command_has_help(words: str) -> None:
     asked = [*words.split()[1:], "--help"]
@@ -84,6 +91,7 @@ def test_every_command_has_help(words: str) -> None:
     assert done.exit_code == 0
     assert max(map(len, done.output.splitlines())) <= 80
     assert done.output.startswith(f"Usage: {words} ")
+    assert SAID.get(words, "") in " ".join(done.output.split())
     assert "...\n" not in done.output.partition("\nCommands:")[2]  # no sentence is cut
     shown = done.output.replace(" \\\n", " ")  # as a shell joins lines
     lines = {" ".join(line.split()) for line in shown.splitlines()}
