@@ -1,16 +1,13 @@
 """Distinct values by number, and rows of varying length as flat arrays with offsets."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fastscore_kernels as kernels
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices
-
-if TYPE_CHECKING:
-    from fastscore_jit.arrow import TextRows
 
 Ragged = tuple[npt.NDArray[np.int64], Indices]
 
@@ -21,16 +18,6 @@ def factorize(values: pl.Series) -> tuple[Indices, pl.Series]:
     """Give the distinct texts of a column numbers, by first appearance."""
     codes, firsts = kernels.number_texts(values)
     return codes, values[firsts]
-
-
-def factorize_columns(columns: Sequence["TextRows"]) -> tuple[list[Indices], pl.Series]:
-    """Give the distinct texts of some columns numbers, by first appearance."""
-    from fastscore_jit.arrow import join_rows
-
-    rows = join_rows(columns)
-    codes, firsts = kernels.number_texts(rows)
-    ends = np.cumsum([len(column) for column in columns])
-    return np.split(codes, ends[:-1]), pl.Series(rows.take(firsts).to_list(), dtype=pl.String)
 
 
 def factorize_rows(columns: Sequence[Indices]) -> tuple[Indices, Indices]:

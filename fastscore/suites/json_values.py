@@ -16,7 +16,6 @@ import polars as pl
 from fastscore_jit.arrays import Indices, Int64Array, Mask, UInt8Array
 from fastscore_jit.arrow import (
     StringColumn,
-    TextRows,
     ViewedStrings,
     arrow_array,
     string_column,
@@ -420,20 +419,6 @@ def unescape_rows(
     return plain, start, end
 
 
-def located_texts(values: JsonValues, problems: Problems) -> TextRows:
-    """Return where the texts of strings lie, as `texts` would make a column of them."""
-    base = values.data.ctypes.data if values.data.size else 0
-    plain = values.tags == STRING
-    addresses = np.where(plain, base + values.start, 0)
-    lengths = np.where(plain, values.end - values.start, -1)
-    rows = np.flatnonzero(values.tags == ESCAPED)
-    if not len(rows):
-        return TextRows(values.data, addresses, lengths)
-    data, start, end = unescape_rows(values, rows, problems)
-    addresses[rows], lengths[rows] = data.ctypes.data + start, np.where(end < 0, -1, end - start)
-    return TextRows((values.data, data), addresses, lengths)
-
-
 def raw_texts(values: JsonValues) -> pl.Series:
     """Return objects, arrays, numbers and truth values as their JSON text; all else is null."""
     present = ~values.is_text & ~values.is_missing
@@ -473,23 +458,6 @@ def python_texts(values: JsonValues, problems: Problems, *, falsy_is_empty: bool
     if not len(rows):
         return found
     return found.scatter(rows, _made(values, rows, problems, falsy_is_empty))
-
-
-def located_python_texts(
-    values: JsonValues, problems: Problems, *, falsy_is_empty: bool
-) -> TextRows:
-    """Return where the texts lie of which `python_texts` would make a column."""
-    found = located_texts(values, problems)
-    rows = np.flatnonzero(~values.is_text & ~values.is_missing)
-    if len(rows):
-        made = [text.encode() for text in _made(values, rows, problems, falsy_is_empty)]
-        data, sizes = np.frombuffer(b"".join(made), np.uint8), [len(text) for text in made]
-        found.addresses[rows] = data.ctypes.data + np.cumsum([0, *sizes[:-1]])
-        found.lengths[rows] = sizes
-        found = TextRows((found.owner, data), found.addresses, found.lengths)
-    if falsy_is_empty:
-        np.maximum(found.lengths, 0, out=found.lengths)
-    return found
 
 
 def _made(values: JsonValues, rows: Indices, problems: Problems, falsy_is_empty: bool) -> list[str]:

@@ -8,12 +8,10 @@ from fastscore_jit.arrow import TextRows, join_rows, text_rows
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastscore.suites.grouping import factorize_columns, factorize_rows
+from fastscore.suites.grouping import factorize_rows
 from fastscore.suites.json_values import (
     Problems,
     column_values,
-    located_python_texts,
-    located_texts,
     python_texts,
     texts,
 )
@@ -37,15 +35,6 @@ scalars = (
 )
 
 
-@given(st.lists(some_texts, min_size=1, max_size=4))
-@example([[None, "", None], [""], ["a" * 40, "a" * 40]])
-def test_texts_of_all_columns_have_one_numbering(columns):
-    rows = [text_rows("", pl.Series(column, dtype=pl.String), nulls=True) for column in columns]
-    numbers, found = factorize_columns(rows)
-    assert found.to_list() == list(dict.fromkeys(text for column in columns for text in column))
-    assert [found[part].to_list() for part in numbers] == columns
-
-
 @given(some_texts, st.lists(st.integers(-1, 11), max_size=6))
 def test_rows_are_taken_and_joined(column, rows):
     wanted = np.array([row for row in rows if row < len(column)], np.int64)
@@ -62,13 +51,12 @@ def test_no_rows_give_nulls() -> None:
 
 
 @given(st.lists(scalars, max_size=8), st.booleans())
-def test_texts_are_located_as_columns_of_them_are_made(values, ascii):
+def test_texts_are_what_python_makes_of_values(values, ascii):
     written = pl.Series(
         [json.dumps(value, ensure_ascii=ascii) for value in values], dtype=pl.String
     )
     found = column_values(written)
     strings = [value if isinstance(value, str) else None for value in values]
-    assert located_texts(found, Problems()).to_list() == strings
     assert texts(found, Problems()).to_list() == strings
     assert texts(found, Problems(), or_empty=True).to_list() == [text or "" for text in strings]
     for falsy_is_empty in (False, True):
@@ -76,8 +64,5 @@ def test_texts_are_located_as_columns_of_them_are_made(values, ascii):
             str(value or "") if falsy_is_empty else None if value is None else str(value)
             for value in values
         ]
-        for read in (
-            located_python_texts(found, Problems(), falsy_is_empty=falsy_is_empty),
-            python_texts(found, Problems(), falsy_is_empty=falsy_is_empty),
-        ):
-            assert read.to_list() == made
+        read = python_texts(found, Problems(), falsy_is_empty=falsy_is_empty)
+        assert read.to_list() == made

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
-from fastscore_jit.arrow import TextRows, join_rows
 from fastscore_readers.json.places import Shape
 from fastscore_readers.json.tokens import (
     ABSENT,
@@ -24,9 +23,9 @@ from fastscore_readers.json.tokens import (
 )
 
 from fastscore.suites.base import Events, Nulls
-from fastscore.suites.columns import last_rows, unknown_words
+from fastscore.suites.columns import gather_or_null, last_rows, unknown_words
 from fastscore.suites.declarations import FLAGS_AS_TEXT
-from fastscore.suites.grouping import counts_of, factorize_columns
+from fastscore.suites.grouping import counts_of, factorize
 from fastscore.suites.identity import IDENTITY, identify
 from fastscore.suites.json_values import (
     JsonPlaces,
@@ -38,12 +37,11 @@ from fastscore.suites.json_values import (
     expect,
     expect_texts,
     line_values,
-    located_python_texts,
-    located_texts,
     places,
     python_texts,
     python_values,
     read_sound,
+    texts,
     whole_numbers,
 )
 from fastscore.suites.memory_finance.metrics import MEMORY_SOURCES
@@ -56,14 +54,11 @@ _FALSE_WORDS = ("false", "no", "n", "0", "none", "null")
 
 
 def of_labels(
-    numbers: Indices, labels: pl.Series, meaning: Callable[[Any], Meaning], otherwise: Meaning
+    labels: pl.Series, meaning: Callable[[Any], Meaning], otherwise: Meaning
 ) -> npt.NDArray[Any]:
-    """Return what the labels of a column mean."""
-    used = np.flatnonzero(np.bincount(numbers, minlength=len(labels)))
-    table = np.array([otherwise] * len(labels) or [otherwise])
-    for number in used.tolist():
-        table[number] = meaning(labels[number])
-    return table[numbers]
+    """Return what labels mean: of equal ones it is found once. `otherwise` gives the type."""
+    codes, distinct = factorize(labels)
+    return np.array([*map(meaning, distinct), otherwise])[codes]
 
 
 Frames = Mapping[str, pl.DataFrame]
@@ -102,11 +97,11 @@ _PROFILE: Shape = {**dict.fromkeys(_PROFILE_TEXTS), **{key: [None] for key in _P
 _SNAPSHOT: Shape = {**dict.fromkeys(_SNAPSHOT_TEXTS), **{key: [None] for key in _SNAPSHOT_LISTS}}
 _NO_KEYS = {
     "turn_row": np.zeros(0, np.int64),
-    "key": TextRows(None, np.zeros(0, np.int64), np.zeros(0, np.int64)),
+    "key": pl.Series([], dtype=pl.String),
 }
 
 Columns = dict[str, Any]
-"""Columns of one table: arrays, series, and the texts of labels before they have numbers."""
+"""Columns of one table: arrays and series."""
 
 
 def read_events(raw: pl.DataFrame, options: MemoryFinance) -> Events:
@@ -125,11 +120,11 @@ def read_events(raw: pl.DataFrame, options: MemoryFinance) -> Events:
 
 def _nulls(frames: Frames) -> dict[str, Nulls]:
     """Count what turns lack; replies are asked of those that succeeded."""
-    turns, labels = frames["turns"], frames["labels"]["text"]
-    ok, status = turns_of_status(frames, "ok"), labels.gather(turns["status"])
+    turns = frames["turns"]
+    ok, status = is_ok(frames), turns["status"]
     unreplied = int((ok & ~turns["has_reply"].to_numpy()).sum())
     unlabelled = int((~turns["has_labels"]).sum())
-    label = unknown_words(labels.gather(turns["compliance_label"]), COMPLIANCE_LABEL.vocabulary)
+    label = unknown_words(turns["compliance_label"], COMPLIANCE_LABEL.vocabulary)
     return {
         "turns[].pred_assistant_text": Nulls(unreplied, int(ok.sum())),
         "turns[].turn_status": Nulls(
@@ -140,11 +135,10 @@ def _nulls(frames: Frames) -> dict[str, Nulls]:
     }
 
 
-def turns_of_status(frames: Frames, status: str | None) -> Mask:
-    """Return which turns have a status, or none."""
-    numbers, labels = frames["turns"]["status"].to_numpy(), frames["labels"]["text"]
-    found: Mask = of_labels(numbers, labels, lambda text: text == status, False)
-    return found
+def is_ok(frames: Frames) -> Mask:
+    """Tell which turns have the status ok."""
+    ok: Mask = (frames["turns"]["status"] == "ok").fill_null(False).to_numpy()
+    return ok
 
 
 def _counts(frames: dict[str, pl.DataFrame], raw: pl.DataFrame) -> dict[str, int]:
@@ -186,9 +180,8 @@ def _read(raw: pl.DataFrame, options: MemoryFinance) -> tuple[dict[str, pl.DataF
         **{f"gt_{name}": texts for name, texts in profile.texts.items()},
         **{f"snapshot_{name}": texts for name, texts in snapshot.texts.items()},
     }
-    frames = _number_labels(tables)
-    frames |= order_history(frames["utterances"], frames["labels"]["text"])
-    return frames, problems
+    frames = {table: pl.DataFrame(columns) for table, columns in tables.items()}
+    return frames | order_history(frames["utterances"]), problems
 
 
 def _read_columns(raw: pl.DataFrame, problems: Problems) -> dict[str, JsonValues]:
@@ -203,30 +196,11 @@ def _read_columns(raw: pl.DataFrame, problems: Problems) -> dict[str, JsonValues
     }
 
 
-def _number_labels(tables: Mapping[str, Columns]) -> dict[str, pl.DataFrame]:
-    """Make frames of tables: numbers in the place of labels, and the labels' texts."""
-    located = {
-        (table, name): column
-        for table, columns in tables.items()
-        for name, column in columns.items()
-        if isinstance(column, TextRows)
-    }
-    numbers, labels = factorize_columns(list(located.values()))
-    numbered = dict(zip(located, numbers, strict=True))
-    frames = {
-        table: pl.DataFrame(
-            {name: numbered.get((table, name), column) for name, column in columns.items()}
-        )
-        for table, columns in tables.items()
-    }
-    return frames | {"labels": pl.DataFrame({"text": labels})}
-
-
 @dataclass(frozen=True, slots=True)
 class _Profile:
     """A profile's fields, one text a dialogue, and its lists."""
 
-    texts: dict[str, TextRows]
+    texts: dict[str, pl.Series]
     lists: dict[str, Columns]
 
 
@@ -242,11 +216,11 @@ def _read_turns(turn: JsonPlaces, options: MemoryFinance, problems: Problems) ->
         "turns": {
             "dialogue_row": number.dialogue,
             "turn_pair_id": whole_numbers(number, problems),
-            "status": located_texts(turn["turn_status"].values, problems),
+            "status": texts(turn["turn_status"].values, problems),
             "has_reply": ~reply.is_missing,
             "has_labels": ~tags.values.is_missing,
             "reply": python_texts(reply, problems, falsy_is_empty=True),
-            "compliance_label": located_python_texts(label, problems, falsy_is_empty=True),
+            "compliance_label": python_texts(label, problems, falsy_is_empty=True),
         },
         "contexts": _read_contexts(recall, problems),
         "memory_keys": _NO_KEYS
@@ -286,7 +260,7 @@ def _read_list(
         found, owner = found.take(rows), owner[rows]
         usable = found.is_text | found.is_missing if null_is_text else found.is_text
         problems.note(found, np.flatnonzero(~usable), "a string")
-    return {row_name: owner, name: located_texts(found, problems)}
+    return {row_name: owner, name: texts(found, problems)}
 
 
 def booleans_of_items(items: JsonValues, problems: Problems) -> Mask:
@@ -320,7 +294,7 @@ def _read_violations(lists: JsonPlaces, problems: Problems) -> Columns:
     expect(lists.values, ARRAY, "an array of violations or null", problems)
     _expect_objects(lists.each.values, "an object that holds a violation", problems)
     texts = {
-        name: located_python_texts(lists.each[name].values, problems, falsy_is_empty=False)
+        name: python_texts(lists.each[name].values, problems, falsy_is_empty=False)
         for name in ("type", "severity")
     }
     return {"turn_row": lists.each.owner, **texts}
@@ -331,7 +305,7 @@ def _read_profile(values: JsonValues, problems: Problems) -> tuple[_Profile, Mas
     values = expect(values, OBJECT, "an object or null", problems)
     found = places(values, _PROFILE, problems)
     texts = {
-        name: located_python_texts(found[key].values, problems, falsy_is_empty=False)
+        name: python_texts(found[key].values, problems, falsy_is_empty=False)
         for key, name in _PROFILE_TEXTS.items()
     }
     lists = {
@@ -364,14 +338,13 @@ def _read_snapshot(values: JsonValues, n_dialogues: int, problems: Problems) -> 
     at = np.full(n_dialogues, -1, np.int64)
     at[dialogues] = np.arange(len(dialogues))
     texts = {
-        name: located_python_texts(found[key].values, problems, falsy_is_empty=False).take(at)
+        name: gather_or_null(python_texts(found[key].values, problems, falsy_is_empty=False), at)
         for key, name in _SNAPSHOT_TEXTS.items()
     }
     return _Profile(texts, lists)
 
 
 _SPOKEN: Shape = {"role": None, "text": None}
-_NEITHER = (False, False)
 
 
 def read_utterances(column: JsonValues, turn: JsonPlaces, problems: Problems) -> dict[str, Any]:
@@ -395,23 +368,24 @@ def read_utterances(column: JsonValues, turn: JsonPlaces, problems: Problems) ->
     without = told.where(np.zeros(len(told), np.bool_))
     roles = spoken["role"].values, turn["role"].values.take(taken), without
     utterances = spoken["text"].values, turn["text"].values.take(taken), told
-    role = join_rows([located_texts(part, problems) for part in roles])
-    texts = [python_texts(part, problems, falsy_is_empty=True) for part in utterances if len(part)]
+    spoken_by = [texts(part, problems) for part in roles]
+    said = [python_texts(part, problems, falsy_is_empty=True) for part in utterances]
     return {
         "dialogue_row": np.concatenate([part.dialogue for part in utterances]),
-        "text": pl.concat(texts) if texts else pl.Series([], dtype=pl.String),
-        "role": role,
+        "text": pl.concat(said),
+        "role": pl.concat(spoken_by),
         "told": np.repeat([False, False, True], [len(part) for part in utterances]),
     }
 
 
-def order_history(utterances: pl.DataFrame, labels: pl.Series) -> dict[str, pl.DataFrame]:
+def order_history(utterances: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """Return what history keys count, as rows of `read_utterances`, by dialogue."""
     dialogue, told = utterances["dialogue_row"].to_numpy(), utterances["told"].to_numpy()
     history = _by_dialogue(np.flatnonzero(~told), dialogue)
-    role = utterances["role"].to_numpy()[history]
-    roles = of_labels(role, labels, lambda text: (text == "user", text == "assistant"), _NEITHER)
-    by_user, by_assistant = roles.T
+    role = utterances["role"][history]
+    by_user, by_assistant = (
+        (role == name).fill_null(False).to_numpy() for name in ("user", "assistant")
+    )
     users = history[_answered(by_user, by_assistant, dialogue[history])]
     users = _by_dialogue(np.concatenate([users, np.flatnonzero(told)]), dialogue)
     return {

@@ -199,16 +199,16 @@ class Replies:
         """Return for each distinct reply whether it has a keyword of a group."""
         return self.words.of_group(self.groups[section, name])
 
-    def have_labels(self, replies: Indices, numbers: Indices, labels: pl.Series) -> Mask:
-        """Return for each pair of a reply and a label whether the reply has the label's text."""
-        groups = of_labels(numbers, labels, lambda text: self.groups.get(("phrase", text), -1), -1)
+    def have(self, replies: Indices, phrases: pl.Series) -> Mask:
+        """Return for each pair of a reply and a phrase whether the reply has it."""
+        groups = of_labels(phrases, lambda text: self.groups.get(("phrase", text), -1), -1)
         known = groups >= 0
         if known.all():
             return self.words.of_pairs(replies, groups)
         found = np.zeros(len(replies), np.bool_)
         found[known] = self.words.of_pairs(replies[known], groups[known])
         others = np.flatnonzero(~known)
-        found[others] = contains(self.texts[replies[others]], labels[numbers[others]])
+        found[others] = contains(self.texts[replies[others]], phrases[others])
         return found
 
 
@@ -238,14 +238,14 @@ def search_replies(frames: Frames, lexicon: Lexicon) -> Replies:
 
 def _own_phrases(frames: Frames, lexicon: Lexicon) -> list[str]:
     """Return the phrases that labels and profiles bring, as far as one automaton takes them."""
-    columns = [
-        frames["forbidden"]["phrase"],
-        frames["rubric"]["item"],
-        frames["constraints"]["text"],
-        frames["preferences"]["text"],
-    ]
-    used = np.flatnonzero(np.bincount(np.concatenate([column.to_numpy() for column in columns])))
-    phrases = sorted(phrase for phrase in frames["labels"]["text"][used] if phrase)
+    columns = {
+        "forbidden": "phrase",
+        "rubric": "item",
+        "constraints": "text",
+        "preferences": "text",
+    }
+    brought = pl.concat(frames[name][column].rename("") for name, column in columns.items())
+    phrases = sorted(phrase for phrase in brought.unique() if phrase)
     sizes = np.cumsum([len(phrase.encode()) for phrase in phrases])
     fitting = phrases[: int(np.searchsorted(sizes, LARGEST_AUTOMATON, side="right"))]
     return [phrase for phrase in fitting if phrase not in lexicon.explanation_elements]
@@ -253,7 +253,7 @@ def _own_phrases(frames: Frames, lexicon: Lexicon) -> list[str]:
 
 def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
     """Count required risk tags that replies disclose (M3)."""
-    labels, n_turns = frames["labels"]["text"], frames["turns"].height
+    n_turns = frames["turns"].height
     names = sorted({tag.name for tag in lexicon.risk_tags})
     has = np.zeros((len(replies.texts), len(names)), np.bool_)
     for number, name in enumerate(names):
@@ -261,13 +261,13 @@ def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
     reply, tag = np.nonzero(has)
     disclosed = pl.DataFrame({"reply": reply, "tag": pl.Series(names, dtype=pl.String)[tag]})
     disclosed = disclosed.with_columns(is_disclosed=True)
-    given = frames["risk_labels"]["label"]
-    named = [(number, lexicon.risk_tag(labels[number])) for number in given.unique()]
+    given = frames["risk_labels"]["label"].unique()
+    named = [(label, lexicon.risk_tag(label)) for label in given]
     required = (
         frames["risk_labels"]
         .with_columns(reply=pl.Series(replies.of_turn)[frames["risk_labels"]["turn_row"]])
         .join(
-            pl.DataFrame(named, {"label": pl.Int64, "tag": pl.String}, orient="row"),
+            pl.DataFrame(named, {"label": pl.String, "tag": pl.String}, orient="row"),
             on="label",
             maintain_order="left",
         )
@@ -292,22 +292,21 @@ def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
 def score_rubric(frames: Frames, replies: Replies) -> Columns:
     """Count required elements of explanation that replies have (M5)."""
     rubric, n_turns = frames["rubric"], frames["turns"].height
-    labels, numbers = frames["labels"]["text"], rubric["item"].to_numpy()
-    turn_row = rubric["turn_row"].to_numpy()
+    items, turn_row = rubric["item"], rubric["turn_row"].to_numpy()
     reply = replies.of_turn[turn_row]
-    listed = of_labels(numbers, labels, lambda item: replies.groups.get(("element", item), -1), -1)
-    hit = np.zeros(len(numbers), np.bool_)
+    listed = of_labels(items, lambda item: replies.groups.get(("element", item), -1), -1)
+    hit = np.zeros(len(items), np.bool_)
     in_table = listed >= 0
     hit[in_table] = replies.words.of_pairs(reply[in_table], listed[in_table])
     own = np.flatnonzero(~in_table)
     if len(own):
-        hit[own] = replies.have_labels(reply[own], numbers[own], labels)
+        hit[own] = replies.have(reply[own], items[own])
 
     required, found = group_offsets(turn_row, n_turns), group_offsets(turn_row[hit], n_turns)
     scores = judge_scores(np.diff(found), np.diff(required))
     return {
-        "rubric_required": list_column(labels[numbers], required),
-        "rubric_hit_items": list_column(labels[numbers[hit]], found),
+        "rubric_required": list_column(items, required),
+        "rubric_hit_items": list_column(items.filter(hit), found),
         "judge_score_1_5": pl.Series(scores, nan_to_null=True),
     }
 
@@ -323,19 +322,16 @@ def judge_scores(hits: Indices, required: Indices) -> Float64Array:
 
 def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
     """Find forbidden phrases and the compliance label (M4)."""
-    turns, forbidden, labels = frames["turns"], frames["forbidden"], frames["labels"]["text"]
+    turns, forbidden = frames["turns"], frames["forbidden"]
     turn_row, entry = expand(turns["dialogue_row"].to_numpy(), forbidden["dialogue_row"].to_numpy())
-    numbers = forbidden["phrase"].to_numpy()[entry]
-    hit = replies.have_labels(replies.of_turn[turn_row], numbers, labels)
+    phrases = forbidden["phrase"][entry]
+    hit = replies.have(replies.of_turn[turn_row], phrases)
     offsets = group_offsets(turn_row[hit], turns.height)
 
     violations = frames["violations"]
-    severe_type = of_labels(
-        violations["type"].to_numpy(), labels, lambda text: text in lexicon.severe_types, False
-    )
+    severe_type = of_labels(violations["type"], lambda text: text in lexicon.severe_types, False)
     severe = severe_type | of_labels(
-        violations["severity"].to_numpy(),
-        labels,
+        violations["severity"],
         lambda text: (text or "").lower() in lexicon.severe_severities,
         False,
     )
@@ -346,13 +342,12 @@ def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> Colu
     label[np.diff(offsets) > 0] = SEVERE
     known = {name: code for code, name in enumerate(COMPLIANCE_LABELS)}
     labelled = of_labels(
-        turns["compliance_label"].to_numpy(),
-        labels,
+        turns["compliance_label"],
         lambda text: known.get(text.lower().strip(), COMPLIANT),
         COMPLIANT,
     )
     return {
-        "forbidden_hits": list_column(labels[numbers[hit]], offsets),
+        "forbidden_hits": list_column(phrases.filter(hit), offsets),
         "pred_compliance_label": _COMPLIANCE[label],
         "gt_compliance_label": _COMPLIANCE[labelled],
     }
@@ -360,10 +355,9 @@ def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> Colu
 
 def find_contradictions(frames: Frames, replies: Replies, lexicon: Lexicon) -> Indices:
     """Return for each turn 1 if its reply contradicts a constraint of the user, else 0."""
-    constraints, labels = frames["constraints"], frames["labels"]["text"]
+    constraints = frames["constraints"]
     rules = of_labels(
-        constraints["text"].to_numpy(),
-        labels,
+        constraints["text"],
         lambda text: (_drawdown_limit(text, lexicon), replies.groups.get(("trigger", text), -1)),
         (_NO_PERCENTAGE, -1),
     )

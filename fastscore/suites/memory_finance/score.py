@@ -23,8 +23,8 @@ from fastscore.suites.columns import filled, find_nulls, list_column
 from fastscore.suites.grouping import counts_of, group_offsets, place_in_group
 from fastscore.suites.memory_finance.events import (
     Frames,
+    is_ok,
     of_labels,
-    turns_of_status,
 )
 from fastscore.suites.memory_finance.metrics import (
     JUDGE_SCORE_1_5,
@@ -84,7 +84,7 @@ def score_events(
         "trace_version": filled(dialogues["trace_version"], DEFAULT_TRACE_VERSION),
     }
     dialogue_row = turns["dialogue_row"]
-    ok = turns_of_status(frames, "ok")
+    ok = is_ok(frames)
     # a turn that failed has no reply to miss
     unanswered = ok & ~turns["has_reply"].to_numpy() & (not options.nulls_are_empty)
     ok &= ~unanswered
@@ -197,18 +197,21 @@ def resolve_keys(frames: Frames) -> pl.DataFrame:
 
     A row is a key of a turn. Of several targets of one place, the first counts.
     """
-    keys, labels = frames["memory_keys"], frames["labels"]["text"]
-    parsed = [(number, *parse_key(labels[number])) for number in keys["key"].unique()]
-    schema = pl.Schema({"key": pl.Int64(), "place": pl.Enum(PLACES), "index": pl.Int64()})
+    keys = frames["memory_keys"]
+    parsed = [(key, *parse_key(key)) for key in keys["key"].unique()]
+    schema = pl.Schema({"key": pl.String(), "place": pl.Enum(PLACES), "index": pl.Int64()})
     dialogue = frames["turns"]["dialogue_row"].gather(keys["turn_row"])
     return (
         keys.with_columns(dialogue.alias("dialogue_row"))
         .join(
-            pl.DataFrame(parsed, schema, orient="row"), on="key", how="left", maintain_order="left"
+            pl.DataFrame(parsed, schema, orient="row"),
+            on="key",
+            how="left",
+            nulls_equal=True,
+            maintain_order="left",
         )
         .join(_targets(frames), on=_TARGET, how="left", maintain_order="left")
         .with_columns(
-            pl.Series("key", labels.gather(keys["key"])),
             pl.col("resolver").fill_null("unresolved"),
             resolvable=pl.col("target_text").is_not_null(),
         )
@@ -217,25 +220,25 @@ def resolve_keys(frames: Frames) -> pl.DataFrame:
 
 def _targets(frames: Frames) -> pl.DataFrame:
     """List what keys can point at: a text for each dialogue, place and index."""
-    labels, spoken = frames["labels"]["text"], frames["utterances"]["text"]
+    spoken = pl.lit(frames["utterances"]["text"]).gather("utterances")
     dialogues = frames["dialogues"].with_columns(dialogue_row=pl.int_range(pl.len()))
     listed = [
-        *((dialogues, f"gt_{name}", labels, name, 0, "profile_field") for name in PROFILE_FIELDS),
-        (frames["constraints"], "text", labels, "constraints", 0, "constraints_gt"),
-        (frames["preferences"], "text", labels, "preferences", 0, "preferences_gt"),
+        *((dialogues, pl.col(f"gt_{name}"), name, 0, "profile_field") for name in PROFILE_FIELDS),
+        (frames["constraints"], pl.col("text"), "constraints", 0, "constraints_gt"),
+        (frames["preferences"], pl.col("text"), "preferences", 0, "preferences_gt"),
         # turns count from 1: those of the user that were answered, else all
-        (frames["user_history"], "utterances", spoken, "history", 1, "history_user_turn"),
-        (frames["history"], "utterances", spoken, "history", 1, "history_abs_turn"),
+        (frames["user_history"], spoken, "history", 1, "history_user_turn"),
+        (frames["history"], spoken, "history", 1, "history_abs_turn"),
     ]
     targets = pl.concat(
         rows.select(
             "dialogue_row",
             place=pl.lit(place, pl.Enum(PLACES)),
             index=first + pl.Series(place_in_group(rows["dialogue_row"].to_numpy())),
-            target_text=texts[rows[column]],
+            target_text=text,
             resolver=pl.lit(resolver, pl.Enum(RESOLVERS)),
         )
-        for rows, column, texts, place, first, resolver in listed
+        for rows, text, place, first, resolver in listed
     )
     is_blank = (pl.col("resolver") == "history_abs_turn") & (pl.col("target_text") == "")
     return targets.drop_nulls().filter(~is_blank).unique(_TARGET, keep="first")
@@ -279,11 +282,11 @@ def compare_levels(
     frames: Frames, replies: Replies, name: str, field: ProfileField
 ) -> pl.DataFrame:
     """Find each dialogue's level of a field: labelled, stated in a snapshot, mentioned."""
-    dialogues, labels = frames["dialogues"], frames["labels"]["text"]
+    dialogues = frames["dialogues"]
     levels = [UNKNOWN, *sorted({*field.values.values(), *(m.level for m in field.mentions)})]
     ranks = {level: rank for rank, level in enumerate(dict.fromkeys(levels))}
     labelled, stated = (
-        of_labels(dialogues[column].to_numpy(), labels, lambda text: ranks[field.level(text)], 0)
+        of_labels(dialogues[column], lambda text: ranks[field.level(text)], 0)
         for column in (f"gt_{name}", f"snapshot_{name}")
     )
     mentioned = np.zeros(dialogues.height, np.int64)
@@ -309,11 +312,11 @@ def _accuracy(levels: pl.DataFrame) -> Float64Array:
 def compare_lists(frames: Frames, replies: Replies, name: str) -> pl.DataFrame:
     """List the distinct texts of each dialogue that are labelled, or stated in a snapshot.
 
-    Columns are ``dialogue_row``, ``text`` (a label), ``is_labelled``, ``is_stated`` and
+    Columns are ``dialogue_row``, ``text``, ``is_labelled``, ``is_stated`` and
     ``is_mentioned``: a labelled text is in a reply.
     """
     labelled, stated = (frames[of].unique(maintain_order=True) for of in (name, STATED_LISTS[name]))
-    is_mentioned = _mentioned(frames, replies, *(labelled[of].to_numpy() for of in _TEXT))
+    is_mentioned = _mentioned(frames, replies, labelled)
     return (
         labelled.with_columns(pl.Series("is_mentioned", is_mentioned), is_labelled=True)
         .join(
@@ -359,18 +362,17 @@ def _f1(counts: pl.DataFrame) -> Float64Array:
     return counts.select(f1).to_series().to_numpy()
 
 
-def _mentioned(frames: Frames, replies: Replies, dialogue: Indices, label: Indices) -> Mask:
-    """Return for each label whether its dialogue's replies, joined by line ends, have it."""
-    turns, labels = frames["turns"], frames["labels"]["text"]
-    turn_row, entry = expand(turns["dialogue_row"].to_numpy(), dialogue)
-    hit = replies.have_labels(replies.of_turn[turn_row], label[entry], labels)
+def _mentioned(frames: Frames, replies: Replies, labelled: pl.DataFrame) -> Mask:
+    """Return for each text whether its dialogue's replies, joined by line ends, have it."""
+    turns, texts = frames["turns"], labelled["text"]
+    turn_row, entry = expand(turns["dialogue_row"].to_numpy(), labelled["dialogue_row"].to_numpy())
+    hit = replies.have(replies.of_turn[turn_row], texts[entry])
     # the empty text is in any replies, also in those of a dialogue without turns
-    found = of_labels(label, labels, lambda text: text == "", False)
+    found: Mask = (texts == "").to_numpy().copy()
     found[entry[hit]] = True
-    across = np.flatnonzero(of_labels(label, labels, lambda text: "\n" in text, False))
-    if len(across):
-        wanted = pl.DataFrame({"dialogue_row": dialogue[across], "text": labels[label[across]]})
-        found[across] = _mentioned_across(turns, wanted)
+    is_across = texts.str.contains("\n", literal=True)
+    if is_across.any():
+        found[is_across.to_numpy()] = _mentioned_across(turns, labelled.filter(is_across))
     return found
 
 

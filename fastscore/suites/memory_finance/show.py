@@ -205,7 +205,7 @@ def evidence(
 
 def _profile(frames: Frames, replies: Replies, lexicon: Lexicon) -> Iterator[tuple[Any, ...]]:
     """Yield where the fields of one dialogue's profile were found, and in which words."""
-    labels, joined = frames["labels"]["text"], "\n".join(frames["turns"]["reply"])
+    joined = "\n".join(frames["turns"]["reply"])
     for name in PROFILE_FIELDS:
         field = lexicon.profile[name]
         levels = compare_levels(frames, replies, name, field)
@@ -213,7 +213,7 @@ def _profile(frames: Frames, replies: Replies, lexicon: Lexicon) -> Iterator[tup
             ("label", "gt", "labelled"),
             ("last snapshot", "snapshot", "stated"),
         ):
-            text = labels[frames["dialogues"][f"{column}_{name}"]].drop_nulls().to_list()
+            text = frames["dialogues"][f"{column}_{name}"].drop_nulls().to_list()
             yield name, place, levels[how][0], text, ""
         for mention in field.mentions:
             if words := [word for word in mention.keywords if word in joined]:
@@ -225,7 +225,7 @@ def _profile(frames: Frames, replies: Replies, lexicon: Lexicon) -> Iterator[tup
             ("last snapshot", "is_stated"),
             ("label and replies", "is_mentioned"),
         ):
-            found = labels.gather(texts.filter(how)["text"]).sort().to_list()
+            found = texts.filter(how)["text"].sort().to_list()
             yield name, place, None, found, joined if found and how == "is_mentioned" else ""
 
 
