@@ -134,7 +134,7 @@ def compare(
     if len(runs) == 1 and isinstance(runs[0], Mapping) and runs[0]:
         names, given = [str(name) for name in runs[0]], runs[0].values()
     opened = as_runs(given, names)
-    _require_one_suite(opened)
+    require_one_suite(opened)
     if repeats is not None and test == "permutation":
         raise UsageError(
             "Permutations of dialogues leave out the variance between repeats, so their p-values "
@@ -384,7 +384,7 @@ def choose_metrics(
     judged: Sequence[Metric] = (),
 ) -> list[Metric]:
     """Choose the metrics that are named, else a judge's and those that a run summarises."""
-    _require_one_suite(runs)
+    require_one_suite(runs)
     suite = runs[0].manifest.suite
     declared = (*common_suite(runs).metrics, *judged)
     for kind, names, known in (
@@ -440,7 +440,8 @@ def check_judges(runs: Sequence[JudgedRun], *, allow: bool) -> list[str]:
     return notes
 
 
-def _require_one_suite(runs: Sequence[Run]) -> None:
+def require_one_suite(runs: Sequence[Run]) -> None:
+    """Refuse runs of different suites."""
     a = runs[0]
     for b in runs[1:]:
         if a.manifest.suite != b.manifest.suite:

@@ -252,7 +252,7 @@ def test_colours_of_the_pages_contrast(place: int) -> None:
 
 def test_runs_of_two_suites_are_refused(suite_runs: Mapping[str, Run], tmp_path: Path) -> None:
     runs = [suite_runs["guest_simulation"], suite_runs["memory_finance"]]
-    with pytest.raises(UsageError, match="a report is about one suite"):
+    with pytest.raises(UsageError, match="Numbers of different suites cannot be compared"):
         write_report(runs, tmp_path / "page.html")
 
 

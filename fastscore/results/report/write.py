@@ -27,6 +27,7 @@ from fastscore.results.compare import (
     choose_metrics,
     compare_runs,
     pairs_in_common,
+    require_one_suite,
 )
 from fastscore.results.comparison import Comparison, headline, verdict_notes
 from fastscore.results.dialogues import Dialogues
@@ -66,13 +67,8 @@ def make_content(
     texts: bool = True,
 ) -> Values:
     """Gather everything that the page of one run or several shows."""
-    suite, run = common_suite(runs), runs[0]
-    for run in runs[1:]:
-        if run.manifest.suite != suite.name:
-            raise UsageError(
-                f"{runs[0].path} is a run of {suite.name}, {run.path} one of "
-                f"{run.manifest.suite}: a report is about one suite."
-            )
+    require_one_suite(runs)
+    suite = common_suite(runs)
     # a run is called by its folder's name, or by its whole path where two share one
     short = [run.path.resolve().name for run in runs]
     shown = [
@@ -88,7 +84,7 @@ def make_content(
     heading = (
         listed([one.name for one in shown], SYSTEMS_NAMED)
         if several
-        else systems_of(run, headlines[0])
+        else systems_of(runs[0], headlines[0])
     )
     return {
         "title": f"{heading}: {suite.name}, {date_of(runs[0])}",
