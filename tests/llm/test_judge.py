@@ -281,6 +281,7 @@ THOUGHT = '<think>\nMaybe {"proactiveness": 1, "coherence": 1, "personalization"
 def test_what_is_around_an_object_is_passed_over(around):
     found = find_object(around.replace("{}", scores(1, 2, 3)))
     assert found == dict(zip(NAMES, (1, 2, 3), strict=True))
+    assert without_reasoning(f"{THOUGHT}Heat") == "Heat"
 
 
 @pytest.mark.parametrize(
