@@ -309,13 +309,6 @@ class TextRows:
         """The rows as kernels take them, valid while this object exists."""
         return Views(read_only(self.addresses), read_only(self.lengths))
 
-    def take(self, rows: Int64Array) -> "TextRows":
-        """Return some rows; a negative row number gives null."""
-        if not len(self):
-            return TextRows(self.owner, np.zeros(rows.size, np.int64), np.full(rows.size, -1))
-        lengths = np.where(rows >= 0, self.lengths[rows], -1)
-        return TextRows(self.owner, self.addresses[rows], lengths)
-
     def to_list(self) -> list[str | None]:
         """Copy the rows to a list. Slow: for few rows."""
         places = zip(self.addresses.tolist(), self.lengths.tolist(), strict=True)
@@ -323,13 +316,6 @@ class TextRows:
             None if length < 0 else ctypes.string_at(address, length).decode()
             for address, length in places
         ]
-
-
-def join_rows(parts: Sequence[TextRows]) -> TextRows:
-    """Concatenate rows."""
-    addresses = np.concatenate([part.addresses for part in parts])
-    lengths = np.concatenate([part.lengths for part in parts])
-    return TextRows([part.owner for part in parts], addresses, lengths)
 
 
 def text_rows(name: str, strings: Any, *, nulls: bool = False) -> TextRows:

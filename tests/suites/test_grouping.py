@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrow import TextRows, join_rows, text_rows
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -29,25 +28,9 @@ def test_distinct_rows_are_numbered_by_first_appearance(rows):
     assert firsts.tolist() == [rows.index(row) for row in known]
 
 
-some_texts = st.lists(st.none() | st.text(alphabet="ab波é😀\n", max_size=40), max_size=12)
 scalars = (
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(alphabet='ab波"\\\n😀', max_size=9)
 )
-
-
-@given(some_texts, st.lists(st.integers(-1, 11), max_size=6))
-def test_rows_are_taken_and_joined(column, rows):
-    wanted = np.array([row for row in rows if row < len(column)], np.int64)
-    texts = text_rows("", pl.Series(column, dtype=pl.String), nulls=True)
-    taken = texts.take(wanted)
-    expected = [column[row] if row >= 0 else None for row in wanted.tolist()]
-    assert taken.to_list() == expected
-    assert join_rows([taken, texts]).to_list() == expected + column
-
-
-def test_no_rows_give_nulls() -> None:
-    none = TextRows(None, np.zeros(0, np.int64), np.zeros(0, np.int64))
-    assert none.take(np.array([-1, -1])).to_list() == [None, None]
 
 
 @given(st.lists(scalars, max_size=8), st.booleans())
