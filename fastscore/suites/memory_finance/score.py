@@ -246,11 +246,12 @@ def _targets(frames: Frames) -> pl.DataFrame:
 
 def recall_targets(contexts: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
     """Return for each key with a target, a column for each source, whether that source has it."""
-    recalled = contexts.group_by("source", "turn_row", maintain_order=True).agg(
-        pl.col("text").str.join("\n")
-    )
     for source in MEMORY_SOURCES:
-        texts = recalled.filter(source=source).select("turn_row", pl.col("text").alias(source))
+        texts = contexts.filter(source=source).select("turn_row", pl.col("text").alias(source))
+        if texts["turn_row"].is_duplicated().any():  # items of one turn
+            texts = texts.group_by("turn_row", maintain_order=True).agg(
+                pl.col(source).str.join("\n")
+            )
         keys = keys.join(texts, on="turn_row", how="left", maintain_order="left")
     target = pl.col("target_text")
     is_text = target != ""  # the empty text is recalled from nowhere
