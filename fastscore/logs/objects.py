@@ -1,7 +1,8 @@
 """Logs in object stores: listed, read by ranges with read-ahead, or downloaded to the cache.
 
-An object is pinned to its entity tag at the first access. Messages name objects, and never quote
-the store's library, as its texts may contain credentials.
+An object is pinned to its entity tag at the first access, a file of a data set on the Hugging Face
+hub to the commit, which its address then contains. Messages name objects, and never quote the
+store's library, as its texts may contain credentials.
 """
 
 import fnmatch
@@ -9,6 +10,7 @@ import hashlib
 import io
 import itertools
 import os
+import re
 import secrets
 import threading
 import weakref
@@ -21,13 +23,13 @@ from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import unquote
 
 from fastscore_jit.system import replace_file
 
 from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.extras import load
 from fastscore.files import cache_root
-from fastscore.logs import hub_datasets
 
 SCHEMES = ("s3", "gs", "az", "https", "http", "hf")
 BLOCK_BYTES = 8 << 20
@@ -41,6 +43,15 @@ SMALL_BYTES = 4 << 20
 _AT_ONCE = 32
 _KEPT = 256
 _MAGIC = "*?["
+_HUB = "hf://"
+_DATA_SET = re.compile(
+    r"hf://datasets/(?P<id>[\w.-]+/[\w.-]+)"
+    r"(?:@(?P<revision>refs/(?:convert|pr)/[^/@]+|[^/@]+))?(?:/(?P<path>.*))?",
+    re.DOTALL,
+)
+_QUERY = re.compile(r"[?#&][^/?#&]*=")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_BRANCHES = {"~parquet": "refs/convert/parquet"}
 _WITHOUT_LIST = ("https", "http")
 _PURPOSE = "Reading objects of a store"
 _RETRY = {"max_retries": 4, "retry_timeout": timedelta(seconds=30)}
@@ -57,7 +68,7 @@ class Object:
     @property
     def is_fetched(self) -> bool:
         """Whether it is downloaded to the cache as a whole."""
-        return self.size <= SMALL_BYTES or self.url.startswith(hub_datasets.SCHEME)
+        return self.size <= SMALL_BYTES or self.url.startswith(_HUB)
 
 
 _known: dict[str, Object] = {}
@@ -72,7 +83,7 @@ def is_remote(path: str) -> bool:
 def look_up(url: str, *, again: bool = False) -> Object | None:
     """Return an object, None if there is none. The answer is cached until the next look-up."""
     if again or url not in _known:
-        found = _look_up_hub(url) if url.startswith(hub_datasets.SCHEME) else _look_up(url)
+        found = _look_up_hub(url) if url.startswith(_HUB) else _look_up(url)
         if found is None:
             return None
         _known[url] = _known[found.url] = found
@@ -92,19 +103,53 @@ def _look_up(url: str) -> Object | None:
 
 
 def _look_up_hub(url: str) -> Object | None:
-    place = hub_datasets.find_place(url)
-    if not place.path or place.path.endswith("/"):
+    repository, path = find_data_set(url)
+    if not path or path.endswith("/"):
         return None
-    found = hub_datasets.find_file(place)
-    return None if found is None else Object(f"{place.root}/{found.path}", found.size, found.hash)
+    with _hub() as hub:
+        found = hub.find_file(repository, path)
+    root = f"{_HUB}datasets/{repository.id}@{repository.commit}"
+    return None if found is None else Object(f"{root}/{found.path}", found.size, found.hash)
+
+
+def find_data_set(url: str) -> tuple[Any, str]:
+    """Return the repository of a data set at its current commit, and the path in an address."""
+    named = _DATA_SET.fullmatch(url)
+    if named is None or _QUERY.search(url):
+        raise UsageError(
+            "An address that begins with hf:// names no data set.",
+            "Give hf://datasets/OWNER/NAME[@REVISION]/PATH. The token is taken from HF_TOKEN.",
+        )
+    revision = unquote(named["revision"] or "main")
+    find = _pinned if _COMMIT.fullmatch(revision) else _repository
+    return find(named["id"], _BRANCHES.get(revision, revision)), named["path"] or ""
+
+
+def _repository(id: str, revision: str) -> Any:
+    with _hub() as hub:
+        return hub.find_repository("datasets", id, revision)
+
+
+_pinned = cache(_repository)
+
+
+@contextmanager
+def _hub() -> Iterator[Any]:
+    """Return the client of the hub, whose errors become those of inputs."""
+    from fastscore_models import hub
+
+    try:
+        yield hub
+    except hub.HubError as error:
+        raise InputError(str(error), error.hint) from None
 
 
 def list_objects(url: str) -> list[Object]:
     """List the objects below an address, or matching a glob, by name, without hidden ones."""
-    if url.startswith(hub_datasets.SCHEME):
-        place = hub_datasets.find_place(url)
-        root, key = place.root, place.path
-        list_below = partial(_list_hub, place)
+    if url.startswith(_HUB):
+        repository, key = find_data_set(url)
+        root = f"{_HUB}datasets/{repository.id}@{repository.commit}"
+        list_below = partial(_list_hub, repository)
     else:
         root, key = split_url(url)
         list_below = partial(_list_store, url)
@@ -116,13 +161,14 @@ def list_objects(url: str) -> list[Object]:
     below = [each for each in found if not _is_hidden(each.url[begin + len(prefix) :])]
     if is_glob:
         parts = key.split("/")
-        below = [each for each in below if _matches(each.url[begin:].split("/"), parts)]
+        below = [each for each in below if matches(each.url[begin:].split("/"), parts)]
     _known.update((each.url, each) for each in below)
     return sorted(below, key=lambda each: each.url)
 
 
-def _list_hub(place: hub_datasets.Place, prefix: str) -> list[tuple[str, int, str]]:
-    files = hub_datasets.list_files(place, prefix)
+def _list_hub(repository: Any, prefix: str) -> list[tuple[str, int, str]]:
+    with _hub() as hub:
+        files = hub.list_files(repository, prefix)
     return [(file.path, file.size, file.hash) for file in files]
 
 
@@ -164,7 +210,7 @@ def stamp(path: str) -> str:
 
 def open_file(path: str, stop: int | None = None) -> io.FileIO:
     """Open a file or an object, unbuffered. Nothing after ``stop`` is requested of an object."""
-    if path.startswith(hub_datasets.SCHEME):
+    if path.startswith(_HUB):
         (path,) = fetch([_found(path)])
     if is_remote(path):
         return cast(io.FileIO, ObjectFile(_found(path), stop))
@@ -172,26 +218,13 @@ def open_file(path: str, stop: int | None = None) -> io.FileIO:
 
 
 class ObjectFile(io.RawIOBase):
-    """An object as an unbuffered file. Reading past its beginning starts read-ahead.
-
-    Parameters
-    ----------
-    object
-        The object.
-    stop
-        The byte at which reading ends; None for the end of the object.
-    """
+    """An object as an unbuffered file, up to ``stop``. Reading past its beginning reads ahead."""
 
     def __init__(self, object: Object, stop: int | None = None) -> None:
         self._object = object
         self._stop = object.size if stop is None else min(stop, object.size)
         self._at = self._next = 0
         self._ahead: deque[tuple[int, int, Future[bytes]]] = deque()
-
-    @property
-    def size(self) -> int:
-        """The size of the object."""
-        return self._object.size
 
     def readable(self) -> bool:
         """Return True."""
@@ -203,11 +236,7 @@ class ObjectFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """Change the position."""
-        self._at = offset + (0, self._at, self.size)[whence]
-        return self._at
-
-    def tell(self) -> int:
-        """Return the position."""
+        self._at = offset + (0, self._at, self._object.size)[whence]
         return self._at
 
     def readinto(self, buffer: Any, /) -> int:
@@ -237,7 +266,7 @@ class ObjectFile(io.RawIOBase):
             self._ahead.popleft()
         if self._at < FIRST_BYTES:
             if not self._ahead:
-                self._next = min(FIRST_BYTES, self.size)
+                self._next = min(FIRST_BYTES, self._object.size)
                 self._ahead.append((0, self._next, _beginning(self._object)))
         else:
             self._ask_ahead()
@@ -310,8 +339,10 @@ def _fetched(object: Object) -> str:
     path = cache_root() / "objects" / identity.hexdigest() / name
     if not path.exists():
         try:
-            if object.url.startswith(hub_datasets.SCHEME):
-                hub_datasets.download(object.url, object.size, object.tag, path)
+            if object.url.startswith(_HUB):
+                repository, key = find_data_set(object.url)
+                with _hub() as hub:
+                    hub.download(repository, hub.HubFile(key, object.size, object.tag), path)
             else:
                 _download(object, path)
         except OSError as error:
@@ -464,12 +495,10 @@ def _is_hidden(below: str) -> bool:
     return any(part.startswith(".") for part in below.split("/"))
 
 
-def _matches(names: Sequence[str], parts: Sequence[str]) -> bool:
+def matches(names: Sequence[str], parts: Sequence[str]) -> bool:
     """Return whether the parts of a key match those of a glob, with ** for any number of parts."""
     if not parts:
         return not names
     if parts[0] == "**":
-        return any(_matches(names[n:], parts[1:]) for n in range(len(names) + 1))
-    return (
-        bool(names) and fnmatch.fnmatchcase(names[0], parts[0]) and _matches(names[1:], parts[1:])
-    )
+        return any(matches(names[n:], parts[1:]) for n in range(len(names) + 1))
+    return bool(names) and fnmatch.fnmatchcase(names[0], parts[0]) and matches(names[1:], parts[1:])

@@ -242,31 +242,12 @@ def scan_csv(
     records: int = 1 << 62,
     allocate: Callable[[int], UInt8Array] | None = None,
 ) -> LineScan:
-    """Scan the complete records of a buffer.
+    """Scan the complete records of a buffer, up to ``stop`` of the scan.
 
-    Parameters
-    ----------
-    data
-        The bytes, uint8, C-contiguous; read-only is fine.
-    slot_of
-        The column of each cell of a record, or -1, int64 (width,).
-    kinds
-        The kind of each column: `fill.PLACES`, `CELLS` or `FULL_CELLS`.
-    line
-        The number of the first line.
-    final
-        Whether the data end with the buffer. If not, a record that the buffer cuts is not scanned.
-    limit
-        A record that the buffer cuts is rejected if it is longer than this.
-    records
-        The approximate maximum number of records, good and faulty.
-    allocate
-        Allocates a number of bytes for the texts of columns.
-
-    Returns
-    -------
-    LineScan
-        The records up to its ``stop``.
+    ``slot_of`` has the column of each cell, or -1; columns are `fill.PLACES`, `CELLS` or
+    `FULL_CELLS`. A record that the buffer cuts is scanned if the data end there (``final``), and
+    rejected if longer than ``limit``. About ``records`` are scanned at most, good and faulty.
+    ``allocate`` allocates the bytes for texts.
     """
     data = as_vector("data", data, np.uint8)
     if slot_of.size and slot_of.max() >= len(kinds):

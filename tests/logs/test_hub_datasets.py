@@ -9,7 +9,7 @@ import pytest
 
 import fastscore
 from fastscore.errors import InputError, UsageError
-from fastscore.logs import hub_datasets, objects
+from fastscore.logs import objects
 from tests.conftest import fastscore_command
 from tests.hub import Hub, hub_served
 from tests.run.logs import write_logs
@@ -32,7 +32,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, logs: list[Path]) -> It
         monkeypatch.setenv("HF_TOKEN", TOKEN)
         monkeypatch.setenv("FASTSCORE_CACHE", str(tmp_path / "cache"))
         monkeypatch.setattr(objects, "_known", {})
-        hub_datasets._pinned.cache_clear()
+        objects._pinned.cache_clear()
         archive = io.BytesIO()
         with zipfile.ZipFile(archive, "w") as file:
             file.write(logs[0], "inner.jsonl")
@@ -136,5 +136,6 @@ def test_revisions_are_written_as_the_hubs_tools_take_them(
     hub: Hub, typed: str, revision: str
 ) -> None:
     hub.revisions["datasets/owner/logs"][revision] = COMMIT
-    place = hub_datasets.find_place(f"hf://datasets/owner/logs@{typed}/data/log-00.jsonl")
-    assert (place.root, place.path) == (ROOT, "data/log-00.jsonl")
+    found = objects.look_up(f"hf://datasets/owner/logs@{typed}/data/log-00.jsonl")
+    assert found is not None
+    assert found.url == f"{ROOT}/data/log-00.jsonl"

@@ -25,7 +25,7 @@ from fastscore_models.hub import (
 from fastscore_models.recipe import parse_recipe
 
 from fastscore.errors import UsageError
-from fastscore.logs.hub_datasets import find_place
+from fastscore.logs.objects import find_data_set
 from tests.hub import Hub, hub_served
 
 FIRST, SECOND = "1" * 40, "2" * 40
@@ -259,7 +259,7 @@ def test_an_answer_without_an_end_is_not_read_to_it(
 @pytest.mark.parametrize("query", ["?token=hf_secret", "#token=hf_secret", "?a=1&token=hf_secret"])
 def test_a_token_in_an_address_is_refused_and_not_shown(query: str) -> None:
     with pytest.raises(UsageError, match="HF_TOKEN") as raised:
-        find_place(f"hf://datasets/owner/logs/a.jsonl{query}")
+        find_data_set(f"hf://datasets/owner/logs/a.jsonl{query}")
     assert "secret" not in str(raised.value)
 
 

@@ -1,13 +1,12 @@
 """Files in folders and globs, in a stable order, and the columns that Hive folders name."""
 
 import errno
-import fnmatch
 import glob
 import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -16,6 +15,7 @@ from urllib.parse import unquote
 import polars as pl
 
 from fastscore.errors import InputError
+from fastscore.logs.objects import matches
 from fastscore.suites.declarations import Column, Source
 
 _MANIFEST, _ANALYSIS = "manifest.json", "analysis.html"
@@ -63,7 +63,7 @@ def expand_glob(pattern: str) -> list[str]:
     found = walk(root or os.curdir)
     begin = len(os.path.join(root or os.curdir, ""))
     below = (path[begin:] for path in found)
-    return [os.path.join(root, path) for path in below if _matches(path.split(os.sep), parts)]
+    return [os.path.join(root, path) for path in below if matches(path.split(os.sep), parts)]
 
 
 def _list(folder: str) -> tuple[os.stat_result, list[Entry]]:
@@ -137,31 +137,6 @@ def _root_of(pattern: str) -> tuple[str, list[str]]:
     if not root and pattern.startswith(os.sep):
         root = os.sep
     return root, parts[first:]
-
-
-def _matches(names: Sequence[str], parts: Sequence[str]) -> bool:
-    """Tell whether a path matches a glob's parts; ``**`` stands for any number of folders."""
-    places = _skipping(parts, {0})
-    for name in names:
-        here = {place for place in places if place < len(parts)}
-        after = {place for place in here if parts[place] == "**"}
-        after |= {
-            place + 1
-            for place in here
-            if parts[place] != "**" and fnmatch.fnmatchcase(name, parts[place])
-        }
-        places = _skipping(parts, after)
-    return len(parts) in places
-
-
-def _skipping(parts: Sequence[str], places: set[int]) -> set[int]:
-    """Add the places after each ``**``, which may stand for nothing."""
-    reached = set(places)
-    for place in places:
-        while place < len(parts) and parts[place] == "**":
-            place += 1
-            reached.add(place)
-    return reached
 
 
 _FOLDER = re.compile(r"([^=/%]+(?:%[0-9A-Fa-f]{2}[^=/%]*)*)=([^/]*)")

@@ -33,8 +33,6 @@ from fastscore_readers.json.tokens import (
     ends_line,
 )
 
-__all__ = ["LINE_END_IN_STRING", "JsonElements", "PassedValue", "elements"]
-
 AT_START, BETWEEN_VALUES, IN_EMPTY_ARRAY, AFTER_COMMA, AFTER_ELEMENT, AFTER_ARRAY = range(6)
 """States of the parser at the beginning of a chunk."""
 
@@ -73,20 +71,10 @@ def elements(
     line: int = 1,
     final: bool = True,
 ) -> JsonElements:
-    """Split a JSON document into the elements of its array, or into consecutive values.
+    """Split a chunk of a document, without a byte order mark, into elements or consecutive values.
 
-    Only brackets and strings separate elements, so a faulty element rarely affects the others.
-
-    Parameters
-    ----------
-    data
-        The document without a byte order mark, or a chunk of it, uint8; read-only is fine.
-    whole_array
-        Whether an array is one element.
-    place, line
-        The parser's state and the line at which the chunk begins.
-    final
-        Whether the document ends with it.
+    Only brackets and strings separate elements, so a faulty element rarely affects the others. An
+    array is one element if `whole_array`. The chunk begins in the state `place`, at a line.
     """
     split = data.copy()
     fault, stop, place = _split_elements(split, whole_array, place, final)

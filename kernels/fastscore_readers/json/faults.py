@@ -22,21 +22,9 @@ class _FaultError(Exception):
 
 
 def fault_of(line: bytes, *, arrays: bool = False, values: bool = False) -> tuple[int, int] | None:
-    """Validate a line.
+    """Return the fault of a line without its end, and the byte position; None if valid or blank.
 
-    Parameters
-    ----------
-    line
-        Its bytes, without a line end.
-    arrays, values
-        Whether the line may be an array, or any value, besides an object. Around any value only the
-        white space of JSON is allowed.
-
-    Returns
-    -------
-    tuple or None
-        The fault (`NOT_JSON`, `NOT_OBJECT`, `NOT_UTF8` or `TOO_DEEP`) and its byte position; None
-        for a line that is valid or blank.
+    The line may be an array, or any value, around which only the white space of JSON is allowed.
     """
     try:
         text = line.decode()

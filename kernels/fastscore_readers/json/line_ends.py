@@ -11,8 +11,6 @@ from fastscore_jit.validation import read_only
 
 from fastscore_readers.json.tokens import NEWLINE, RETURN
 
-__all__ = ["count_line_ends", "last_end", "line_begins"]
-
 _end_marks = byte_marks(b"\n", b"\r")
 _STEP_BYTES, _PIECE_BYTES = 1 << 10, 1 << 20
 _1, _63 = np.uint64(1), np.uint64(63)

@@ -269,17 +269,7 @@ class Walker:
         self.state[NUMBER], self.state[ROOTS], self.state[ARRAYS] = 1, self.roots, self.arrays
 
     def walk(self, data: UInt8Array, ends: Int64Array, columns: Columns) -> Columns:
-        """Walk blocks of complete lines, and return the columns with their values.
-
-        Parameters
-        ----------
-        data
-            The blocks.
-        ends
-            Where each ends, ascending.
-        columns
-            The columns to fill. Columns with more memory are returned if needed.
-        """
+        """Fill columns from blocks of complete lines; return them, with more memory if needed."""
         self.state[NEXT], self.state[EXPECTED] = 0, UNJUDGED
         while True:
             self._go_on(data, ends, columns)
@@ -387,27 +377,11 @@ def scan_jsonl(
     array_key: bytes | None = None,
     fill: Mapping[bytes, int] | None = None,
 ) -> LineScan:
-    """Scan a buffer of JSON Lines in one pass.
+    """Scan a buffer of JSON Lines in one pass, for the values of top-level keys.
 
-    Parameters
-    ----------
-    data
-        The bytes, uint8, C-contiguous; read-only is fine.
-    keys
-        The top-level keys whose values are wanted, as UTF-8.
-    restarts
-        Ascending ``(position, line)`` pairs, or int64 (r, 2): the line that starts at ``position``
-        has the number ``line``. Without a pair for position 0 the first line is 1.
-    array_key
-        The key that takes lines that are arrays. Without it, such lines are faults.
-    fill
-        The kinds of keys whose values become Arrow columns, such as `fill.TEXT`. Other values are
-        given by their places. With it, data must be shorter than 2 GiB.
-
-    Returns
-    -------
-    LineScan
-        The rows, the wanted values' types and places, and the faulty lines.
+    ``restarts`` are ascending ``(position, line)`` pairs: the line at a position has that number.
+    Lines that are arrays are values of ``array_key``, faults without it. ``fill`` has the kinds of
+    keys whose values become Arrow columns, such as `fill.TEXT`, of data shorter than 2 GiB.
     """
     data = as_vector("data", data, np.uint8)
     if fill and data.size >= MOST_VIEWED:

@@ -39,9 +39,6 @@ from fastscore_readers.json.tokens import (
     unescape,
 )
 
-__all__ = ["unescaped", "value_kinds", "views"]
-
-
 INLINE = 12
 """The maximum length of a text stored in its view."""
 _ROWS_AHEAD = 8
@@ -64,13 +61,9 @@ def _ranges(
 def unescaped(
     data: UInt8Array, starts: Int64Array, ends: Int64Array
 ) -> tuple[UInt8Array, Int64Array, Int64Array]:
-    """Unescape byte ranges inside the quotes of valid JSON strings.
+    """Unescape byte ranges inside the quotes of valid JSON strings; return bytes, starts, ends.
 
-    Returns
-    -------
-    tuple of arrays
-        UTF-8 bytes, uint8, and the ranges of the texts in them, int64 (n,) each. The end is -1 for
-        strings with a lone surrogate, which UTF-8 cannot encode.
+    The end is -1 for strings with a lone surrogate, which UTF-8 cannot encode.
     """
     data, starts, ends = _ranges(data, starts, ends)
     out = np.empty(int((ends - starts).sum()), np.uint8)
@@ -101,16 +94,8 @@ def views(
 ) -> None:
     """Write Arrow string views of byte ranges into ``out``, int32 (n, 4).
 
-    Parameters
-    ----------
-    data
-        The bytes, shorter than 2 GiB.
-    starts, ends
-        The ranges, int64 (n,), with ends >= starts. Rows with a negative start are not written.
-    buffer
-        The index of ``data`` among the array's data buffers.
-    out
-        The views; zeros for no view.
+    The data, shorter than 2 GiB, are the array's data buffer of an index. Rows with a negative
+    start are not written.
     """
     if data.size >= 1 << 31:
         raise ValueError(f"a string view reaches 2 GiB of data, found {data.size} bytes")
@@ -161,13 +146,9 @@ _KINDS[list(b" \t\n\r")] = ABSENT
 def value_kinds(
     data: UInt8Array, starts: Int64Array, ends: Int64Array
 ) -> tuple[UInt8Array, Int64Array, Int64Array]:
-    """Find the kind of the JSON value in each byte range.
+    """Return the tag of the JSON value in each range, and its bytes without quotes of strings.
 
-    Returns
-    -------
-    tuple of arrays
-        The tag of `lines`, uint8 (n,), ``ABSENT`` for blank ranges; and the value's bytes, int64
-        (n,) each, without the quotes of strings.
+    Blank ranges are ``ABSENT``.
     """
     tags = np.empty(starts.size, np.uint8)
     value_starts, value_ends = starts.astype(np.int64), ends.astype(np.int64)

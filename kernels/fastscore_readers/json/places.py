@@ -132,24 +132,11 @@ def find_places(
     *,
     is_utf8: bool = False,
 ) -> tuple[Place, Int64Array]:
-    """Find the values of a shape in byte ranges that hold one JSON value each.
+    """Find the values of a shape in byte ranges that hold one JSON value each, or are blank.
 
-    Parameters
-    ----------
-    data
-        The bytes, uint8.
-    starts, ends
-        The ranges, int64 (n,); in a blank one the root is absent.
-    shape
-        The wanted values; keys of one object are distinct.
-    is_utf8
-        Whether the bytes are known to be UTF-8, which is then not checked.
-
-    Returns
-    -------
-    tuple
-        The root's place, of n values, and the indices of the ranges that are not one JSON value.
-        The root of these is absent. Validity is as in `scan_jsonl`. The last of equal keys counts.
+    Return the root's place, and the indices of ranges that are not one value, whose root is absent.
+    Validity is as in `scan_jsonl`; bytes that are known to be UTF-8 are not checked. The last of
+    equal keys counts.
     """
     plan = plan_of(shape)
     walker, lines, numbered = _walk_texts(data, starts, ends, plan, is_utf8)

@@ -64,13 +64,7 @@ class Keys(NamedTuple):
 
 
 def key_table(keys: Sequence[bytes]) -> Keys:
-    """Make the table of some keys.
-
-    Raises
-    ------
-    ValueError
-        They are not distinct.
-    """
+    """Make the table of some keys, which must be distinct."""
     if len(set(keys)) != len(keys):
         raise ValueError(f"keys must be distinct, found {list(keys)!r}")
     table = np.zeros(_N_SLOTS + _ENTRY * len(keys), np.uint64)
