@@ -8,9 +8,8 @@ import lzma
 import os
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 
 from fastscore.errors import InputError
@@ -40,22 +39,6 @@ _DAMAGE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A file in an archive: its name, and its bytes in the archive."""
-
-    name: str
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """An open file: how it is read, and how many bytes it has on disk."""
-
-    read: Read
-    size: int
-
-
 def split_member(path: str) -> tuple[str, str] | None:
     """Part a member's path into its archive's path and its name; None if there is none."""
     archive, name = path, ""
@@ -65,103 +48,78 @@ def split_member(path: str) -> tuple[str, str] | None:
     return (archive, name) if name and os.path.isfile(archive) else None
 
 
-def list_members(path: str) -> tuple[Member, ...]:
-    """List the files of an archive, by name; hidden ones are passed over."""
+def list_members(path: str) -> dict[str, int]:
+    """List the files of an archive by name, with their bytes in it; hidden ones are skipped."""
     try:
-        members = list(_zip_members(path))
+        infos = [info for info in _zip(path).infolist() if not info.is_dir()]
     except (OSError, *_DAMAGE) as error:
         raise InputError(f"The archive {path!r} cannot be read: {error}.") from error
-    found: dict[str, Member] = {}
-    for member in members:
-        fault = _fault(member.name, found)
-        if fault:
-            raise InputError(
-                f"The archive {path!r} holds {member.name!r}, {fault}.",
-                "Unpack the archive and name its folder.",
-            )
-        if not _is_hidden(member.name):
-            found[member.name] = member
-    return tuple(found[name] for name in sorted(found))
-
-
-def _fault(name: str, before: Collection[str]) -> str:
-    """Say why a member is not read, after those before it; empty if it is."""
-    if not stays_below(name):
-        return "a name that leaves the archive"
-    if name in before:
-        return "twice"
-    is_packed = os.path.splitext(name.lower())[1] in _NESTED and not _is_hidden(name)
-    return "which is packed once more" if is_packed else ""
-
-
-@contextmanager
-def open_packed(path: str, compression: Compression) -> Iterator[Packed]:
-    """Open a file, or a member of an archive."""
-    parts = split_member(path) if compression == "zip" else None
-    if parts is None:
-        with open_file(path) as file:
-            yield Packed(file.read, size_of(path))
-    else:
-        with _open_member(*parts) as packed:
-            yield packed
-
-
-@contextmanager
-def _open_member(path: str, name: str) -> Iterator[Packed]:
-    try:
-        archive = _zip(path, _stamp(path), os.getpid())
-        file = archive.open(name)
-    except _DAMAGE as error:
-        raise _damaged(error) from error
-    with file:
-        yield Packed(_named_damage(file.read), archive.getinfo(name).compress_size)
-
-
-def _damaged(error: Exception) -> OSError:
-    return OSError(errno.EIO, f"the archive is damaged ({error})")
-
-
-def _named_damage(read: Read) -> Read:
-    """Read from an archive, so that what is wrong with it ends the stream."""
-
-    def checked(size: int) -> bytes:
-        try:
-            return read(size)
-        except _DAMAGE as error:
-            damage = Damage("damaged_compression", f"the archive is damaged ({error})")
-            raise DamageError(damage) from error
-
-    return checked
-
-
-def _stamp(path: str) -> tuple[int, int, int]:
-    status = os.stat(path)
-    return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-@lru_cache(_OPEN_ARCHIVES)
-def _zip(path: str, stamp: tuple[int, int, int], process: int) -> zipfile.ZipFile:
-    """Open a zip once for all its members; processes do not share a place in a file."""
-    return zipfile.ZipFile(path)
-
-
-def _zip_members(path: str) -> Iterator[Member]:
-    for info in _zip(path, _stamp(path), os.getpid()).infolist():
-        if info.is_dir():
-            continue
+    found: dict[str, int] = {}
+    for info in infos:
+        name = info.filename
+        is_hidden = any(part.startswith((".", "__MACOSX")) for part in name.split("/"))
         if info.flag_bits & 1:
             raise InputError(
-                f"The archive {path!r} is encrypted ({info.filename!r}).",
+                f"The archive {path!r} is encrypted ({name!r}).",
                 "Unpack it with its password and name the folder.",
             )
         if info.compress_type not in _ZIP_METHODS:
             raise InputError(
-                f"The archive {path!r} holds {info.filename!r}, compressed by a method that is not "
+                f"The archive {path!r} holds {name!r}, compressed by a method that is not "
                 f"read (number {info.compress_type}).",
                 "Unpack it and name its folder.",
             )
-        yield Member(info.filename, info.compress_size)
+        fault = ""
+        if not stays_below(name):
+            fault = "a name that leaves the archive"
+        elif name in found:
+            fault = "twice"
+        elif os.path.splitext(name.lower())[1] in _NESTED and not is_hidden:
+            fault = "which is packed once more"
+        if fault:
+            raise InputError(
+                f"The archive {path!r} holds {name!r}, {fault}.",
+                "Unpack the archive and name its folder.",
+            )
+        if not is_hidden:
+            found[name] = info.compress_size
+    return dict(sorted(found.items()))
 
 
-def _is_hidden(name: str) -> bool:
-    return any(part.startswith((".", "__MACOSX")) for part in name.split("/"))
+@contextmanager
+def open_packed(path: str, compression: Compression) -> Iterator[tuple[Read, int]]:
+    """Open a file, or a member of an archive: how it is read, and its bytes on disk."""
+    parts = split_member(path) if compression == "zip" else None
+    if parts is None:
+        with open_file(path) as file:
+            yield file.read, size_of(path)
+        return
+    try:
+        archive = _zip(parts[0])
+        member = archive.open(parts[1])
+    except _DAMAGE as error:
+        raise OSError(errno.EIO, _damaged(error)) from error
+
+    def read(size: int) -> bytes:
+        try:
+            return member.read(size)
+        except _DAMAGE as error:
+            raise DamageError(Damage("damaged_compression", _damaged(error))) from error
+
+    with member:
+        yield read, archive.getinfo(parts[1]).compress_size
+
+
+def _damaged(error: Exception) -> str:
+    return f"the archive is damaged ({error})"
+
+
+def _zip(path: str) -> zipfile.ZipFile:
+    status = os.stat(path)
+    return _opened(path, (status.st_ino, status.st_size, status.st_mtime_ns), os.getpid())
+
+
+@lru_cache(_OPEN_ARCHIVES)
+def _opened(path: str, stamp: tuple[int, int, int], process: int) -> zipfile.ZipFile:
+    """Open a zip once for all its members; processes do not share a place in a file."""
+    return zipfile.ZipFile(path)

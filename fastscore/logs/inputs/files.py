@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import stat
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,9 +36,7 @@ from fastscore.logs.inputs.first_bytes import (
     text_format,
     zipped_document,
 )
-from fastscore.logs.inputs.first_bytes import (
-    Format as Format,
-)
+from fastscore.logs.inputs.first_bytes import Format as Format
 from fastscore.logs.inputs.folders import expand_glob, walk
 from fastscore.logs.objects import (
     Object,
@@ -128,7 +126,12 @@ def resolve_inputs(
     n_kept = 0
     for pattern in [os.fspath(each) for each in patterns]:
         if pattern == STDIN:
-            found.setdefault(STDIN, _standard_input(formats, named_format))
+            if named_format is None and "jsonl" not in formats:
+                raise UsageError(
+                    "The format of standard input is not known.",
+                    'Name it, for example format="jsonl".',
+                )
+            found.setdefault(STDIN, InputFile(STDIN, named_format or "jsonl", "none", 0))
             continue
         for file in _files_of(pattern, formats, named_format):
             key = _identity(file.path)
@@ -152,9 +155,9 @@ def list_left_aside(
     """Find what is not read in the folders and globs of which `resolve_inputs` reads some."""
     aside: dict[str, str] = {}
     for pattern in [os.fspath(each) for each in patterns]:
-        if pattern == STDIN or os.path.isfile(pattern) or split_member(pattern):
+        if pattern == STDIN or is_remote(pattern):
             continue
-        if is_remote(pattern):
+        if os.path.isfile(pattern) or split_member(pattern):
             continue
         for path in _expand(pattern, aside):
             if path in read:
@@ -192,14 +195,6 @@ def _identity(path: str) -> Hashable:
     return status.st_dev, status.st_ino
 
 
-def _standard_input(formats: tuple[str, ...], named_format: Format | None) -> InputFile:
-    if named_format is None and "jsonl" not in formats:
-        raise UsageError(
-            "The format of standard input is not known.", 'Name it, for example format="jsonl".'
-        )
-    return InputFile(STDIN, named_format or "jsonl", "none", 0)
-
-
 def _files_of(
     pattern: str, formats: tuple[str, ...], named_format: Format | None
 ) -> Iterator[InputFile]:
@@ -218,10 +213,21 @@ def _files_of(
         yield from _named_files(pattern, _look(pattern, formats, named_format), formats)
         return
     others: dict[str, str] = {}
-    found = n_names = 0
-    for path in _expand(pattern, others):
+    looked = ((path, _look(path, formats, is_named=False)) for path in _expand(pattern, others))
+    yield from _found_below(pattern, looked, others, formats)
+
+
+def _found_below(
+    pattern: str,
+    looked: Iterable[tuple[str, _Seen]],
+    others: dict[str, str],
+    formats: tuple[str, ...],
+    n_names: int = 0,
+) -> Iterator[InputFile]:
+    """Yield the files of a folder or glob, of which there must be one at least."""
+    found = 0
+    for path, seen in looked:
         n_names += 1
-        seen = _look(path, formats, is_named=False)
         if not seen.files and not found:
             others[path] = seen.reason
         for file in seen.files:
@@ -269,18 +275,8 @@ def _objects_of(
     wanted = [each for each in listed if any(_kind(each.url)) or _is_archive(each.url)]
     fetch(each for each in wanted if each.is_fetched)
     ask_for_beginnings(each for each in wanted if not each.is_fetched)
-    found = 0
-    others: dict[str, str] = {}
-    for each in wanted:
-        seen = _look_at_object(each, formats, None, is_named=False)
-        if not seen.files:
-            others[each.url] = seen.reason
-        for file in seen.files:
-            yield replace(file, pattern=pattern)
-            found += 1
-    if not found:
-        known = {url: reason for url, reason in others.items() if reason != UNKNOWN_SUFFIX}
-        raise _nothing_read(pattern, len(listed), known, formats)
+    looked = ((each.url, _look_at_object(each, formats, None, is_named=False)) for each in wanted)
+    yield from _found_below(pattern, looked, {}, formats, len(listed) - len(wanted))
 
 
 def _archive_above(url: str) -> tuple[Object, str] | None:
@@ -422,56 +418,43 @@ def _look_at(
     if is_binary and (compression != "none" or "parquet" in named):
         content = Content(compression)  # damaged: its reader says where
     if content.other:
-        return _Seen(reason=f"{content.other}, which is not read", advice=content.advice)
+        return _unread(content)
     if head and not (content.is_text and compression != "none" and not is_text(head)):
         compression = content.compression
     if compression in SUFFIXES.values() and (is_archive or not named):
         head = _unpacked_head(path, compression)
         content = content_of(head)
         if content.other:
-            return _Seen(reason=f"{content.other}, which is not read", advice=content.advice)
+            return _unread(content)
     if compression == "zip":
         return _members(path, formats)
     if is_archive and content.is_text:
         return _Seen(reason="a damaged archive, or none")
     is_packed = compression != "none"
     text = _unpacked_head(path, compression) if is_packed and "json" in named else head
-    format = _format(named, content, text, named_format, formats, is_packed=is_packed)
+    format = named_format
+    if content.stored or named:
+        known: tuple[Format, ...] = ("parquet",) if content.stored else named
+        found = [each for each in known if each in formats]
+        format = found[0] if found else None
+        # of two formats of a suffix a suite's first counts, or the one of the content
+        if len(found) > 1 and formats.index("jsonl") < formats.index("json"):
+            format = "json" if _is_document(text) else "jsonl"
+    elif format is None and is_packed and text:
+        format = text_format(text, formats)
     if format is None:
         return _Seen(reason=_not_read(named, content))
-    kind = _words(format, content, head)
-    end = head.find(b"\n") if format == "jsonl" and compression == "none" else -1
+    kind = "" if content.stored == "Parquet" else content.stored
+    if format == "csv" and content.is_text:
+        separator = find_separator(head)
+        kind = "" if separator.character == b"," else f"CSV, separated by {separator.name}"
+    end = head.find(b"\n") if format == "jsonl" and not is_packed else -1
     first_line = head[:end] if end >= 0 else b""
     return _Seen((InputFile(path, format, compression, size, kind=kind, first_line=first_line),))
 
 
-def _format(
-    named: tuple[Format, ...],
-    content: Content,
-    head: bytes,
-    named_format: Format | None,
-    formats: tuple[str, ...],
-    *,
-    is_packed: bool,
-) -> Format | None:
-    """Return a file's format: by its first bytes, its suffix, or as the user says."""
-    if content.stored:
-        return "parquet" if "parquet" in formats else None
-    if named:
-        return _named_format(named, head, formats)
-    if named_format is not None:
-        return named_format
-    return text_format(head, formats) if is_packed and head else None
-
-
-def _named_format(
-    named: tuple[Format, ...], head: bytes, formats: tuple[str, ...]
-) -> Format | None:
-    """Return the format that a suffix names; of two a suite's first, or the one of the content."""
-    found = [each for each in named if each in formats]
-    if len(found) > 1 and formats.index("jsonl") < formats.index("json"):
-        return "json" if _is_document(head) else "jsonl"
-    return found[0] if found else None
+def _unread(content: Content) -> _Seen:
+    return _Seen(reason=f"{content.other}, which is not read", advice=content.advice)
 
 
 def _is_document(head: bytes) -> bool:
@@ -495,37 +478,27 @@ def _not_read(named: tuple[Format, ...], content: Content) -> str:
     return UNKNOWN_SUFFIX
 
 
-def _words(format: Format, content: Content, head: bytes) -> str:
-    """Say what a file is, if its format alone does not tell."""
-    if content.stored not in ("", "Parquet"):
-        return content.stored
-    if format == "csv" and content.is_text:
-        separator = find_separator(head)
-        return "" if separator.character == b"," else f"CSV, separated by {separator.name}"
-    return ""
-
-
 def _unpacked_head(path: str, compression: Compression) -> bytes:
     """Return the first bytes of a packed file, unpacked; none of what is damaged."""
-    with suppress(OSError, DamageError), open_packed(path, compression) as packed:
-        return next(as_utf8(unpacked(packed.read, compression)), b"")
+    with suppress(OSError, DamageError), open_packed(path, compression) as (read, _):
+        return next(as_utf8(unpacked(read, compression)), b"")
     return b""
 
 
 def _members(path: str, formats: tuple[str, ...]) -> _Seen:
     """Return the files of an archive that are read."""
     members = list_members(path)
-    document = zipped_document([member.name for member in members])
+    document = zipped_document([*members])
     if document is not None:
-        return _Seen(reason=f"{document.other}, which is not read", advice=document.advice)
+        return _unread(document)
     files = []
-    for member in members:
-        inner, (named, _) = os.path.join(path, member.name), _kind(member.name)
+    for name, size in members.items():
+        inner, (named, _) = os.path.join(path, name), _kind(name)
         format = next((each for each in named if each in formats), None)
-        if not named and not os.path.splitext(member.name)[1]:
+        if not named and not os.path.splitext(name)[1]:
             format = text_format(_unpacked_head(inner, "zip"), formats)
         if format is not None:
-            files.append(InputFile(inner, format, "zip", member.size, path))
+            files.append(InputFile(inner, format, "zip", size, path))
     return _Seen(tuple(files), "" if files else "an archive without a file that is read")
 
 

@@ -170,17 +170,17 @@ def _unpacked_blocks(
     limits: Limits | None,
     size: int,
 ) -> Iterator[bytes]:
-    with open_packed(path, compression) as packed:
+    with open_packed(path, compression) as (read_packed, packed_bytes):
 
         def read(count: int) -> bytes:
-            block = packed.read(count)
+            block = read_packed(count)
             if observe is not None:
                 observe(block)
             return block
 
         parts = as_utf8(unpacked(read, compression, size))
         if limits is not None and not compression.startswith("utf"):
-            parts = _bounded(parts, path, packed.size, limits)
+            parts = _bounded(parts, path, packed_bytes, limits)
         yield from gathered(parts, size)
 
 

@@ -7,15 +7,15 @@ into nested values nothing is changed.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Int64Array, Mask, UInt8Array
+from fastscore_jit.arrays import Int64Array, UInt8Array
 from fastscore_jit.arrow import string_column
 from fastscore_readers.fill import LineScan
-from fastscore_readers.json.located_values import unescaped, value_kinds
+from fastscore_readers.json.located_values import unescaped
 from fastscore_readers.json.places import Place, Shape, find_places
 from fastscore_readers.json.tokens import ABSENT, ARRAY, ESCAPED, OBJECT, STRING
 
@@ -26,40 +26,27 @@ from fastscore.logs.integrity.rejects import Reject
 from fastscore.logs.read.chat_lines import document_source
 from fastscore.logs.read.columns import EXPECTED, convert, json_texts
 from fastscore.logs.read.places import Places, describe, places, spelled_cells
-from fastscore.suites.chats import ASSISTANT_ROLE, ChatRows
+from fastscore.suites.chats import ASSISTANT_ROLE
 from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Chat, Column, Source
 
 _STORED = "stored:"
 """Prefix of columns that contain other columns. No suite declares such a name."""
-
-
 _CELLS = ("csv", "parquet")
 """Fields that keep a text unchanged, which JSON Lines quotes."""
-_NO_ROWS = np.zeros(0, np.int64)
-_NO_ELEMENTS = Places("jsonl", np.zeros(0, np.uint8), np.zeros(0, np.uint8), _NO_ROWS, _NO_ROWS)
-
-
-@dataclass(frozen=True, slots=True)
-class _DerivedColumn:
-    """A column derived from a stored one: by a path into it, or unchanged if the path is empty."""
-
-    column: Column
-    stored: str
-    path: tuple[str, ...]
 
 
 @cache
-def _derived_columns(source: Source) -> tuple[_DerivedColumn, ...]:
-    """Return the columns that cannot be read directly."""
-    late: dict[str, _DerivedColumn] = {}
+def _derived_columns(source: Source) -> tuple[tuple[Column, str, tuple[str, ...]], ...]:
+    """Return the columns that cannot be read directly, with their stored columns and the paths."""
+    late: dict[str, tuple[Column, str, tuple[str, ...]]] = {}
     for column in source.columns:
         head, *path = _parts(column, source)
         if path or (source.rows and column.mapped.path.startswith(source.rows + EACH)):
-            late[column.name] = _DerivedColumn(column, head, tuple(path))
+            late[column.name] = column, head, tuple(path)
     # such a column may select the rows in which others are read, which must wait for it
     for column in source.columns:
         if column.only_where and column.only_where[0] in late and column.name not in late:
-            late[column.name] = _DerivedColumn(column, column.keys[0], ())
+            late[column.name] = column, column.keys[0], ()
     return tuple(late[column.name] for column in source.columns if column.name in late)
 
 
@@ -76,7 +63,7 @@ def stored_source(source: Source) -> Source:
     """Return the columns that readers read: top-level columns, and JSON that contains columns."""
     if source.document_chat is not None:
         return document_source(source)
-    late = {each.column.name: each for each in _derived_columns(source)}
+    late = {column.name: (head, path) for column, head, path in _derived_columns(source)}
     columns = []
     heads: dict[str, Column] = {}
     for column in source.columns:
@@ -85,10 +72,8 @@ def stored_source(source: Source) -> Source:
             continue
         # the path may be a single key that contains dots
         at_key = replace(column.remapped(default=None), otherwise="null", only_where=None)
-        if not late[column.name].path:
-            at_key = at_key.remapped(path=_STORED)
-        columns.append(at_key)
-        head = late[column.name].stored
+        head, path = late[column.name]
+        columns.append(at_key if path else at_key.remapped(path=_STORED))
         if head:
             aliases = () if column.mapped.path else column.aliases
             heads.setdefault(head, Column(name=head, kind="json", aliases=aliases))
@@ -109,19 +94,18 @@ def mapped_rows(
     if not (_derived_columns(source) or source.rows or _rebuilt_columns(source)):
         return frame, []
     rejects: list[Reject] = []
-    element = _NO_ELEMENTS
+    element: Places | None = None
     if source.rows:
         frame, element, rejects = _elements(frame, source)
     faults = np.zeros(frame.height, np.uint8)
     found: dict[int, tuple[Places, Column]] = {}
-    for late in _derived_columns(source):
-        column = late.column
-        if late.stored:
-            texts = frame[_STORED + late.stored]
-            found_at = _text_places(texts, column, as_cells=not late.path and format in _CELLS)
+    for column, stored, path in _derived_columns(source):
+        if not stored and element is not None:
+            found_at = _at_path(element.data, element.starts, element.ends, path)
+        elif not path and format in _CELLS:
+            found_at = _cells(frame[_STORED + stored], column)
         else:
-            found_at = element
-        found_at = values_at_path(found_at, late.path) if late.path else found_at
+            found_at = _in_texts(frame[_STORED + stored], path)
         if column.only_where is not None:
             name, value = column.only_where
             where = (frame[name] == value).fill_null(False).to_numpy()
@@ -140,11 +124,8 @@ def mapped_rows(
     if faults.any():
         frame = frame.filter(pl.Series(faults == 0))
     rejects.sort(key=lambda reject: reject.line)
-    chat = source.chat
     for column in _rebuilt_columns(source):
-        frame = frame.with_columns(
-            rebuilt(frame[column.name], column, chat, None if chat is None else chat.rows)
-        )
+        frame = frame.with_columns(rebuilt(frame[column.name], column, source.chat))
     return frame.select(*ROW_SCHEMA, *(column.name for column in source.columns)), rejects
 
 
@@ -178,39 +159,53 @@ def key_places(scan: LineScan, keys: tuple[bytes, ...], column: Column) -> Place
     if not path or at_key.tags.any():
         return at_key
     holder = Column(name=head, kind="json")
-    texts = convert(places(scan, keys, holder), holder).values
-    return values_at_path(_text_places(texts, holder, as_cells=False), path)
+    return _in_texts(convert(places(scan, keys, holder), holder).values, path)
 
 
-def _text_places(texts: pl.Series, column: Column, *, as_cells: bool) -> Places:
-    """Return the byte ranges of values in a column of JSON texts, or of cells."""
-    if as_cells:
-        held = string_column(texts.name, texts.fill_null(""))
-        tags = np.where(texts.is_null().to_numpy(), ABSENT, STRING).astype(np.uint8)
-        places = Places("csv", held.data, tags, held.offsets[:-1].copy(), held.offsets[1:].copy())
-        return spelled_cells(places, column.kind)
-    held = string_column(texts.name, _on_one_line(texts.fill_null("")))
-    return Places("jsonl", held.data, *value_kinds(held.data, held.offsets[:-1], held.offsets[1:]))
+def _cells(texts: pl.Series, column: Column) -> Places:
+    """Return the byte ranges of values in a column of cells."""
+    held = string_column(texts.name, texts.fill_null(""))
+    tags = np.where(texts.is_null().to_numpy(), ABSENT, STRING).astype(np.uint8)
+    places = Places("csv", held.data, tags, held.offsets[:-1].copy(), held.offsets[1:].copy())
+    return spelled_cells(places, column.kind)
 
 
-def _on_one_line(texts: pl.Series) -> pl.Series:
-    """Replace line ends by spaces. Inside JSON they can only be white space between values."""
-    if not texts.str.contains("[\r\n]").any():
-        return texts
-    return texts.str.replace_all("[\r\n]", " ")
+def _located(texts: pl.Series, shape: Shape) -> tuple[UInt8Array, Place]:
+    """Return the bytes of JSON texts, and the values of a shape in them.
+
+    Line ends, which JSON has only between values, become spaces.
+    """
+    if texts.str.contains("[\r\n]").any():
+        texts = texts.str.replace_all("[\r\n]", " ")
+    held = string_column(texts.name, texts.fill_null(""))
+    return held.data, find_places(held.data, held.offsets[:-1], held.offsets[1:], shape)[0]
 
 
-def values_at_path(places: Places, path: Sequence[str]) -> Places:
-    """Return the values at a path in objects, absent for all other values."""
-    shape: Shape = None
+def _shape(path: Sequence[str], inner: Shape = None) -> Shape:
+    """Return the shape of objects around a value at a path."""
     for key in reversed(path):
-        shape = {key: shape}
-    is_object = places.tags == OBJECT
-    start, end = np.where(is_object, places.starts, 0), np.where(is_object, places.ends, 0)
-    place, _ = find_places(places.data, start, end, shape)
+        inner = {key: inner}
+    return inner
+
+
+def _inside(place: Place, path: Sequence[str]) -> Place:
+    """Return the place that a path leads to."""
     for key in path:
         place = place.members[key]
-    return Places("jsonl", places.data, place.tags, place.start, place.end)
+    return place
+
+
+def _in_texts(texts: pl.Series, path: Sequence[str]) -> Places:
+    """Return the values at a path in JSON texts, absent for all other texts."""
+    data, root = _located(texts, _shape(path))
+    found = _inside(root, path)
+    return Places("jsonl", data, found.tags, found.start, found.end)
+
+
+def _at_path(data: UInt8Array, starts: Int64Array, ends: Int64Array, path: Sequence[str]) -> Places:
+    """Return the values at a path in objects, absent for all other values."""
+    found = _inside(find_places(data, starts, ends, _shape(path))[0], path)
+    return Places("jsonl", data, found.tags, found.start, found.end)
 
 
 def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places, list[Reject]]:
@@ -218,12 +213,13 @@ def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places
     head, *path = source.rows.split(".")
     column = Column(name=source.rows, kind="json")
     texts = frame[_STORED + head]
-    arrays, below = _located_elements(texts, column, path, source.chat)
+    paths = () if source.chat is None else _own_paths(source.chat)
+    arrays, below = _located_elements(texts, path, _joined_shape(paths))
     if source.chat is not None:
         at_path = json_texts(arrays) if path else texts
         plain = _plain_arrays(at_path, arrays.tags, below, source.chat)
         if plain is not None:
-            arrays, below = _located_elements(plain, column, (), None)
+            arrays, below = _located_elements(plain, (), {})
     is_array = arrays.tags == ARRAY
     rejects = [
         replace(
@@ -248,70 +244,62 @@ def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places
     return rows.filter(pl.Series(is_object)), Places("jsonl", arrays.data, *kept), rejects
 
 
-def _located_elements(
-    texts: pl.Series, column: Column, path: Sequence[str], chat: Chat | None
-) -> tuple[Places, Place]:
-    """Locate arrays and their elements, with the speakers and texts of chats."""
-    arrays = _text_places(texts, column, as_cells=False)
-    arrays = values_at_path(arrays, path) if path else arrays
-    is_array = arrays.tags == ARRAY
-    inner: Shape = {}
-    if chat is not None:
-        paths = (chat.layout.speaker[0], chat.layout.text[0])
-        inner = _joined_shape(tuple(each.split(".")) for each in paths)
-    start, end = np.where(is_array, arrays.starts, 0), np.where(is_array, arrays.ends, 0)
-    place, _ = find_places(arrays.data, start, end, [inner])
-    if place.elements is None:
-        raise TypeError("an array's shape has elements")
-    return arrays, place.elements
+def _located_elements(texts: pl.Series, path: Sequence[str], inner: Shape) -> tuple[Places, Place]:
+    """Locate arrays and their elements, with the values of a shape in each."""
+    data, root = _located(texts, _shape(path, [inner]))
+    arrays = _inside(root, path)
+    assert arrays.elements is not None  # its shape has elements
+    return Places("jsonl", data, arrays.tags, arrays.start, arrays.end), arrays.elements
+
+
+def _own_paths(chat: Chat) -> tuple[tuple[str, ...], ...]:
+    """Return the paths of the speaker and of the text in a turn of a plain layout."""
+    return tuple(tuple(paths[0].split(".")) for paths in (chat.layout.speaker, chat.layout.text))
 
 
 def rebuilt(
-    texts: pl.Series, column: Column, chat: Chat | None = None, rows: ChatRows | None = None
+    texts: pl.Series, column: Column, chat: Chat | None = None, *, are_plain: bool = False
 ) -> pl.Series:
     """Rewrite arrays with the suite's names and values."""
     keys = {path: name for item in column.items for path, name in _item_keys(item)}
-    held = string_column(texts.name, _on_one_line(texts.fill_null("")))
-    tags, start, end = value_kinds(held.data, held.offsets[:-1], held.offsets[1:])
-    is_array = tags == ARRAY
-    shape = _joined_shape(tuple(path.split(".")) for path in keys)
-    place, faulty = find_places(
-        held.data, np.where(is_array, start, 0), np.where(is_array, end, 0), [shape]
+    arrays, elements = _located_elements(
+        texts, (), _joined_shape(tuple(path.split(".")) for path in keys)
     )
-    is_array[faulty] = False
-    elements = place.elements
-    if elements is None:
-        raise TypeError("an array's shape has elements")
-    if chat is not None:
-        plain = _plain_arrays(texts, tags, elements, chat)
+    if chat is not None and not are_plain:
+        plain = _plain_arrays(texts, arrays.tags, elements, chat)
         if plain is not None:
-            return rebuilt(plain, column, rows=rows)
+            return rebuilt(plain, column, chat, are_plain=True)
     words = {item.name: dict(item.mapped.words) for item in column.items if item.mapped.words}
-    user_begins = rows if rows is not None and rows.user_begins else None
-    fields, left_out = [], np.zeros(len(elements.tags), np.bool_)
+    rows = chat.rows if chat is not None and chat.rows.user_begins else None
+    fields, left_out, is_user = [], np.zeros(len(elements.tags), np.bool_), None
     for path, name in keys.items():
-        value = elements
-        for key in path.split("."):
-            value = value.members[key]
-        found = Places("jsonl", held.data, value.tags, value.start, value.end)
+        value = _inside(elements, path.split("."))
+        found = Places("jsonl", arrays.data, value.tags, value.start, value.end)
         raw = json_texts(found)
         if name in words:
             meant = _map_words(found, raw, words[name])
             left_out |= (meant == _quoted(LEFT_OUT)).fill_null(False).to_numpy()
             raw = pl.select(pl.coalesce(meant, raw)).to_series()
-        if user_begins is not None and name == user_begins.speaker:
-            left_out |= _before_user(raw, elements.owner, left_out, user_begins)
+        if rows is not None and name == rows.speaker:
+            is_user = raw.ne_missing(_quoted(dict(rows.words)[ASSISTANT_ROLE]))
         fields.append(pl.concat_str(pl.lit(_quoted(name) + ":"), raw))
-    whole = json_texts(Places("jsonl", held.data, elements.tags, elements.start, elements.end))
+    whole = json_texts(Places("jsonl", arrays.data, elements.tags, elements.start, elements.end))
     objects = pl.select(
         owner=pl.Series(elements.owner),
         text=pl.when(pl.Series(elements.tags == OBJECT))
         .then(_enclose("{", pl.concat_str(fields, separator=",", ignore_nulls=True), "}"))
         .otherwise(whole.fill_null("null")),
+        is_user=is_user,
     )
     objects = objects.filter(~left_out) if left_out.any() else objects
+    if is_user is not None:
+        # the assistant's turns before the user's first one are left out
+        begun = pl.col("is_user").cast(pl.Int8).cum_max().over("owner") == 1
+        objects = objects.filter(begun | ~pl.col("is_user").any().over("owner"))
     joined = objects.group_by("owner").agg(text=_enclose("[", pl.col("text").str.join(","), "]"))
-    every = pl.DataFrame({"owner": np.arange(len(texts)), "own": texts, "is_array": is_array})
+    every = pl.DataFrame(
+        {"owner": np.arange(len(texts)), "own": texts, "is_array": arrays.tags == ARRAY}
+    )
     empty = pl.when("is_array").then(pl.lit("[]")).otherwise("own")
     return (
         every.join(joined, on="owner", how="left", maintain_order="left")
@@ -325,14 +313,10 @@ def _plain_arrays(
     texts: pl.Series, tags: UInt8Array, elements: Place, chat: Chat
 ) -> pl.Series | None:
     """Rewrite arrays of turns that are JSON texts, or in which a text is not a string."""
-    is_plain = elements.tags == OBJECT
-    for paths in (chat.layout.speaker, chat.layout.text):
-        value = elements
-        for key in paths[0].split("."):
-            value = value.members[key]
+    speaker, text = (_inside(elements, path) for path in _own_paths(chat))
+    is_plain = (elements.tags == OBJECT) & (text.end > text.start)  # an empty text is missing
+    for value in (speaker, text):
         is_plain &= (value.tags == STRING) | (value.tags == ESCAPED)
-    # the last value is the text; an empty text counts as missing
-    is_plain &= value.end > value.start
     odd = (tags == STRING) | (tags == ESCAPED) | (tags == OBJECT)
     odd[elements.owner[~is_plain]] = True
     rows = np.flatnonzero(odd)
@@ -340,18 +324,6 @@ def _plain_arrays(
         return None
     plain = [plain_turns(text, chat) or text for text in texts[rows].to_list()]
     return texts.scatter(rows, plain)
-
-
-def _before_user(speakers: pl.Series, owner: Int64Array, left_out: Mask, rows: ChatRows) -> Mask:
-    """Mark the assistant's turns before the user's first turn of each array."""
-    is_other = (speakers == _quoted(dict(rows.words)[ASSISTANT_ROLE])).fill_null(False).to_numpy()
-    begins = (~is_other & ~left_out).cumsum()
-    first = np.searchsorted(owner, owner, side="left")
-    before = begins[first] - (~is_other & ~left_out)[first]
-    alone: Mask = begins == before
-    has_user = begins[np.searchsorted(owner, owner, side="right") - 1] > before
-    before_user: Mask = alone & has_user & is_other
-    return before_user
 
 
 def _enclose(begin: str, text: pl.Expr, end: str) -> pl.Expr:
