@@ -14,6 +14,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Int64Array
 
+from fastscore.files import Damage
 from fastscore.suites.declarations import REJECTS_TABLE, RejectReason
 
 UNREADABLE_PARQUET = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -52,6 +53,12 @@ class Reject:
     raw: str
     count: int = 1
     last_line: int | None = None
+
+
+def damaged(damage: Damage, file: str, line: int, offset: int, rest: bytes = b"") -> Reject:
+    """Return the reject of the data that a damaged file lacks, after its last complete line."""
+    whole = "a whole compressed file"
+    return Reject(file, line, offset, None, damage.reason, damage.found, whole, decode(rest))
 
 
 def describe_reject(reject: Mapping[str, Any]) -> str:

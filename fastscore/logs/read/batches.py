@@ -30,6 +30,7 @@ from fastscore.logs.integrity.rejects import (
     RAW_CHARACTERS,
     Reject,
     cut,
+    damaged,
     decode,
 )
 from fastscore.logs.read.lines import BLOCK_BYTES, BOM, Lines
@@ -208,16 +209,9 @@ def line_fault(scan: LineScan, batch: Batch, files: Sequence[str], index: int) -
         expected = f"{int(scan.fault_width[index])} cells, as the header has"
     elif scan.syntax == "json" and status in (NOT_JSON, NOT_OBJECT):
         expected = "a JSON object"
-    return Reject(
-        files[parts[0]],
-        int(scan.fault_line[index]),
-        int(offsets[0]),
-        None,
-        reason,
-        _found(scan, index),
-        expected,
-        raw_line(scan, start, end),
-    )
+    place = files[parts[0]], int(scan.fault_line[index]), int(offsets[0])
+    raw = raw_line(scan, start, end)
+    return Reject(*place, None, reason, _found(scan, index), expected, raw)
 
 
 def raw_line(scan: LineScan, start: int, end: int) -> str:
@@ -270,18 +264,16 @@ def note_damage(
     If the last line is incomplete, the damage is its reject.
     """
     last = batch.segments[-1]
-    file = files[int(batch.parts[-1])]
-    reason, found = damage.reason, damage.found
-    expected = "a whole compressed file"
-    size = scan.data.size
+    line = scan.next_line if last.data else last.line
+    offset, size = last.offset + len(last.data), scan.data.size
+    reject = damaged(damage, files[int(batch.parts[-1])], line, offset)
     unfinished = scan.fault_end.size > 0 and int(scan.fault_end[-1]) == size
     if unfinished and last.data and last.data[-1:] not in (b"\n", b"\r"):
-        start, reject = rejects.pop(
+        start, of_line = rejects.pop(
             next(i for i, (start, _) in enumerate(rejects) if start == int(scan.fault_start[-1]))
         )
-        rejects.append((start, replace(reject, reason=reason, found=found, expected=expected)))
+        own = {name: getattr(reject, name) for name in ("reason", "found", "expected")}
+        rejects.append((start, replace(of_line, **own)))
         return 0
-    line = scan.next_line if last.data else last.line
-    offset = last.offset + len(last.data)
-    rejects.append((size, Reject(file, line, offset, None, reason, found, expected, "")))
+    rejects.append((size, reject))
     return 1

@@ -30,6 +30,7 @@ from fastscore_readers.json.tokens import (
 )
 
 from fastscore.logs.inputs.folders import folder_value
+from fastscore.logs.integrity.rejects import Reject
 from fastscore.logs.read.places import Places, buffer_series, texts_at
 from fastscore.suites.declarations import REJECT_REASONS, Column, RejectReason
 
@@ -180,6 +181,14 @@ def _is_tagged(found: Places, *tags: int) -> Mask:
 def _wrong_type_codes(found: Places, used: Mask) -> UInt8Array:
     """Return fault codes: wrong type for every value that is neither used nor null."""
     return np.where(used | (found.tags <= NULL), _OK, _fault_code("wrong_type")).astype(np.uint8)
+
+
+def column_reject(
+    column: Column, fault: int, place: tuple[str, int, int | None], found: str, raw: str = ""
+) -> Reject:
+    """Return the reject of a row whose value of a column has a fault."""
+    reason = REJECT_REASONS[fault - 1]
+    return Reject(*place, column.name, reason, found, EXPECTED[column.kind], raw)
 
 
 def _null_column(found: Places, column: Column) -> Converted:

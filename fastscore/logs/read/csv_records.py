@@ -21,7 +21,7 @@ from fastscore_readers.json.tokens import ESCAPED
 from fastscore.files import Damage
 from fastscore.logs.inputs.first_bytes import find_separator
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
-from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, Reject, cut, decode
+from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, Reject, cut, damaged, decode
 from fastscore.logs.read.lines import (
     BOM,
     MOST_LINES,
@@ -64,7 +64,7 @@ def read_records(
         refused = _refusal(found, header, pending[begin:], file, offset, columns, before)
         header = before + header if header else b""
         if stream.damage is not None and not header:
-            refused = _cut_off(stream.damage, file, 1, offset, pending[begin:])
+            refused = damaged(stream.damage, file, 1, offset, bytes(pending[begin:]))
         if refused is not None:
             while not stream.ended:  # the reader hashes the whole file
                 stream.more()
@@ -186,7 +186,8 @@ def _read(
             wanted = min(len(pending), MAX_RECORD_BYTES + 1 - len(pending))
             pending = stream.more(wanted, pending)
     if stream.damage is not None:
-        yield Lines(b"", offset, line, refused=_cut_off(stream.damage, file, line, offset, pending))
+        refused = damaged(stream.damage, file, line, offset, bytes(pending))
+        yield Lines(b"", offset, line, refused=refused)
 
 
 def _first_skipped(data: UInt8Array, scan: LineScan, header: bytes) -> tuple[int, int]:
@@ -221,20 +222,6 @@ def _after_line(stream: BlockStream) -> tuple[Block, int]:
         kept = pending[-1:] if pending.endswith(b"\r") else b""
         dropped += len(pending) - len(kept)
         pending = bytes(stream.more(before=kept))
-
-
-def _cut_off(damage: Damage, file: str, line: int, offset: int, rest: Block) -> Reject:
-    """Return the reject of the data after the last complete record."""
-    return Reject(
-        file,
-        line,
-        offset,
-        None,
-        damage.reason,
-        damage.found,
-        "a whole compressed file",
-        decode(bytes(rest)),
-    )
 
 
 def _first_record(stream: BlockStream, pending: Block) -> tuple[LineScan, Block, int]:

@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from fastscore_readers.json.documents import (
     AFTER_COMMA,
     AFTER_ELEMENT,
@@ -36,7 +35,6 @@ from fastscore.logs.read.lines import (
 )
 
 _SHOWN_BYTES, _FIRST_BYTES = 1 << 10, 1 << 14
-_EXPECTED = "a JSON object or an array"
 
 
 def read_document(
@@ -92,7 +90,8 @@ def read_document(
             offset += passed.n_bytes
             place = BETWEEN_VALUES if place in (AT_START, BETWEEN_VALUES) else AFTER_ELEMENT
     if place == AT_START and stream.damage is None:
-        yield Lines(b"", 0, 1, refused=_empty(file))
+        what = "an empty file", "a JSON object or an array", ""
+        yield Lines(b"", 0, 1, refused=Reject(file, 1, 0, None, "not_json", *what))
 
 
 def _is_whole(text: bytes, holds_rows: Callable[[Any], bool], *, final: bool) -> bool | None:
@@ -141,7 +140,10 @@ def _element_lines(
     is_long = {
         element: size
         for element in np.flatnonzero(ends - found.start > MAX_RECORD_BYTES).tolist()
-        if (size := _size(found.data[found.start[element] : ends[element]])) > MAX_RECORD_BYTES
+        if (
+            size := len(found.data[found.start[element] : ends[element]].tobytes().rstrip(b" \t\n"))
+        )
+        > MAX_RECORD_BYTES
     }
     long, many_edges = np.array([*is_long], np.int64), np.arange(0, ends.size, MOST_LINES)
     edges = np.unique(np.concatenate((many_edges, long, long + 1, [ends.size])))
@@ -180,11 +182,6 @@ def _after_fault(
     return Lines(b"", offset, found.next_line, refused=refused)
 
 
-def _size(element: npt.NDArray[np.uint8]) -> int:
-    """Count an element's bytes without those after it."""
-    return len(element.tobytes().rstrip(b" \t\n"))
-
-
 def _pass(stream: BlockStream, pending: Block, line: int) -> tuple[PassedValue, Block]:
     """Skip a value that is too long; return the data after it."""
     passed = PassedValue(line)
@@ -197,24 +194,12 @@ def _pass(stream: BlockStream, pending: Block, line: int) -> tuple[PassedValue, 
     return passed, b""
 
 
-def _empty(file: str) -> Reject:
-    """Return the reject of an empty document."""
-    return Reject(file, 1, 0, None, "not_json", "an empty file", _EXPECTED, "")
-
-
 def _broken(file: str, found: JsonElements, rest: bytes, left: int, offset: int) -> Reject:
     """Return the reject of a fault between two elements. The rest of the document is ignored."""
     what = "the end of the document"
     if rest:
         byte = rest[:4].decode(errors="replace")[:1]
         what = f"{byte!r}, from which on {left} bytes are left aside"
-    return Reject(
-        file,
-        found.next_line,
-        offset,
-        None,
-        "not_json",
-        what,
-        "elements separated by commas up to a closing bracket",
-        decode(rest[:_SHOWN_BYTES]),
-    )
+    expected = "elements separated by commas up to a closing bracket"
+    raw = decode(rest[:_SHOWN_BYTES])
+    return Reject(file, found.next_line, offset, None, "not_json", what, expected, raw)

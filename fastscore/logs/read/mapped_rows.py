@@ -24,10 +24,10 @@ from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.rejects import Reject
 from fastscore.logs.read.chat_lines import document_source
-from fastscore.logs.read.columns import EXPECTED, convert, json_texts
+from fastscore.logs.read.columns import column_reject, convert, json_texts
 from fastscore.logs.read.places import Places, describe, places, spelled_cells
 from fastscore.suites.chats import ASSISTANT_ROLE
-from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Chat, Column, Source
+from fastscore.suites.declarations import ROW_SCHEMA, Chat, Column, Source
 
 _STORED = "stored:"
 """Prefix of columns that contain other columns. No suite declares such a name."""
@@ -139,17 +139,8 @@ def _rebuilt_columns(source: Source) -> tuple[Column, ...]:
 
 
 def _reject(frame: pl.DataFrame, row: int, places: Places, column: Column, fault: int) -> Reject:
-    file, line, offset = frame.select(*ROW_SCHEMA).row(row)
-    return Reject(
-        file,
-        line,
-        offset,
-        column.name,
-        REJECT_REASONS[fault - 1],
-        describe(places, row),
-        EXPECTED[column.kind],
-        "",
-    )
+    place: tuple[str, int, int | None] = frame.select(*ROW_SCHEMA).row(row)
+    return column_reject(column, fault, place, describe(places, row))
 
 
 def key_places(scan: LineScan, keys: tuple[bytes, ...], column: Column) -> Places:

@@ -100,17 +100,9 @@ def _too_long(file: str, raw: pl.DataFrame, first_line: int) -> list[Reject]:
     if not texts:
         return []
     sizes = raw.select(pl.sum_horizontal(pl.col(texts).str.len_bytes().cast(pl.Int64))).to_series()
+    most = f"at most {MAX_RECORD_BYTES} bytes a row"
     return [
-        Reject(
-            file,
-            first_line + row,
-            None,
-            None,
-            "line_too_long",
-            f"{sizes[row]} bytes",
-            f"at most {MAX_RECORD_BYTES} bytes a row",
-            "",
-        )
+        Reject(file, first_line + row, None, None, "line_too_long", f"{sizes[row]} bytes", most, "")
         for row in (sizes > MAX_RECORD_BYTES).arg_true().to_list()
     ]
 

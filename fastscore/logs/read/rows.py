@@ -58,14 +58,14 @@ from fastscore.logs.read.chat_lines import (
     sorted_turns,
     with_own_models,
 )
-from fastscore.logs.read.columns import EXPECTED, KINDS, convert_columns, first_faults
+from fastscore.logs.read.columns import KINDS, column_reject, convert_columns, first_faults
 from fastscore.logs.read.csv_records import read_records
 from fastscore.logs.read.json_documents import read_document
 from fastscore.logs.read.lines import Block, Lines, buffers_kept, read_lines
 from fastscore.logs.read.mapped_rows import mapped_rows, stored_source
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
 from fastscore.logs.read.places import array_key, describe, fills, places, wanted_keys
-from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Chat, Source
+from fastscore.suites.declarations import ROW_SCHEMA, Chat, Source
 from fastscore.suites.identity import IDENTITY, NameSet, RunNames, identify, refuse_blank_ids
 
 _SPARSE = 4
@@ -296,17 +296,10 @@ def _read_batch(
     frame = pl.DataFrame(columns, schema=row_schema(source))
 
     def bad_row(row: int) -> Reject:
-        column = source.columns[culprit[row]]
-        return Reject(
-            files[parts[row]],
-            int(scan.line[row]),
-            int(offsets[row]),
-            column.name,
-            REJECT_REASONS[bad[row] - 1],
-            describe(found[culprit[row]], row),
-            EXPECTED[column.kind],
-            raw_line(scan, int(scan.start[row]), int(scan.end[row])),
-        )
+        place = files[parts[row]], int(scan.line[row]), int(offsets[row])
+        found_there = describe(found[culprit[row]], row)
+        raw = raw_line(scan, int(scan.start[row]), int(scan.end[row]))
+        return column_reject(source.columns[culprit[row]], int(bad[row]), place, found_there, raw)
 
     rejects = _rejects(scan, batch, files, np.flatnonzero(bad), culprit * 256 + bad, bad_row)
     if bad.any():

@@ -36,10 +36,17 @@ from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.first_bytes import HEAD_BYTES, Format, content_of
 from fastscore.logs.inputs.frames import FRAME_NAME, row_blocks
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, RAW_CHARACTERS, Reject, cut
-from fastscore.logs.read.columns import EXPECTED, KINDS, NAN_IS_NULL, convert_columns, first_faults
+from fastscore.logs.read.columns import (
+    EXPECTED,
+    KINDS,
+    NAN_IS_NULL,
+    column_reject,
+    convert_columns,
+    first_faults,
+)
 from fastscore.logs.read.lines import Block
 from fastscore.logs.read.places import Places
-from fastscore.suites.declarations import REJECT_REASONS, Column
+from fastscore.suites.declarations import Column
 
 _NO_DATA = np.zeros(0, np.uint8)
 _TAGS = {
@@ -100,10 +107,14 @@ def convert_stored(
     )
     if not bad.any():
         return frame, []
-    rejects = [
-        _reject(stored, raw, row, int(line[row]), stored.columns[culprit[row]], int(bad[row]))
-        for row in np.flatnonzero(bad).tolist()
-    ]
+    rejects = []
+    for row in np.flatnonzero(bad).tolist():
+        values, column = raw.row(row, named=True), stored.columns[culprit[row]]
+        value = next((values[name] for name in column.keys if values.get(name) is not None), None)
+        shown = "null" if value is None else f"{type(value).__name__} {value!r}"
+        place, texts = (stored.name, int(line[row]), None), (shown, repr(values))
+        limits = FOUND_CHARACTERS, RAW_CHARACTERS
+        rejects.append(column_reject(column, int(bad[row]), place, *map(cut, texts, limits)))
     return frame.filter(pl.Series(bad == 0)), rejects
 
 
@@ -229,24 +240,6 @@ def json_text(found: pl.Expr) -> pl.Expr:
     """Convert values to JSON."""
     wrapped = pl.struct(found.alias("v")).struct.json_encode()
     return pl.when(found.is_not_null()).then(wrapped.str.strip_prefix('{"v":').str.head(-len("}")))
-
-
-def _reject(
-    stored: StoredColumns, raw: pl.DataFrame, row: int, line: int, column: Column, fault: int
-) -> Reject:
-    """Return the reject of a row with a faulty column."""
-    values = raw.row(row, named=True)
-    value = next((values[name] for name in column.keys if values.get(name) is not None), None)
-    return Reject(
-        stored.name,
-        line,
-        None,
-        column.name,
-        REJECT_REASONS[fault - 1],
-        cut("null" if value is None else f"{type(value).__name__} {value!r}", FOUND_CHARACTERS),
-        EXPECTED[column.kind],
-        cut(repr(values), RAW_CHARACTERS),
-    )
 
 
 _COPIED_BYTES = 1 << 20
