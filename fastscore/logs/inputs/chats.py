@@ -1,15 +1,5 @@
 """The engine of layouts: other people's documents become the rows that a suite declares.
 
-How to propose a layout for a file, try it and print it:
-
->>> source = map_source(suite.source, layout_map("openai", suite.name))  # doctest: +SKIP
->>> rows = [row for record in records(file) for row in chat_rows(record, source.chat, "file:1")]
-...     # doctest: +SKIP
-
-`chat_samples.fitting_layout` finds the best layout that fits a file. A suite's own reader takes
-records under a layout by `ScoreInput(rows=...)` with the mapped source. `layout.as_toml` writes a
-layout, to be kept and edited.
-
 Simple layouts (an array of turns, texts that are strings) are not read here but compiled to paths
 (`column_map`). Only arrays that need more pass through `plain_turns`. All other documents pass
 through `chat_rows`, one by one.
@@ -18,8 +8,9 @@ through `chat_rows`, one by one.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from itertools import product
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
 from fastscore.logs.inputs.column_map import ORDER
@@ -132,15 +123,8 @@ def _turn_rows(document: Any, chat: Chat) -> list[Json]:
     if isinstance(document, list):
         return [row for each in document for row in chat_rows(each, chat, "")]
     beside = _beside(document, document, None, chat, None)
-    return [
-        beside | row if isinstance(row, dict) else row
-        for row in _written([row_turn(document, chat.layout)], chat)
-    ]
-
-
-def row_turn(document: Json, layout: ChatLayout) -> Turn:
-    """Return the turn that a row is."""
-    return _turn(document, layout, None)
+    written = _written([turn_of(document, chat.layout)], chat)
+    return [beside | row if isinstance(row, dict) else row for row in written]
 
 
 def plain_turns(text: str, chat: Chat) -> str | None:
@@ -334,10 +318,10 @@ def threads(dialogue: Any, layout: ChatLayout) -> Iterator[tuple[str, list[Turn]
         found = []
         if isinstance(root, dict):
             paths = _branch(root, dialogue, layout) if layout.parent else _paths(root, layout)
-            found = [[_turn(each, layout, None) for each in path] for path in paths]
+            found = [[turn_of(each, layout) for each in path] for path in paths]
     else:
-        steps = list(_steps(dialogue, layout))
-        found = [_joined(parts) for parts in product(*steps)]
+        join = partial(followed_by, said=attrgetter("role", "text"))
+        found = [reduce(join, parts, []) for parts in product(*_steps(dialogue, layout))]
         if len(found) > 1:  # each has roles of its own
             found = [[replace(turn) for turn in turns] for turns in found]
     for number, turns in enumerate(found, 1):
@@ -405,14 +389,6 @@ def values_at(dialogue: Any, path: str) -> list[Any]:
     return [value for value in found if value is not None]
 
 
-def _joined(parts: Sequence[list[Turn]]) -> list[Turn]:
-    """Join turns that follow each other."""
-    found: list[Turn] = []
-    for turns in parts:
-        found = followed_by(found, turns, _role_and_text)
-    return found
-
-
 def _in_order(turns: list[Turn], dialogue: Any, layout: ChatLayout) -> list[Turn]:
     """Sort turns and name their speakers, as far as a layout says how."""
     if layout.sort_by:
@@ -433,10 +409,6 @@ def followed_by(turns: list[T], more: list[T], said: Callable[[T], Any]) -> list
     if known and [said(turn) for turn in more[: len(known)]] == known:
         return more
     return turns + more
-
-
-def _role_and_text(turn: Turn) -> tuple[Any, Any]:
-    return turn.role, turn.text
 
 
 def _listed_turns(value: Any, layout: ChatLayout, said_by: str | None) -> list[Turn] | None:
@@ -470,7 +442,7 @@ def _listed_turns(value: Any, layout: ChatLayout, said_by: str | None) -> list[T
 def _turns_in(values: Sequence[Any], layout: ChatLayout, said_by: str | None) -> list[Turn] | None:
     """Return the turns of an array's elements; None if each must name speakers and none does."""
     if not layout.is_keyed_by_speaker:
-        return [_turn(each, layout, said_by) for each in values]
+        return [turn_of(each, layout, said_by) for each in values]
     turns = [turn for each in values if isinstance(each, dict) for turn in _said_in(each, layout)]
     return turns or (None if values else [])
 
@@ -533,13 +505,11 @@ def _has_places(layout: ChatLayout) -> bool:
     return any(path.isdigit() for path in (*layout.speaker, *layout.text))
 
 
-def _turn(value: Any, layout: ChatLayout, said_by: str | None) -> Turn:
-    if isinstance(value, str):
-        return Turn(said_by, value, {})
+def turn_of(value: Any, layout: ChatLayout, said_by: str | None = None) -> Turn:
+    """Return the turn that an element of an array, or a row, is; the suite names what is none."""
     if isinstance(value, list) and _has_places(layout):
         value = {str(place): each for place, each in enumerate(value)}
     if not isinstance(value, dict):
-        # no turn: the suite names it
         return Turn(said_by, value, {})
     role = first_at(value, layout.speaker)
     if isinstance(role, dict | list):
@@ -607,12 +577,6 @@ def _spelled(value: Any) -> str:
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
-def _value_beside(dialogue: Any, document: Any, path: str) -> Any:
-    """Return a value of a dialogue, else of the document that contains it."""
-    found = value_at(dialogue, path)
-    return value_at(document, path) if found is None else found
-
-
 def _beside(dialogue: Any, document: Any, key: str | None, chat: Chat, name: str | None) -> Json:
     """Return what is beside a dialogue's turns: its name, its labels, what else the suite reads."""
     layout, rows = chat.layout, chat.rows
@@ -623,14 +587,15 @@ def _beside(dialogue: Any, document: Any, key: str | None, chat: Chat, name: str
         for each, value in holder.items()
         if each in chat.kept_beside
     }
+    holders = dialogue, document
     for column, paths in ((rows.model, layout.model), (rows.condition, layout.condition)):
-        if column and paths:
-            label = first_at(dialogue, paths)
-            label = first_at(document, paths) if label is None else label
-            if label is not None:
-                row[column] = label
+        found = (first_at(holder, paths) for holder in holders)
+        label = next((each for each in found if each is not None), None)
+        if column and label is not None:
+            row[column] = label
     if layout.sort_by and (layout.is_row_per_turn or layout.joined_by):
-        row[ORDER] = order_of(_value_beside(dialogue, document, layout.sort_by))
+        found = (value_at(holder, layout.sort_by) for holder in holders)
+        row[ORDER] = order_of(next((each for each in found if each is not None), None))
     parts = [
         _spelled(part) for paths in layout.id if (part := first_at(dialogue, paths)) is not None
     ]

@@ -7,7 +7,7 @@ whatever format the log has.
 import hashlib
 import json
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, unquote
@@ -166,13 +166,9 @@ def stored_map(columns: ColumnMap) -> dict[str, Any]:
 
 def map_from(stored: Mapping[str, Any]) -> ColumnMap:
     """Return the map that JSON was made of."""
-    return ColumnMap(
-        columns=_as_tuples(stored["columns"]),
-        values=_as_tuples(stored["values"]),
-        optional=frozenset(stored["optional"]),
-        chat=layout_from(stored["chat"]),
-        chat_options=_as_tuples(stored.get("chat_options", ())),
-    )
+    parts = {name: _as_tuples(value) for name, value in stored.items() if name != "chat"}
+    optional, chat = frozenset(stored["optional"]), layout_from(stored["chat"])
+    return ColumnMap(**parts | {"optional": optional, "chat": chat})
 
 
 def map_from_signature(parts: Mapping[str, str], layout: Mapping[str, Any] | None) -> ColumnMap:
@@ -230,14 +226,18 @@ def column_map(
 
 def parse_map(columns: Sequence[str], values: Sequence[str]) -> ColumnMap:
     """Read ``NAME=PATH`` and ``COLUMN:FROM=TO``."""
-    paths = [_split_flag(text, "columns", "NAME=PATH, as in text=content") for text in columns]
-    words = []
+    paths, words = [], []
+    for text in columns:
+        name, equals, path = text.partition("=")
+        if not (name and equals):
+            raise UsageError(f"columns is {text!r}, expected NAME=PATH, as in text=content.")
+        paths.append((name, path))
     for text in values:
-        expected = "COLUMN:FROM=TO, as in speaker:user=USER"
         # a word may hold a colon or an equals sign, a column's name neither
         name, colon, rest = text.partition(":")
         found, equals, meant = rest.partition("=")
         if not (name and colon and equals):
+            expected = "COLUMN:FROM=TO, as in speaker:user=USER"
             raise UsageError(f"values is {text!r}, expected {expected}.")
         words.append((name, found, meant))
     return ColumnMap(tuple(paths), tuple(words))
@@ -245,21 +245,14 @@ def parse_map(columns: Sequence[str], values: Sequence[str]) -> ColumnMap:
 
 def map_of(flags: Sequence[Flag]) -> ColumnMap:
     """Return the map of columns and values that options make."""
-    columns = (flag.words for flag in flags if flag.option == "column")
-    values = (flag.words for flag in flags if flag.option == "value")
+    columns = [flag.words for flag in flags if flag.option == "column"]
+    values = [flag.words for flag in flags if flag.option == "value"]
     options = {flag.option: flag.words[0] for flag in flags if flag.option in CHAT_OPTIONS}
     return ColumnMap(
         tuple((name, path) for name, path in columns),
         tuple((name, found, meant) for name, found, meant in values),
         chat_options=tuple(options.items()),
     )
-
-
-def _split_flag(text: str, flag: str, expected: str) -> tuple[str, str]:
-    name, equals, path = text.partition("=")
-    if not (name and equals):
-        raise UsageError(f"{flag} is {text!r}, expected {expected}.")
-    return name, path
 
 
 _DIALOGUE_KEYS = ("session_id", "conversation_id", "dialogue_id", "dialog_id", "id")
@@ -328,9 +321,8 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
     """Return a source whose columns are read where a map says."""
     columns = _in_own_words(columns, source)
     options = dict(columns.chat_options)
-    if options.keys() <= {"dialogue"} and options and source.chat_rows is None:
-        named = ColumnMap(((source.dialogue_key[0], options.pop("dialogue")),))
-        columns |= named
+    if options.keys() == {"dialogue"} and source.chat_rows is None:
+        columns |= ColumnMap(((source.dialogue_key[0], options.pop("dialogue")),))
     chat = columns.chat or _moved_layout(source, columns)
     asked = {name for name, path in columns.columns if path and name not in columns.optional}
     source = replace(source, asked_for=frozenset(asked))
@@ -352,15 +344,23 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
         chat = chat if _is_plain(chat, rows) else replace(chat, id=((rows.id, *names),))
     native = _map_columns(source, _inside(others, rows))
     if chat.is_row_per_turn and rows.can_be_turns:
-        native = _turn_source(native, rows)
+        beside = tuple(each for each in native.columns if each.name != rows.array)
+        native = replace(
+            native,
+            columns=(*beside, *native.column(rows.array).items),
+            dialogue_key=(rows.id,),
+            row_dialogues=(),
+            array_column=None,
+            chat_rows=None,
+        )
     elif chat.joined_by:
         native = _of_several(native, rows)
     if chat.sort_by and (chat.is_row_per_turn or chat.joined_by):
         native = replace(native, columns=(*native.columns, Column(name=ORDER, kind="json")))
     is_plain = _is_plain(chat, rows)
+    source = replace(source, formats=tuple(dict.fromkeys((*source.formats, _CSV))))
     if is_plain:
-        formats = tuple(dict.fromkeys((*source.formats, _CSV)))
-        mapped = _map_columns(replace(source, formats=formats), _compiled(chat, rows) | others)
+        mapped = _map_columns(source, _compiled(chat, rows) | others)
     else:
         mapped = _shown(source, chat, rows, others)
     mapped = _of_models(mapped, rows, is_turn=chat.is_row_per_turn)
@@ -443,23 +443,20 @@ def _map_columns(source: Source, columns: ColumnMap) -> Source:
 
 def _short_names(source: Source) -> list[str]:
     """Return the names of columns and items."""
-    items = (item.name for column in source.columns for item in column.items)
-    return list(dict.fromkeys((*(column.name for column in source.columns), *items)))
-
-
-def _targets(source: Source, name: str) -> Iterator[tuple[Column | None, Column]]:
-    """Yield the columns of a name, each item with the column of its array."""
-    array, each, item = name.partition(EACH)
-    for column in source.columns:
-        if not each and column.name == name:
-            yield None, column
-        for inner in column.items:
-            if inner.name == (item or name) and (not each or column.name == array):
-                yield column, inner
+    items = [item for column in source.columns for item in column.items]
+    return list(dict.fromkeys(column.name for column in (*source.columns, *items)))
 
 
 def _known_targets(source: Source, name: str) -> list[tuple[Column | None, Column]]:
-    targets = list(_targets(source, name))
+    """Return the columns of a name, each item with the column of its array."""
+    array, each, item = name.partition(EACH)
+    targets: list[tuple[Column | None, Column]] = []
+    for column in source.columns:
+        if not each and column.name == name:
+            targets.append((None, column))
+        if not each or column.name == array:
+            found = (inner for inner in column.items if inner.name == (item or name))
+            targets += [(column, inner) for inner in found]
     if not targets:
         raise UsageError(
             f"There is no column {name!r} to map.", did_you_mean(name, _short_names(source))
@@ -673,20 +670,6 @@ def _inside(columns: ColumnMap, rows: ChatRows) -> ColumnMap:
     return replace(columns, columns=inner)
 
 
-def _turn_source(source: Source, rows: ChatRows) -> Source:
-    """Return a source of which each row is a turn of an array."""
-    items = source.column(rows.array).items
-    beside = tuple(each for each in source.columns if each.name != rows.array)
-    return replace(
-        source,
-        columns=(*beside, *items),
-        dialogue_key=(rows.id,),
-        row_dialogues=(),
-        array_column=None,
-        chat_rows=None,
-    )
-
-
 def _is_plain(chat: ChatLayout, rows: ChatRows) -> bool:
     """Tell whether columns at paths read all of a layout, if all texts are strings."""
     compiled = {name: getattr(chat, name) for name in (*_READ_BY_PATHS, *_NOT_READ)}
@@ -744,7 +727,6 @@ def _shown(source: Source, chat: ChatLayout, rows: ChatRows, others: ColumnMap) 
         paths |= {rows.array: tuple(filter(None, chat.turns[0]))}
     if len(chat.id) == 1:
         paths |= {rows.id: chat.id[0]}
-    source = replace(source, formats=tuple(dict.fromkeys((*source.formats, _CSV))))
     source = _map_columns(source, _inside(others, rows))
     columns = tuple(_at_paths(column, paths) for column in source.columns)
     source = replace(source, columns=columns)

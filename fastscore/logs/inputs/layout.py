@@ -90,7 +90,10 @@ def may_read(name: str, documents: Sequence[Mapping[str, Any]]) -> bool:
     """Tell whether documents may be in a layout, by its needs: reading all of it costs more."""
     try:
         text = _places()[name].read_bytes()
-        needs = [[each] if isinstance(each, str) else each for each in _needs_in(text)]
+        found = _NEEDS.findall(text)
+        if len(found) != 1 or b"\ndialogues" in text:
+            return True  # the needs are not those of documents
+        needs = [[each] if isinstance(each, str) else each for each in load_json(found[0])]
     except (OSError, ValueError):
         return True
     keys = {key.partition(".")[0] for document in documents for key in document}
@@ -98,14 +101,6 @@ def may_read(name: str, documents: Sequence[Mapping[str, Any]]) -> bool:
     return all(paths) and any(
         all(first_at(document, each) is not None for each in paths) for document in documents
     )
-
-
-def _needs_in(text: bytes) -> Any:
-    """Return what dialogues of a layout need that are documents; a ValueError of other layouts."""
-    needs = _NEEDS.findall(text)
-    if len(needs) != 1 or b"\ndialogues" in text:
-        raise ValueError("the needs are not those of documents")
-    return load_json(needs[0])
 
 
 @cache
@@ -149,6 +144,11 @@ def _read(name: str, place: Traversable) -> Layout:
         raise UsageError(f"The layout {place} cannot be read: {error.strerror}.") from error
     title = content.pop("title", "")
     example = content.pop("example", None)
+    if example is not None:
+        try:
+            example = load_json(example)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{place}: the example is not JSON.") from error
     chat = _chat(place, content.pop(_CHAT)) if _CHAT in content else None
     own = {key: content.pop(key) for key in _TABLES if key in content}
     maps = {suite: _map(place, suite, tables) for suite, tables in content.items()}
@@ -156,17 +156,7 @@ def _read(name: str, place: Traversable) -> Layout:
         maps[""] = _map(place, "", own)
     if not isinstance(title, str) or not (maps or chat):
         raise UsageError(f"{place}: a layout has a title and tables chat, columns or values.")
-    return Layout(name, title, maps, chat, _example(place, example))
-
-
-def _example(place: Traversable, example: Any) -> Any:
-    """Read the example of a layout."""
-    if example is None:
-        return None
-    try:
-        return load_json(example)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"{place}: the example is not JSON.") from error
+    return Layout(name, title, maps, chat, example)
 
 
 def _chat(place: Traversable, table: Any) -> ChatLayout:
@@ -234,8 +224,10 @@ _KINDS: Mapping[Any, tuple[Callable[[Any], Any], str]] = {
 def layout_text(names: Sequence[str], *, as_file: bool = False) -> str:
     """List layouts with an example each, or as their files; all without names."""
     if as_file:
-        texts = [_files_of(name).read_text("utf-8").rstrip() for name in names or layout_names()]
-        return "\n\n".join(texts)
+        for name in names:
+            load_layout(name)  # refuses what is none
+        files = (_places().get(name, Path(name)) for name in names or layout_names())
+        return "\n\n".join(file.read_text("utf-8").rstrip() for file in files)
     blocks = []
     for name in names or layout_names():
         layout = load_layout(name)
@@ -256,11 +248,6 @@ def layouts_json(names: Sequence[str]) -> str:
             "columns": {suite: dict(of_suite.columns) for suite, of_suite in layout.maps.items()},
         }
     return dump_json(found).decode()
-
-
-def _files_of(name: str) -> Traversable:
-    load_layout(name)
-    return _places()[name] if name in _places() else Path(name)
 
 
 def as_toml(title: str, columns: ColumnMap, suite: str) -> str:

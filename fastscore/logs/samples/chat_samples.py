@@ -14,8 +14,8 @@ from fastscore.logs.inputs.chats import (
     document_of,
     holds_dialogues,
     is_array_of_turns,
-    row_turn,
     threads,
+    turn_of,
 )
 from fastscore.logs.inputs.column_map import (
     LEFT_OUT,
@@ -172,7 +172,7 @@ def sample_chats(records: Iterable[Record], source: Source) -> ChatSample | None
         found_at = (first_at(record, paths) for paths in (*layout.id, *others, layout.model))
         names = tuple(str(each) for each in found_at if each is not None)
         dialogue = by_name.setdefault(names, SampledDialogue(record, name=":".join(names)))
-        dialogue.turns.append(row_turn(record, layout))
+        dialogue.turns.append(turn_of(record, layout))
     return ChatSample(layout, rows, [*by_name.values()], can_be_sorted=not is_row)
 
 
