@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from fastscore_jit.system import replace_file
 
@@ -41,6 +41,11 @@ class FileState:
     # called with each block that is read; may raise
     check_cancelled: Callable[[], object] = lambda: None
     limits: Limits = DEFAULT_LIMITS  # the limits of reading
+
+    @classmethod
+    def of(cls, file: InputFile, **known: Any) -> "FileState":
+        """Return the state of a file that was not read yet."""
+        return cls(file, path=file.location, compression=file.compression, **known)
 
     @property
     def whole(self) -> FileRange:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import polars as pl
@@ -97,12 +97,8 @@ class Plan:
     shared_names: NameSet = NOTHING  # the names that several of them have
 
 
-@dataclass(frozen=True, slots=True)
-class FileGroup:
-    """Consecutive inputs indexed by one task; ``first_file`` is the index of the first."""
-
-    first_file: int
-    files: tuple[InputFile, ...]
+FileGroup = tuple[int, tuple[InputFile, ...]]
+"""Consecutive inputs indexed by one task, after the index of the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +160,16 @@ def plan_shards(
         check_cancelled=check_cancelled,
         limits=limits,
     )
-    groups = _indexed(files, index, progress, threads, map_tasks)
+    file_parts = file_groups(files, threads)
+    done, total = 0, sum(file.size for file in files)
+    groups: list[IndexedGroup] = []
+    for group in map_tasks(partial(index, groups=len(file_parts)), file_parts):
+        groups.append(group)
+        for each in group.files:
+            done += each.file.size
+            if progress is not None:
+                progress(done, total)
+    groups.sort(key=lambda group: group.first_file)
     indexed = [file for group in groups for file in group.files]
     keys = [pl.DataFrame(schema=KEY_SCHEMA), *(group.keys for group in groups)]
     check_split_dialogues(pl.concat(keys), files)
@@ -193,36 +198,17 @@ def _map_in_threads(
     return map_ordered(task, items, min(threads, len(items)))
 
 
-def _indexed(
-    files: Sequence[InputFile],
-    index: Callable[..., IndexedGroup],
-    progress: Callable[[int, int], object] | None,
-    threads: int,
-    map_tasks: MapTasks,
-) -> list[IndexedGroup]:
-    """Index all files, in groups."""
-    groups = file_groups(files, threads)
-    done, total = 0, sum(file.size for file in files)
-    found = []
-    for group in map_tasks(partial(index, groups=len(groups)), groups):
-        found.append(group)
-        for file in group.files:
-            done += file.file.size
-            if progress is not None:
-                progress(done, total)
-    return sorted(found, key=lambda group: group.first_file)
-
-
 def file_groups(files: Sequence[InputFile], threads: int) -> list[FileGroup]:
     """Split files into groups for a number of workers, which does not affect the plan."""
     total = sum(file.size + BYTES_PER_FILE for file in files)
     # small enough that one slow group leaves no worker idle
     most = min(MOST_GROUP_BYTES, max(LEAST_GROUP_BYTES, total // (GROUPS_PER_THREAD * threads)))
-    groups, first, size = [], 0, 0
+    groups: list[FileGroup] = []
+    first = size = 0
     for after, file in enumerate(files, start=1):
         size += file.size + BYTES_PER_FILE
         if size >= most or after - first == MOST_GROUP_FILES or after == len(files):
-            groups.append(FileGroup(first, tuple(files[first:after])))
+            groups.append((first, tuple(files[first:after])))
             first, size = after, 0
     return groups
 
@@ -239,23 +225,17 @@ def index_group(
     limits: Limits,
 ) -> IndexedGroup:
     """Find where the dialogues of a group's files begin and end."""
+    first_file, files = group
+    how: dict[str, Any] = {"check_cancelled": check_cancelled, "limits": limits}
     states = [
-        FileState(
-            file,
-            index=index,
-            path=file.location,
-            compression=file.compression,
-            stamp=stamp(file.location),
-            check_cancelled=check_cancelled,
-            limits=limits,
-        )
-        for index, file in enumerate(group.files)
+        FileState.of(file, index=index, stamp=stamp(file.location), **how)
+        for index, file in enumerate(files)
     ]
     threads = max(1, available_processors() // groups) if groups < at_once else 1
     spans = join_spans(find_spans(states, source, shard_bytes, scratch, threads))
     cuts = cut_points(spans, states)
     parts = np.bincount(cuts["file"].to_numpy()).tolist()
-    to_plan = pl.col("file") + group.first_file
+    to_plan = pl.col("file") + first_file
     can_be_split = (groups > 1 or len(states) > 1) and not source.key_within_file
     keys = spans.filter(~pl.col("is_local")) if can_be_split else spans.clear()
     if source.row_id is not None and not source.joins_turns:
@@ -266,7 +246,7 @@ def index_group(
     else:
         names = np.zeros((0, 2), np.uint64)
     return IndexedGroup(
-        group.first_file,
+        first_file,
         tuple(_indexed_file(*each, source) for each in zip(states, parts, strict=True)),
         int(spans["dialogues"].sum()),
         cuts.with_columns(to_plan),
@@ -297,9 +277,9 @@ def _header(state: FileState, source: Source) -> bytes:
     """Return what parts need of a file's beginning: the header of CSV, the bracket of an array."""
     if state.file.format == "csv":
         return csv_header(state.path)
-    is_document = state.file.format == "json"
-    is_array = is_document and is_array_of_rows(state.path, array_holds_rows(source))
-    return b"[" if is_array else b""
+    if state.file.format != "json":
+        return b""
+    return b"[" if is_array_of_rows(state.path, array_holds_rows(source)) else b""
 
 
 def cut_points(spans: pl.DataFrame, states: Sequence[FileState]) -> pl.DataFrame:
@@ -342,13 +322,9 @@ def check_split_dialogues(keys: pl.DataFrame, files: Sequence[InputFile]) -> Non
     if twice.is_empty():
         return
     again = twice.sort("file", "first").filter(~key.is_first_distinct()).head(1)
-    earlier = (
-        twice.join(again, on=("key_high", "key_low"), how="semi")
-        .sort("file", "first")
-        .row(0, named=True)
-    )
-    later = again.row(0, named=True)
-    places = " and ".join(f"{files[row['file']].path}:{row['line']}" for row in (earlier, later))
+    of_key = twice.join(again, on=("key_high", "key_low"), how="semi").sort("file", "first")
+    rows = of_key.row(0, named=True), again.row(0, named=True)
+    places = " and ".join(f"{files[row['file']].path}:{row['line']}" for row in rows)
     raise InputError(
         f"One dialogue is in two files: {places}.",
         "Put all rows of a dialogue into one file, or give the dialogues different names.",
@@ -422,11 +398,10 @@ def _hash_shards(drafts: Sequence[Draft], source: Source) -> list[Shard]:
         for part, file in zip(shard.file_ranges, files, strict=True):
             content = _content(part, file)
             place = (part.start, part.stop, part.first_line, part.damage, part.header)
-            for hashed, name in (
-                (digest, (part.file, *place)),
-                (without_names, (part.format, part.name, *_read_in_path(part, source), *place)),
-            ):
-                hashed.update(hashlib.blake2b(_bytes_of(name)).digest())
+            own = (part.format, part.name, *_read_in_path(part, source), *place)
+            for hashed, name in ((digest, (part.file, *place)), (without_names, own)):
+                written = repr(name).encode("utf-8", "surrogateescape")
+                hashed.update(hashlib.blake2b(written).digest())
                 hashed.update(content)
             ranges.append(replace(part, fingerprint=_fingerprint(part, file, content)))
         shards.append(
@@ -438,10 +413,6 @@ def _hash_shards(drafts: Sequence[Draft], source: Source) -> list[Shard]:
             )
         )
     return shards
-
-
-def _bytes_of(name: tuple[object, ...]) -> bytes:
-    return repr(name).encode("utf-8", "surrogateescape")
 
 
 def _read_in_path(part: FileRange, source: Source) -> tuple[object, ...]:

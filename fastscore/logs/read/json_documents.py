@@ -178,7 +178,13 @@ def _after_fault(
     if stream.damage is not None:
         numbers = np.empty((0, 2), np.int64)
         return Lines(b"", offset, found.next_line, damage=stream.damage, numbers=numbers)
-    refused = _broken(file, found, rest, left, offset)
+    what = "the end of the document"
+    if rest:
+        byte = rest[:4].decode(errors="replace")[:1]
+        what = f"{byte!r}, from which on {left} bytes are left aside"
+    expected = "elements separated by commas up to a closing bracket"
+    raw = decode(rest[:_SHOWN_BYTES])
+    refused = Reject(file, found.next_line, offset, None, "not_json", what, expected, raw)
     return Lines(b"", offset, found.next_line, refused=refused)
 
 
@@ -192,14 +198,3 @@ def _pass(stream: BlockStream, pending: Block, line: int) -> tuple[PassedValue, 
             return passed, block[end:]
         block = stream.next()
     return passed, b""
-
-
-def _broken(file: str, found: JsonElements, rest: bytes, left: int, offset: int) -> Reject:
-    """Return the reject of a fault between two elements. The rest of the document is ignored."""
-    what = "the end of the document"
-    if rest:
-        byte = rest[:4].decode(errors="replace")[:1]
-        what = f"{byte!r}, from which on {left} bytes are left aside"
-    expected = "elements separated by commas up to a closing bracket"
-    raw = decode(rest[:_SHOWN_BYTES])
-    return Reject(file, found.next_line, offset, None, "not_json", what, expected, raw)

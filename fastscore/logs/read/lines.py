@@ -188,23 +188,19 @@ def gathered(parts: Iterator[Block], size: int) -> Iterator[bytes]:
     """Join parts to blocks of a size. Data before damage are yielded before it."""
     joined: list[Block] = []
     waiting = 0
-    damage: DamageError | None = None
-    while True:
-        try:
-            part = next(parts, None)
-        except DamageError as error:
-            part, damage = None, error
-        if part is None:
-            break
-        joined.append(part)
-        waiting += len(part)
-        if waiting >= size:
+    try:
+        for part in parts:
+            joined.append(part)
+            waiting += len(part)
+            if waiting >= size:
+                yield b"".join(joined)
+                joined, waiting = [], 0
+    except DamageError:
+        if joined:
             yield b"".join(joined)
-            joined, waiting = [], 0
+        raise
     if joined:
         yield b"".join(joined)
-    if damage is not None:
-        raise damage
 
 
 def _bounded(parts: Iterator[bytes], path: str, packed: int, limits: Limits) -> Iterator[bytes]:

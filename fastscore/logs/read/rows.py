@@ -397,18 +397,12 @@ def read_files(
     """Read files in order. Memory is bounded by a few batches."""
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
         for format, group in itertools.groupby(files, lambda file: file.format):
-            states = [_unread(file, limits) for file in group]
+            states = [FileState.of(file, size=file.size, limits=limits) for file in group]
             if format == "parquet":
                 for state in states:
                     yield from read_parts([whole_table(state, Path(scratch))], source)
             else:
                 yield from read_parts([state.whole for state in states], source, threads=threads)
-
-
-def _unread(file: InputFile, limits: Limits) -> FileState:
-    return FileState(
-        file, path=file.location, compression=file.compression, size=file.size, limits=limits
-    )
 
 
 def whole_table(state: FileState, scratch: Path) -> FileRange:
