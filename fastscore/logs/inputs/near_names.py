@@ -6,10 +6,10 @@ Every proposal looks for near names here. Names that are known are in ``names.to
 import difflib
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
+from typing import Any
 
 from fastscore.logs.inputs.column_map import LEFT_OUT, Flag, value_flag
 from fastscore.suites.chats import ASSISTANT_ROLE, SYSTEM_ROLE, USER_ROLE, ChatRows
@@ -32,23 +32,12 @@ _REPLY = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
-    """What keys and speakers are called in logs; see ``names.toml``."""
-
-    synonyms: Sequence[Sequence[str]]
-    models: Sequence[str]
-    roles: Mapping[str, str]
-    agents: Sequence[str]
-    systems: Sequence[str]
-    letters: Mapping[str, str]
-
-
 @cache
-def _names() -> _Names:
+def _names() -> Mapping[str, Any]:
+    """Return what keys and speakers are called in logs; see ``names.toml``."""
     content = tomllib.loads(files(__package__).joinpath("names.toml").read_text("utf-8"))
     roles = {word: role for role, words in content["roles"].items() for word in words}
-    return _Names(content["synonyms"], content["models"], roles, **content["roles_by_others"])
+    return content | content["roles_by_others"] | {"roles": roles}
 
 
 def _plain(name: str) -> str:
@@ -63,10 +52,10 @@ def _similarity(name: str, other: str) -> float:
         return 1.0
     places = (
         group.index(other.casefold()) / len(group)
-        for group in _names().synonyms
+        for group in _names()["synonyms"]
         if name.casefold() in group and other.casefold() in group
     )
-    together = min(places, default=None)
+    together: float | None = min(places, default=None)
     if together is not None:
         return 0.95 - 0.1 * together
     ratio = difflib.SequenceMatcher(None, _plain(name), _plain(other)).ratio()
@@ -106,7 +95,7 @@ def is_of_reply(path: str) -> bool:
 def is_of_model(path: str) -> bool:
     """Tell whether a key is called as what names a model or a system is."""
     name = path.rpartition(".")[2]
-    return any(word.casefold() in _names().models for word in _WORDS.findall(name))
+    return any(word.casefold() in _names()["models"] for word in _WORDS.findall(name))
 
 
 def role_meanings(words: Collection[str]) -> dict[str, str]:
@@ -117,15 +106,17 @@ def role_meanings(words: Collection[str]) -> dict[str, str]:
     """
     plain = {word: word.strip().casefold() for word in words}
     names = _names()
-    found = {word: names.roles[name] for word, name in plain.items() if name in names.roles}
-    letters = {word: names.letters[name] for word, name in plain.items() if name in names.letters}
+    found, letters = (
+        {word: meanings[name] for word, name in plain.items() if name in meanings}
+        for meanings in (names["roles"], names["letters"])
+    )
     if {USER_ROLE, ASSISTANT_ROLE} <= set(letters.values()):
         found |= letters
-    agents = [word for word, name in plain.items() if name in names.agents]
+    agents = [word for word, name in plain.items() if name in names["agents"]]
     if USER_ROLE in found.values():
         found |= dict.fromkeys(agents, ASSISTANT_ROLE)
     replies = ASSISTANT_ROLE in found.values()
-    systems = [word for word, name in plain.items() if name in names.systems]
+    systems = [word for word, name in plain.items() if name in names["systems"]]
     return found | dict.fromkeys(systems, SYSTEM_ROLE if replies else ASSISTANT_ROLE)
 
 

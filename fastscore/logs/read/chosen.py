@@ -21,26 +21,11 @@ _VARIANTS = r"/[^/=]+=.*$"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A selection of dialogues.
+    """A selection of dialogues: a limit, or a sample with its seed."""
 
-    Parameters
-    ----------
-    limit
-        Number of dialogues to score, from the start.
-    sample
-        Number of dialogues to score, those whose names have the smallest hashes.
-    seed
-        Seed of the sample, which is part of the hashed text; 0 by default.
-
-    Raises
-    ------
-    UsageError
-        Both a limit and a sample, or a seed without a sample.
-    """
-
-    limit: int | None = None
-    sample: int | None = None
-    seed: int | None = None
+    limit: int | None = None  # number of dialogues to score, from the start
+    sample: int | None = None  # number of dialogues to score, of the smallest hashes of names
+    seed: int | None = None  # seed of the sample, a part of the hashed text; 0 by default
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.sample is not None:

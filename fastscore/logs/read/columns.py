@@ -73,17 +73,11 @@ def convert_columns(
     Columns that are read only in some rows come last, because other columns select these rows.
     """
     converted: dict[str, Converted] = {}
-    for only_where in (False, True):
-        chosen = [
-            (found, column)
-            for found, column in zip(located, columns, strict=True)
-            if (column.only_where is not None) == only_where
-        ]
-        where = [rows_where(column, values) for _, column in chosen]
-        masked = [_masked(found, rows) for (found, _), rows in zip(chosen, where, strict=True)]
-        for found, (_, column), rows in zip(masked, chosen, where, strict=True):
-            converted[column.name] = _convert(found, column, rows)
-            values[column.name] = with_words(converted[column.name].values, column)
+    pairs = zip(located, columns, strict=True)
+    for found, column in sorted(pairs, key=lambda pair: pair[1].only_where is not None):
+        where = rows_where(column, values)
+        converted[column.name] = _convert(_masked(found, where), column, where)
+        values[column.name] = with_words(converted[column.name].values, column)
     return [converted[column.name] for column in columns]
 
 
@@ -130,20 +124,16 @@ def _convert(found: Places, column: Column, where: Mask | None) -> Converted:
         converted = converter(found, column)
     faults = converted.faults
     if column.otherwise == "null":
-        faults[(faults == _fault_code("wrong_type")) | (faults == _fault_code("out_of_range"))] = (
-            _OK
-        )
+        faults[np.isin(faults, (_fault_code("wrong_type"), _fault_code("out_of_range")))] = _OK
     if column.required:
         faults[found.tags <= NULL] = _fault_code("missing_field")
     if where is not None:
         faults[~where] = _OK
     given = folder_value(column)
-    return converted if given is None else replace(converted, values=_filled(converted, given))
-
-
-def _filled(converted: Converted, value: Any) -> pl.Series:
-    """Fill nulls and keep the dtype."""
-    return converted.values.fill_null(pl.lit(value, converted.values.dtype))
+    if given is None:
+        return converted
+    values = converted.values
+    return replace(converted, values=values.fill_null(pl.lit(given, values.dtype)))
 
 
 def _without_nan(found: Places) -> Places:
@@ -172,9 +162,7 @@ def _fault_code(reason: RejectReason) -> int:
 
 def _is_tagged(found: Places, *tags: int) -> Mask:
     """Return the rows whose value has one of the types."""
-    chosen: Mask = found.tags == tags[0]
-    for tag in tags[1:]:
-        chosen |= found.tags == tag
+    chosen: Mask = np.logical_or.reduce([found.tags == tag for tag in tags])
     return chosen
 
 
@@ -277,8 +265,7 @@ def _falsy(found: Places) -> Mask:
     """Return the rows whose value is 0, 0.0, false, [] or {}."""
     falsy = _is_tagged(found, FALSE)
     numbers = np.flatnonzero(_is_tagged(found, INTEGER, FLOAT))
-    values, _ = _doubles(found, numbers)
-    falsy[numbers[values == 0.0]] = True
+    falsy[numbers[_read(found, numbers, pl.Float64()).to_numpy() == 0.0]] = True
     containers = _is_tagged(found, ARRAY, OBJECT)
     falsy |= containers & (found.ends - found.starts == 2)
     # an empty container with white space inside begins with some
@@ -332,8 +319,8 @@ def _integer(found: Places, column: Column) -> Converted:
     odd.extend(digits[whole.is_null().to_numpy()].tolist())
     numbers = np.flatnonzero(_is_tagged(found, FLOAT))
     if numbers.size:
-        doubles, finite = _doubles(found, numbers)
-        small = finite & (np.abs(doubles) < 2.0**62)
+        doubles = _read(found, numbers, pl.Float64()).to_numpy()
+        small = np.isfinite(doubles) & (np.abs(doubles) < 2.0**62)
         used = small if "number" in column.accepts else small & (doubles == np.floor(doubles))
         values[numbers[used]] = doubles[used].astype(np.int64)
         valid[numbers[used]] = True
@@ -350,9 +337,8 @@ def _number(found: Places, column: Column) -> Converted:
     """Convert numbers, and other values that the column accepts as Python's ``float`` does."""
     values = np.zeros(found.tags.size, np.float64)
     valid, booleans = _is_tagged(found, INTEGER, FLOAT), _is_tagged(found, FALSE, TRUE)
-    faults = np.zeros(valid.size, np.uint8)
     rows = np.flatnonzero(valid)
-    values[rows], _ = _doubles(found, rows)
+    values[rows] = _read(found, rows, pl.Float64()).to_numpy()
     # Python's json never reads digits as infinity
     huge = rows[np.isinf(values[rows]) & (found.tags[rows] == INTEGER)]
     if "boolean" in column.accepts:
@@ -367,12 +353,6 @@ def _number(found: Places, column: Column) -> Converted:
     faults = _wrong_type_codes(found, valid)
     faults[huge] = _fault_code("out_of_range")
     return Converted(buffer_series("float64", valid, values), faults)
-
-
-def _doubles(found: Places, rows: Int64Array) -> tuple[npt.NDArray[np.float64], Mask]:
-    """Return the doubles of rows with JSON numbers, and which of them are finite."""
-    values = _read(found, rows, pl.Float64()).to_numpy()
-    return values, np.isfinite(values)
 
 
 def _read(found: Places, rows: Int64Array, kind: pl.DataType) -> pl.Series:
