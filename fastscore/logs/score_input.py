@@ -7,7 +7,7 @@ used.
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set, ValuesView
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, ValuesView
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -254,34 +254,35 @@ class LogsWarning(UserWarning):
 def scan_rows(read: ReadParts, source: Source, name: str) -> pl.LazyFrame:
     """Scan rows lazily."""
 
-    def rows(
-        names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _: int | None
-    ) -> Iterator[pl.DataFrame]:
-        rejects: list[Reject] = []
-        counted = _warn_of_rejects(read(_select_columns(source, names)), rejects)
-        # polars limits rows before it filters them
-        for frame in _limited((part.frame for part in counted), limit):
-            found = frame if predicate is None else _kept(frame, predicate)
-            yield found if names is None else found.select(names)
+    def frames(names: list[str] | None) -> Iterator[pl.DataFrame]:
+        return _warn_of_rejects(read(_select_columns(source, names)))
 
-    return register_io_source(
-        rows, schema=row_schema(source), is_pure=True, explain_name="fastscore", explain_detail=name
-    )
+    return _lazily(frames, row_schema(source), name)
 
 
 def scan_rejects(read: ReadParts, source: Source, name: str) -> pl.LazyFrame:
     """Scan rejected lines lazily, in `REJECTS_TABLE`; arguments as `scan_rows`."""
+    narrowed = _select_columns(source, [])
+    return _lazily(lambda _: _reject_frames(read(narrowed)), REJECTS_TABLE, name)
 
-    def rejects(
+
+def _lazily(
+    read: Callable[[list[str] | None], Iterator[pl.DataFrame]],
+    schema: Mapping[str, pl.DataType],
+    name: str,
+) -> pl.LazyFrame:
+    """Return a query of frames, which are read for the names of the wanted columns."""
+
+    def frames(
         names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _: int | None
     ) -> Iterator[pl.DataFrame]:
-        narrowed = _select_columns(source, [])
-        for frame in _limited(_reject_frames(read(narrowed)), limit):
-            found = frame if predicate is None else frame.filter(predicate)
+        # polars limits rows before it filters them
+        for frame in _limited(read(names), limit):
+            found = frame if predicate is None else _kept(frame, predicate)
             yield found if names is None else found.select(names)
 
     return register_io_source(
-        rejects, schema=REJECTS_TABLE, is_pure=True, explain_name="fastscore", explain_detail=name
+        frames, schema=schema, is_pure=True, explain_name="fastscore", explain_detail=name
     )
 
 
@@ -294,14 +295,15 @@ def _reject_frames(parts: Iterable[Part]) -> Iterator[pl.DataFrame]:
     yield reject_frame(of_files.more())
 
 
-def _warn_of_rejects(parts: Iterable[Part], rejects: list[Reject]) -> Iterator[Part]:
-    """Yield parts unchanged; after the last, warn of their rejects."""
+def _warn_of_rejects(parts: Iterable[Part]) -> Iterator[pl.DataFrame]:
+    """Yield the rows of parts; after the last, warn of their rejects."""
+    rejects: list[Reject] = []
     count = lines = 0
     for part in parts:
         rejects += part.rejects[: 1 - len(rejects)]
         count += sum(reject.count for reject in part.rejects)
         lines += part.lines - part.blank
-        yield part
+        yield part.frame
     if rejects:
         warnings.warn(
             f"Left aside, as no row can be made of them: {count:,} of {lines:,} lines. "

@@ -1,9 +1,10 @@
 """Index of dialogues: where they begin and end in files, found in one pass over their bytes."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -41,6 +42,9 @@ from fastscore.suites.identity import (
     with_ids,
 )
 
+T = TypeVar("T")
+
+MOST_GROUP_FILES = 512
 BYTES_PER_FILE = 8 << 10
 """The time to open a file, as the number of bytes that could be read meanwhile."""
 ROW_BYTES = 128
@@ -84,6 +88,9 @@ class _Indexing:
         """The size in bytes of a stride of row dialogues, 0 if rows are not dialogues."""
         has_row_dialogues = self.format in self.source.row_dialogues
         return max(1, self.shard_bytes // STRIDES_PER_SHARD) if has_row_dialogues else 0
+
+
+FindSpans = Callable[[Sequence[FileState], _Indexing], Iterator[pl.DataFrame]]
 
 
 def join_spans(found: Iterable[pl.DataFrame]) -> pl.DataFrame:
@@ -138,26 +145,30 @@ def find_spans(
     formats = by_format(states, source, lambda each: (each.file.format, each.file.path))
     for format, own, group in formats:
         how = _Indexing(own, format, shard_bytes, scratch, threads)
-        if format == "parquet":
-            index = partial(_parquet_spans, how=how)
-            yield from map_ordered(index, group, min(threads, len(group)))
-            continue
-        has_lines = format == "jsonl" and how.stride and not own.dialogue_key
-        items = tuple(_by_size(group))
+        find: FindSpans = _parquet_spans
+        items: Sequence[tuple[FileState, ...]] = [(state,) for state in group]
+        if format != "parquet":
+            has_lines = format == "jsonl" and how.stride and not own.dialogue_key
+            find = _line_spans if has_lines else _named_spans
+            items = [*by_size(group, lambda state: state.file.size, BLOCK_BYTES)]
         # threads share groups of files, or the blocks of one group
         how = replace(how, threads=max(1, threads // len(items)))
-        find = partial(_line_spans if has_lines else _named_spans, how=how)
-        yield from map_ordered(find, items, min(threads, len(items)))
+        index = partial(_index, find, how)
+        yield from map_ordered(index, items, min(threads, len(items)))
 
 
-def _by_size(states: Iterable[FileState]) -> Iterator[tuple[FileState, ...]]:
-    """Gather small files to groups of about `BLOCK_BYTES`."""
-    gathered: list[FileState] = []
+def _index(find: FindSpans, how: _Indexing, states: tuple[FileState, ...]) -> pl.DataFrame:
+    return join_spans(find(states, how))
+
+
+def by_size(items: Iterable[T], size_of: Callable[[T], int], most: int) -> Iterator[tuple[T, ...]]:
+    """Gather consecutive files to groups of about a size, of at most `MOST_GROUP_FILES`."""
+    gathered: list[T] = []
     size = 0
-    for state in states:
-        gathered.append(state)
-        size += state.file.size + BYTES_PER_FILE
-        if size >= BLOCK_BYTES:
+    for item in items:
+        gathered.append(item)
+        size += size_of(item) + BYTES_PER_FILE
+        if size >= most or len(gathered) == MOST_GROUP_FILES:
             yield tuple(gathered)
             gathered, size = [], 0
     if gathered:
@@ -177,9 +188,8 @@ def row_names(states: Sequence[FileState], source: Source, threads: int) -> Hash
     return dialogue_hashes(with_ids(pl.concat(heads), naming), naming)
 
 
-def _line_spans(states: Sequence[FileState], how: _Indexing) -> pl.DataFrame:
+def _line_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.DataFrame]:
     """Index files of which each line is a dialogue, by line ends only."""
-    spans = [pl.DataFrame(schema=SPAN_SCHEMA)]
     for state in states:
         blocks = file_blocks(state, how.shard_bytes, how.scratch)
         # without numbers, lines are not counted a second time
@@ -191,8 +201,7 @@ def _line_spans(states: Sequence[FileState], how: _Indexing) -> pl.DataFrame:
         last = np.append(first, starts.size)[1:] - 1
         file = np.full(first.size, state.index)
         places = (file, starts[first], starts[last], first + 1, last - first + 1)
-        spans.append(_spans_of([_sequence_frame(places, ())], how.stride))
-    return pl.concat(spans)
+        yield _spans_of([_sequence_frame(places, ())], how.stride)
 
 
 def line_starts(lines: Lines) -> Int64Array:
@@ -203,8 +212,9 @@ def line_starts(lines: Lines) -> Int64Array:
     return lines.offset + starts[starts < size]
 
 
-def _parquet_spans(state: FileState, how: _Indexing) -> pl.DataFrame:
+def _parquet_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.DataFrame]:
     """Index a Parquet file by its key columns; a compressed file is unpacked first."""
+    (state,) = states
     read_whole(state, how.scratch)
     whole = whole_table(state, how.scratch)
     stride = 0
@@ -214,26 +224,17 @@ def _parquet_spans(state: FileState, how: _Indexing) -> pl.DataFrame:
     naming = replace(how.source, columns=key_columns(how.source), rows="", chat=None)
     names = [f"key{index}" for index in range(len(naming.columns))]
     new = {column.name: name for column, name in zip(naming.columns, names, strict=True)}
-
-    def spans() -> Iterator[pl.DataFrame]:
-        for _, rows, _ in read_parquet(whole, stored_source(naming).columns):
-            placed = rows.with_columns(file=pl.lit(""), byte_offset=pl.lit(None, pl.Int64))
-            frame = mapped_rows(placed, naming, "parquet")[0].rename(new)
-            row = frame["line"].to_numpy() - 1
-            file, one = np.full(row.size, state.index), np.ones(row.size, np.int64)
-            keys = [frame[name] for name in names]
-            yield _spans_of([_sequence_frame((file, row, row, row + 1, one), keys)], stride)
-
-    return join_spans(spans())
+    for _, rows, _ in read_parquet(whole, stored_source(naming).columns):
+        placed = rows.with_columns(file=pl.lit(""), byte_offset=pl.lit(None, pl.Int64))
+        frame = mapped_rows(placed, naming, "parquet")[0].rename(new)
+        row = frame["line"].to_numpy() - 1
+        file, one = np.full(row.size, state.index), np.ones(row.size, np.int64)
+        keys = [frame[name] for name in names]
+        yield _spans_of([_sequence_frame((file, row, row, row + 1, one), keys)], stride)
 
 
-def _named_spans(states: Sequence[FileState], how: _Indexing) -> pl.DataFrame:
-    """Index small files of text, or a large one, by the keys of their lines."""
-    return join_spans(_batch_spans(states, how))
-
-
-def _batch_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.DataFrame]:
-    """Index line-based files by the keys of their lines, in batches."""
+def _named_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.DataFrame]:
+    """Index small files of text, or a large one, by the keys of their lines, in batches."""
     keys = replace(key_source(line_source(how.source, how.format)), chat=None)
 
     def key_lines(state: FileState) -> Iterator[Lines]:

@@ -29,6 +29,7 @@ from fastscore.logs.plan.index import (
     BYTES_PER_FILE,
     ROW_BYTES,
     SPAN_SCHEMA,
+    by_size,
     find_spans,
     join_spans,
     repeated_keys,
@@ -44,7 +45,6 @@ from fastscore.suites.identity import NOTHING, Hashes, NameSet, file_names
 GROUPS_PER_THREAD = 4
 LEAST_GROUP_BYTES = 8 << 20
 MOST_GROUP_BYTES = 64 << 20
-MOST_GROUP_FILES = 512
 SHARDS_PER_TASK = 64
 PARTS_OF_REMAINDER = 2
 """A shard is at most this fraction of the remaining input, unless it becomes smaller than"""
@@ -204,12 +204,8 @@ def file_groups(files: Sequence[InputFile], threads: int) -> list[FileGroup]:
     # small enough that one slow group leaves no worker idle
     most = min(MOST_GROUP_BYTES, max(LEAST_GROUP_BYTES, total // (GROUPS_PER_THREAD * threads)))
     groups: list[FileGroup] = []
-    first = size = 0
-    for after, file in enumerate(files, start=1):
-        size += file.size + BYTES_PER_FILE
-        if size >= most or after - first == MOST_GROUP_FILES or after == len(files):
-            groups.append((first, tuple(files[first:after])))
-            first, size = after, 0
+    for group in by_size(files, lambda file: file.size, most):
+        groups.append((sum(len(before) for _, before in groups), group))
     return groups
 
 
