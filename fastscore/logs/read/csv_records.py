@@ -55,14 +55,15 @@ def read_records(
 ) -> Iterator[Lines]:
     """Cut blocks at ends of records, and scan them."""
     stream = BlockStream(blocks, offset == 0, damage)
-    pending = stream.more()
-    offset, begin = offset + stream.mark, 0
-    if not header:
-        found, pending, begin = _first_record(stream, pending)
-        before, offset = bytes(pending[:begin]), offset + begin
-        header = _record(found, pending[begin:])
-        refused = _refusal(found, header, pending[begin:], file, offset, columns, before)
-        header = before + header if header else b""
+    pending: Block
+    begin = 0
+    if header:
+        pending = stream.more()
+        offset += stream.mark
+    else:
+        found, pending, begin, header = _first_record(stream)
+        offset += stream.mark + begin
+        refused = _refusal(found, header, pending[begin:], file, offset, columns)
         if stream.damage is not None and not header:
             refused = damaged(stream.damage, file, 1, offset, bytes(pending[begin:]))
         if refused is not None:
@@ -87,9 +88,10 @@ def read_cells(blocks: Iterator[Block]) -> Iterator[dict[str, str]]:
     Faulty records are skipped. Of columns with one name the last counts.
     """
     stream = BlockStream(blocks, True, None)
-    header, pending, begin = _header(stream)
+    found, pending, begin, header = _first_record(stream)
     if not header:
         return
+    begin += found.stop
     names, separator = header_names(header), find_separator(header)
     slots, kinds = np.arange(len(names)), [PLACES] * len(names)
     scanner = _Scanner(slots, kinds, separator.character, header[separator.skipped :])
@@ -224,8 +226,13 @@ def _after_line(stream: BlockStream) -> tuple[Block, int]:
         pending = bytes(stream.more(before=kept))
 
 
-def _first_record(stream: BlockStream, pending: Block) -> tuple[LineScan, Block, int]:
-    """Scan the first record, of unknown width; return the fault with its width, and its place."""
+def _first_record(stream: BlockStream) -> tuple[LineScan, Block, int, bytes]:
+    """Scan the first record, of unknown width, which is the fault of its scan.
+
+    Return the scan, the data, where the record begins in them, and the header with a line before it
+    that declares the separator; empty if the record is broken.
+    """
+    pending = stream.more()
     while True:
         separator = find_separator(bytes(pending[:_MOST_HEADER]))
         begin = separator.skipped
@@ -233,30 +240,18 @@ def _first_record(stream: BlockStream, pending: Block) -> tuple[LineScan, Block,
         scanner = _Scanner(_NO_CELLS, (), separator.character)
         scan = scanner.scan(buffer, line=1 + (begin > 0), final=stream.final, records=1)
         if scan.fault_line.size or stream.ended:
-            return scan, pending, begin
+            break
         pending = stream.more(len(pending), pending)
-
-
-def _record(scan: LineScan, data: Block) -> bytes:
-    """Return the bytes of the scanned record, empty if it is broken."""
-    if not scan.fault_line.size or scan.fault_status[0] != WRONG_CELL_COUNT:
-        return b""
-    return bytes(data[scan.fault_start[0] : scan.fault_end[0]])
+    header = b""
+    if scan.fault_line.size and scan.fault_status[0] == WRONG_CELL_COUNT:
+        record = pending[begin:][scan.fault_start[0] : scan.fault_end[0]]
+        header = bytes(pending[:begin]) + bytes(record) if len(record) else b""
+    return scan, pending, begin, header
 
 
 def csv_header(path: str) -> bytes:
-    """Return the header of an uncompressed file, empty if it is broken.
-
-    A line that declares the separator is part of it.
-    """
-    return _header(BlockStream(read_blocks(path, "none"), True, None))[0]
-
-
-def _header(stream: BlockStream) -> tuple[bytes, Block, int]:
-    """Return the header, with the data read so far and where records begin in them."""
-    found, pending, begin = _first_record(stream, stream.more())
-    record = _record(found, pending[begin:])
-    return bytes(pending[:begin]) + record if record else b"", pending, begin + found.stop
+    """Return the header of an uncompressed file, empty if it is broken."""
+    return _first_record(BlockStream(read_blocks(path, "none"), True, None))[3]
 
 
 @lru_cache(64)
@@ -286,16 +281,13 @@ def _refusal(
     file: str,
     offset: int,
     columns: Sequence[Column],
-    before: bytes,
 ) -> Reject | None:
     """Return why the header makes all records of a file unreadable; None if it does not."""
 
     def reject(field: str | None, reason: RejectReason, what: str, expected: str) -> Reject:
-        line, start = (
-            (int(found.fault_line[0]), int(found.fault_start[0]))
-            if found.fault_line.size
-            else (1, 0)
-        )
+        line, start = 1, 0
+        if found.fault_line.size:
+            line, start = int(found.fault_line[0]), int(found.fault_start[0])
         raw = decode(bytes(data[start : start + 8 * FOUND_CHARACTERS]))
         return Reject(file, line, offset + start, field, reason, what, expected, raw)
 
@@ -309,7 +301,7 @@ def _refusal(
         status = int(found.fault_status[0])
         reason, what = broken.get(status, ("bad_quoting", "a broken quote"))
         return reject(None, reason, what, "a header row")
-    names = header_names(before + header)
+    names = header_names(header)
     times = Counter(names)
     listed = "the columns " + cut(", ".join(repr(name) for name in names), 2 * FOUND_CHARACTERS)
     for column in columns:
