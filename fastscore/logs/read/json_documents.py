@@ -5,6 +5,7 @@ Elements are yielded while they are read, so a document may have any size. An el
 the data read have doubled, so a long element is scanned at most twice.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -16,8 +17,8 @@ from fastscore_readers.json.documents import (
     AT_START,
     BETWEEN_VALUES,
     JsonElements,
-    PassedValue,
     elements,
+    skip_value,
 )
 
 from fastscore.files import Compression, Damage, DamageError
@@ -83,11 +84,12 @@ def read_document(
         offset += found.stop
         wanted = min(2 * len(pending), MAX_RECORD_BYTES + 1)
         if len(pending) > MAX_RECORD_BYTES and not ended:
-            passed, rest = _pass(stream, pending, line)
-            refused = too_long(file, line, offset, passed.n_bytes, pending)
+            blocks_left = itertools.chain([pending], iter(stream.next, None))
+            n_bytes, after, rest = skip_value(blocks_left, line)
+            refused = too_long(file, line, offset, n_bytes, pending)
             yield Lines(b"", offset, line, refused=refused)
-            pending, line, wanted = rest, passed.line, 0
-            offset += passed.n_bytes
+            pending, line, wanted = rest, after, 0
+            offset += n_bytes
             place = BETWEEN_VALUES if place in (AT_START, BETWEEN_VALUES) else AFTER_ELEMENT
     if place == AT_START and stream.damage is None:
         what = "an empty file", "a JSON object or an array", ""
@@ -186,15 +188,3 @@ def _after_fault(
     raw = decode(rest[:_SHOWN_BYTES])
     refused = Reject(file, found.next_line, offset, None, "not_json", what, expected, raw)
     return Lines(b"", offset, found.next_line, refused=refused)
-
-
-def _pass(stream: BlockStream, pending: Block, line: int) -> tuple[PassedValue, Block]:
-    """Skip a value that is too long; return the data after it."""
-    passed = PassedValue(line)
-    block: Block | None = pending
-    while block is not None:
-        end = passed.go_on(bytes(block))
-        if end >= 0:
-            return passed, block[end:]
-        block = stream.next()
-    return passed, b""

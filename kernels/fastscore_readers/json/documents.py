@@ -5,8 +5,9 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 
 # ruff: noqa: SIM109
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from fastscore_jit.arrays import Int64Array, UInt8Array
@@ -40,6 +41,7 @@ LINE_END_IN_STRING = 0x1E
 """Replaces a line end within a string. Like any control character it is a fault."""
 _OUTSIDE, _IN_STRING, _IN_ESCAPE = range(3)
 _BETWEEN = b" \t\n"
+Block: TypeAlias = bytes | memoryview
 
 _string_marks = byte_marks(b'"\\\n\r')
 
@@ -90,24 +92,20 @@ def elements(
     return JsonElements(split[:size], begins, lines[:-1], fault, size, int(lines[-1]), place)
 
 
-class PassedValue:
-    """A value that is skipped, block by block."""
-
-    def __init__(self, line: int) -> None:
-        self.n_bytes, self.line = 0, line
-        self._depth, self._within, self._returned = 0, _OUTSIDE, False
-
-    def go_on(self, data: bytes) -> int:
-        """Skip the value's next bytes; return where it ends in them, or -1 if it continues."""
-        text = np.frombuffer(data, np.uint8)
-        end, self._depth, self._within = _pass_value(text.copy(), self._depth, self._within)
-        passed = text if end < 0 else text[:end]
+def skip_value(blocks: Iterable[Block], line: int) -> tuple[int, int, Block]:
+    """Skip the value with which blocks begin; return its size, the line and the data after it."""
+    n_bytes, depth, within, returned = 0, 0, _OUTSIDE, False
+    for block in blocks:
+        text = np.frombuffer(block, np.uint8)
+        end, depth, within = _pass_value(text.copy(), depth, within)
+        skipped = text if end < 0 else text[:end]
         # a line end across two blocks counts once
-        is_half = self._returned and data[:1] == b"\n" and passed.size > 0
-        self.line += count_line_ends(passed) - is_half
-        self._returned = passed.size > 0 and passed[-1] == RETURN
-        self.n_bytes += passed.size
-        return int(end)
+        line += count_line_ends(skipped) - (returned and skipped[:1].tobytes() == b"\n")
+        returned = skipped[-1:].tobytes() == b"\r"
+        n_bytes += skipped.size
+        if end >= 0:
+            return n_bytes, line, block[end:]
+    return n_bytes, line, b""
 
 
 @always_inlined
