@@ -21,7 +21,7 @@ from fastscore.logs.integrity.file_state import (
 from fastscore.logs.read.batches import Batch, gather, map_ordered
 from fastscore.logs.read.chat_lines import line_source
 from fastscore.logs.read.chosen import naming_source
-from fastscore.logs.read.columns import convert
+from fastscore.logs.read.columns import Places, array_key, convert, fills, texts_at, wanted_keys
 from fastscore.logs.read.lines import BLOCK_BYTES, Lines, read_lines
 from fastscore.logs.read.mapped_rows import (
     key_columns,
@@ -31,7 +31,6 @@ from fastscore.logs.read.mapped_rows import (
     stored_source,
 )
 from fastscore.logs.read.parquet import read_parquet
-from fastscore.logs.read.places import Places, array_key, fills, texts_at, wanted_keys
 from fastscore.logs.read.rows import by_format, range_lines, read_parts, whole_table
 from fastscore.suites.declarations import Column, Source
 from fastscore.suites.identity import (

@@ -22,6 +22,7 @@ from fastscore.files import Damage
 from fastscore.logs.inputs.first_bytes import find_separator
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, Reject, cut, damaged, decode
+from fastscore.logs.read.columns import wanted_keys
 from fastscore.logs.read.lines import (
     BOM,
     MOST_LINES,
@@ -32,7 +33,6 @@ from fastscore.logs.read.lines import (
     read_blocks,
     take_buffer,
 )
-from fastscore.logs.read.places import wanted_keys
 from fastscore.suites.declarations import Column, RejectReason
 
 _LONG_ENOUGH = 64

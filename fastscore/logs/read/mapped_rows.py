@@ -24,8 +24,15 @@ from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.rejects import Reject
 from fastscore.logs.read.chat_lines import document_source
-from fastscore.logs.read.columns import column_reject, convert, json_texts
-from fastscore.logs.read.places import Places, describe, places, spelled_cells
+from fastscore.logs.read.columns import (
+    Places,
+    column_reject,
+    convert,
+    describe,
+    json_texts,
+    places,
+    spelled_cells,
+)
 from fastscore.suites.chats import ASSISTANT_ROLE
 from fastscore.suites.declarations import ROW_SCHEMA, Chat, Column, Source
 

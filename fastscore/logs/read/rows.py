@@ -58,13 +58,22 @@ from fastscore.logs.read.chat_lines import (
     sorted_turns,
     with_own_models,
 )
-from fastscore.logs.read.columns import KINDS, column_reject, convert_columns, first_faults
+from fastscore.logs.read.columns import (
+    KINDS,
+    array_key,
+    column_reject,
+    convert_columns,
+    describe,
+    fills,
+    first_faults,
+    places,
+    wanted_keys,
+)
 from fastscore.logs.read.csv_records import read_records
 from fastscore.logs.read.json_documents import read_document
 from fastscore.logs.read.lines import Block, Lines, buffers_kept, read_lines
 from fastscore.logs.read.mapped_rows import mapped_rows, stored_source
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
-from fastscore.logs.read.places import array_key, describe, fills, places, wanted_keys
 from fastscore.suites.declarations import ROW_SCHEMA, Chat, Source
 from fastscore.suites.identity import IDENTITY, NameSet, RunNames, identify, refuse_blank_ids
 

@@ -40,12 +40,12 @@ from fastscore.logs.read.columns import (
     EXPECTED,
     KINDS,
     NAN_IS_NULL,
+    Places,
     column_reject,
     convert_columns,
     first_faults,
 )
 from fastscore.logs.read.lines import Block
-from fastscore.logs.read.places import Places
 from fastscore.suites.declarations import Column
 
 _NO_DATA = np.zeros(0, np.uint8)

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fastscore.logs.plan.index import changes
-from fastscore.logs.read.places import fills, places
+from fastscore.logs.read.columns import fills, places
 from fastscore.suites.declarations import Column
 from tests.oracles.jsonl import naive_scan
 

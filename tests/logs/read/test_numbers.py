@@ -8,8 +8,7 @@ from fastscore_readers.json.lines import scan_jsonl
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastscore.logs.read.columns import Converted, convert
-from fastscore.logs.read.places import places
+from fastscore.logs.read.columns import Converted, convert, places
 from fastscore.suites.declarations import REJECT_REASONS, Column
 
 WHOLE = (
