@@ -1,9 +1,7 @@
 """Which files an input names: files, members of archives, folders and globs, in a stable order."""
 
-import codecs
 import difflib
 import glob
-import json
 import os
 import shlex
 import stat
@@ -439,7 +437,7 @@ def _look_at(
         format = found[0] if found else None
         # of two formats of a suffix a suite's first counts, or the one of the content
         if len(found) > 1 and formats.index("jsonl") < formats.index("json"):
-            format = "json" if _is_document(text) else "jsonl"
+            format = text_format(text, ("json", "jsonl")) or "jsonl"
     elif format is None and is_packed and text:
         format = text_format(text, formats)
     if format is None:
@@ -455,18 +453,6 @@ def _look_at(
 
 def _unread(content: Content) -> _Seen:
     return _Seen(reason=f"{content.other}, which is not read", advice=content.advice)
-
-
-def _is_document(head: bytes) -> bool:
-    """Tell whether JSON begins with an array, or with an object of several lines."""
-    first = head.removeprefix(codecs.BOM_UTF8).lstrip()
-    line, end, _ = first.partition(b"\n")
-    if first[:1] != b"{" or not end:
-        return first[:1] == b"["
-    try:
-        return not isinstance(json.loads(line), dict)
-    except ValueError:
-        return line.rstrip() in (b"{", b"") or not line.rstrip().endswith(b"}")
 
 
 def _not_read(named: tuple[Format, ...], content: Content) -> str:

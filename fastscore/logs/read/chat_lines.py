@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from fastscore_jit.arrays import Int64Array
 
 from fastscore.errors import InputError, listed
 from fastscore.logs.inputs.chats import chat_rows, followed_by, spoken_keys
@@ -47,22 +48,26 @@ def _rewritten(lines: Lines, chat: Chat, file: str) -> Lines:
     """Convert some documents to rows."""
     if not lines.data:
         return lines
-    written = bytearray()
-    places: list[tuple[int, int, int]] = []
+    texts: list[bytes] = []
+    places: list[tuple[int, int]] = []
     for begin, number, text in _documents(lines):
         place = lines.offset + begin
         name = f"{file}:{number}:{place}" if lines.in_document and place else f"{file}:{number}"
-        for row in _row_texts(text, chat, name):
-            places.append((len(written), number, place))
-            written += row
-            written += b"\n"
-    found = np.array(places, np.int64).reshape(-1, 3)
-    return replace(
-        lines,
-        data=bytes(written),
-        numbers=np.ascontiguousarray(found[:, :2]),
-        offsets=np.ascontiguousarray(found[:, 2]),
-    )
+        rows = _row_texts(text, chat, name)
+        texts += rows
+        places += [(number, place)] * len(rows)
+    found = np.array(places, np.int64).reshape(-1, 2)
+    return _with_rows(lines, texts, found[:, 0], np.ascontiguousarray(found[:, 1]))
+
+
+def _with_rows(
+    lines: Lines, texts: Sequence[bytes], numbers: Int64Array, offsets: Int64Array | None
+) -> Lines:
+    """Replace lines by the texts of rows, with the numbers and offsets of their documents."""
+    ends = np.cumsum([len(text) + 1 for text in texts], dtype=np.int64)
+    begins = np.concatenate(([0], ends[:-1]))[: len(texts)]
+    data = b"".join([text + b"\n" for text in texts])
+    return replace(lines, data=data, numbers=np.stack((begins, numbers), 1), offsets=offsets)
 
 
 def _documents(lines: Lines) -> Iterator[tuple[int, int, bytes]]:
@@ -123,8 +128,8 @@ def document_lines(frame: pl.DataFrame, chat: Chat, file: str) -> Lines:
     names = [name for name in frame.columns if name.startswith(_HEAD)]
     texts = (*chat.layout.text, *spoken_keys(chat.layout))
     text_heads = {head for path in texts for head in _heads(path)}
-    written = bytearray()
-    places: list[tuple[int, int]] = []
+    written: list[bytes] = []
+    numbers: list[int] = []
     for row in frame.select("line", *names).iter_rows(named=True):
         line = row.pop("line")
         document = {
@@ -132,15 +137,14 @@ def document_lines(frame: pl.DataFrame, chat: Chat, file: str) -> Lines:
             for name, text in row.items()
             if text is not None and (head := name.removeprefix(_HEAD))
         }
-        for each in chat_rows(document, chat, f"{file}:{line}"):
-            places.append((len(written), line))
-            written += dump_json(each) + b"\n"
-    numbers = np.array(places, np.int64).reshape(-1, 2)
+        rows = chat_rows(document, chat, f"{file}:{line}")
+        written += map(dump_json, rows)
+        numbers += [line] * len(rows)
     offsets = None
-    if "byte_offset" in frame.columns and not frame["byte_offset"].null_count() and places:
+    if "byte_offset" in frame.columns and not frame["byte_offset"].null_count() and numbers:
         of_line = dict(frame.select("line", "byte_offset").iter_rows())
-        offsets = np.array([of_line[line] for _, line in places], np.int64)
-    return Lines(bytes(written), 0, 1, numbers=numbers, offsets=offsets)
+        offsets = np.array([of_line[line] for line in numbers], np.int64)
+    return _with_rows(Lines(b"", 0, 1), written, np.array(numbers, np.int64), offsets)
 
 
 def with_own_models(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
