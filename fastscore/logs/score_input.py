@@ -315,7 +315,6 @@ def _warn_of_rejects(parts: Iterable[Part]) -> Iterator[pl.DataFrame]:
 
 
 def _limited(frames: Iterable[pl.DataFrame], limit: int | None) -> Iterator[pl.DataFrame]:
-    """Yield frames up to the wanted number of rows."""
     left = limit
     if left == 0:
         return
@@ -350,7 +349,6 @@ def _select_columns(source: Source, names: Sequence[str] | None) -> Source:
 
 
 def _can_reject(column: Column) -> bool:
-    """Return whether the column can make a row a reject."""
     if column.required or column.kind == "text":  # a lone surrogate is invalid text
         return True
     return column.kind != "json" and column.otherwise == "reject"

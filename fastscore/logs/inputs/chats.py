@@ -109,7 +109,6 @@ def _rows_of(beside: Json, turns: list[Turn] | None, chat: Chat) -> list[Any]:
 
 
 def _from_user(written: list[Any], chat: Chat) -> list[Any]:
-    """Leave out what the other side says before the user."""
     rows = chat.rows
     other = dict(rows.words).get(ASSISTANT_ROLE)
     for place, turn in enumerate(written):
@@ -119,7 +118,6 @@ def _from_user(written: list[Any], chat: Chat) -> list[Any]:
 
 
 def _turn_rows(document: Any, chat: Chat) -> list[Json]:
-    """Return the row of a turn."""
     if isinstance(document, list):
         return [row for each in document for row in chat_rows(each, chat, "")]
     beside = _beside(document, document, None, chat, None)
@@ -201,7 +199,6 @@ def _dialogues_at(
 
 
 def _at_place(document: Any, place: str) -> Iterator[tuple[str | None, Any]]:
-    """Yield what is at a place of dialogues."""
     if place.endswith(_ALL):
         inside = value_at(document, place.removesuffix(_ALL).removesuffix("."))
         yield from inside.items() if isinstance(inside, dict) else ()
@@ -501,7 +498,6 @@ def _is_upload(value: Any) -> bool:
 
 
 def _has_places(layout: ChatLayout) -> bool:
-    """Tell whether turns are arrays with speaker and text at fixed places."""
     return any(path.isdigit() for path in (*layout.speaker, *layout.text))
 
 

@@ -151,7 +151,6 @@ NO_MAP = ColumnMap()
 
 
 def _digest(chat: ChatLayout | None) -> str:
-    """Hash a layout by its content; nothing without one."""
     if chat is None:
         return ""
     read = {key: each for key, each in asdict(chat).items() if key not in _NOT_READ}
@@ -416,7 +415,6 @@ def edited_layout(columns: ColumnMap, rows: ChatRows) -> ChatLayout:
 
 
 def _with_options(chat: ChatLayout, options: Mapping[str, str]) -> ChatLayout:
-    """Edit a layout by the options of any chats."""
     changed: dict[str, Any] = dict(options)
     if "dialogue" in options:
         name = changed.pop("dialogue")
@@ -427,13 +425,11 @@ def _with_options(chat: ChatLayout, options: Mapping[str, str]) -> ChatLayout:
 
 
 def _of_several(source: Source, rows: ChatRows) -> Source:
-    """Return a source whose rows of one name are one dialogue."""
     key = (rows.id, *(name for name in source.dialogue_key if name != rows.id))
     return replace(source, dialogue_key=key, row_dialogues=())
 
 
 def _map_columns(source: Source, columns: ColumnMap) -> Source:
-    """Read columns at paths."""
     for name, path in columns.columns:
         source = _read_from_path(source, name, path)
     for name, found, meant in columns.values:
@@ -442,7 +438,6 @@ def _map_columns(source: Source, columns: ColumnMap) -> Source:
 
 
 def _short_names(source: Source) -> list[str]:
-    """Return the names of columns and items."""
     items = [item for column in source.columns for item in column.items]
     return list(dict.fromkeys(column.name for column in (*source.columns, *items)))
 
@@ -465,7 +460,6 @@ def _known_targets(source: Source, name: str) -> list[tuple[Column | None, Colum
 
 
 def _read_from_path(source: Source, name: str, path: str) -> Source:
-    """Read the columns of a name from a path."""
     of_chats = () if source.chat_rows is None else (source.chat_rows.id,)
     if not path and name in (*source.dialogue_key[:1], *of_chats):
         return _with_column(source, _moved(source.column(name), NOWHERE))
@@ -504,7 +498,6 @@ def _checked_path(name: str, path: str) -> tuple[str, str, str]:
 
 
 def _of_rows(source: Source, name: str, array: str) -> Source:
-    """Take the elements of an array for rows."""
     if any(column.items for column in source.columns):
         own = next(column.name for column in source.columns if column.items)
         raise _beside_array(name, array, own)
@@ -514,7 +507,6 @@ def _of_rows(source: Source, name: str, array: str) -> Source:
 
 
 def _beside_array(name: str, array: str, own: str) -> UsageError:
-    """Make the error of a column of a whole dialogue that is mapped into an array."""
     if not own:
         return UsageError(
             f"The column {name!r} names a whole dialogue, not each element of {array!r}.",
@@ -527,7 +519,6 @@ def _beside_array(name: str, array: str, own: str) -> UsageError:
 
 
 def _of_two_arrays(name: str, array: str, other: str) -> UsageError:
-    """Make the error of columns that are mapped into two arrays."""
     return UsageError(
         f"The column {name!r} is mapped into the array {array!r}, others into {other!r}; the rows "
         "of a log are the elements of one array."
@@ -535,7 +526,6 @@ def _of_two_arrays(name: str, array: str, other: str) -> UsageError:
 
 
 def _map_word(source: Source, name: str, found: str, meant: str) -> Source:
-    """Take a word of a column for another."""
     for holder, column in _known_targets(source, name):
         if column.kind != "text":
             raise UsageError(
@@ -560,7 +550,6 @@ def _map_word(source: Source, name: str, found: str, meant: str) -> Source:
 
 
 def _with_column(source: Source, changed: Column, holder: Column | None = None) -> Source:
-    """Return a source with a changed column, or with a changed item of an array."""
     if holder is not None:
         array = source.column(holder.name)
         items = tuple(changed if each.name == changed.name else each for each in array.items)

@@ -310,7 +310,6 @@ def _is_archive(path: str) -> bool:
 
 
 def _member_of(path: str, files: Sequence[InputFile]) -> InputFile:
-    """Return the file of an archive that is named itself."""
     for file in files:
         if file.path == path:
             return file
@@ -321,7 +320,6 @@ def _member_of(path: str, files: Sequence[InputFile]) -> InputFile:
 def _nothing_read(
     pattern: str, n_names: int, others: dict[str, str], formats: tuple[str, ...]
 ) -> InputError:
-    """Make the error of a folder or glob that holds nothing to read."""
     if is_remote(pattern) and not (n_names or glob.has_magic(pattern)):
         return InputError(
             f"There is no object {pattern!r}, and none below it.", "Check the bucket and the name."
@@ -337,14 +335,12 @@ def _nothing_read(
 
 
 def _advice(formats: tuple[str, ...]) -> str:
-    """Name the suffixes that are read."""
     plain = [suffix for suffix, kinds in FORMATS.items() if set(kinds) & set(formats)]
     packed = ", ".join(SUFFIXES)
     return f"Suffixes that are read: {', '.join(plain)}, each also with {packed}; {ARCHIVE_SUFFIX}."
 
 
 def _kind(path: str) -> tuple[tuple[Format, ...], Compression]:
-    """Return the formats and the compression that a path's suffixes name."""
     stem, suffix = os.path.splitext(path.lower())
     compression = SUFFIXES.get(suffix, "none")
     if compression != "none":
@@ -456,7 +452,6 @@ def _unread(content: Content) -> _Seen:
 
 
 def _not_read(named: tuple[Format, ...], content: Content) -> str:
-    """Say that a file is of another format, or of none."""
     if content.stored or named:
         what = content.stored or FORMAT_NAMES[named[0]]
         article = "an" if what[0] in "A" else "a"
@@ -472,7 +467,6 @@ def _unpacked_head(path: str, compression: Compression) -> bytes:
 
 
 def _members(path: str, formats: tuple[str, ...]) -> _Seen:
-    """Return the files of an archive that are read."""
     members = list_members(path)
     document = zipped_document([*members])
     if document is not None:

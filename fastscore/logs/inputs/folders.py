@@ -87,7 +87,6 @@ def _list(folder: str) -> tuple[os.stat_result, list[Entry]]:
 
 
 def _own_output(folder: str, names: set[str]) -> str:
-    """Say which output of fastscore a folder is, if any."""
     if names >= _JUDGEMENTS:
         return "judgements of fastscore"
     if _ANALYSIS in names and "tables" in names:

@@ -105,7 +105,6 @@ def may_read(name: str, documents: Sequence[Mapping[str, Any]]) -> bool:
 
 @cache
 def _named(name: str) -> Layout:
-    """Read a bundled or installed layout, once in a process."""
     return _read(name, _places()[name])
 
 
@@ -160,7 +159,6 @@ def _read(name: str, place: Traversable) -> Layout:
 
 
 def _chat(place: Traversable, table: Any) -> ChatLayout:
-    """Read the table of chats."""
     if not isinstance(table, Mapping):
         raise UsageError(f"{place}: {_CHAT} is {table!r}, expected a table.")
     kinds = {field.name: field.type for field in fields(ChatLayout)}
@@ -198,7 +196,6 @@ def _steps(value: Any) -> tuple[Paths, ...] | None:
 
 
 def _paths(value: Any) -> Paths | None:
-    """Return the paths that a text or a list of texts names."""
     paths = [value] if isinstance(value, str) else value
     if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
         return None
@@ -206,7 +203,6 @@ def _paths(value: Any) -> Paths | None:
 
 
 def _words(value: Any) -> Words | None:
-    """Return the words of a table, with what they mean."""
     is_table = isinstance(value, Mapping) and all(isinstance(v, str) for v in value.values())
     return tuple(value.items()) if is_table else None
 

@@ -34,7 +34,6 @@ _REPLY = re.compile(
 
 @cache
 def _names() -> Mapping[str, Any]:
-    """Return what keys and speakers are called in logs; see ``names.toml``."""
     content = tomllib.loads(files(__package__).joinpath("names.toml").read_text("utf-8"))
     roles = {word: role for role, words in content["roles"].items() for word in words}
     return content | content["roles_by_others"] | {"roles": roles}

@@ -74,8 +74,6 @@ for this, so blank and faulty ones are counted too."""
 
 @dataclass(frozen=True, slots=True)
 class _Indexing:
-    """How files of one format are indexed."""
-
     source: Source
     format: Format
     shard_bytes: int
@@ -108,7 +106,6 @@ def join_spans(found: Iterable[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _join_keys(spans: pl.DataFrame) -> pl.DataFrame:
-    """Join spans of one key of one file, in any order."""
     repeated = repeated_keys(spans, in_file=True)
     if repeated.any():
         # most keys have one span
@@ -260,7 +257,6 @@ def _named_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.Dat
 
 
 def _batch_sequences(batch: Batch, source: Source, stride: int) -> list[pl.DataFrame]:
-    """Find the sequences of rows of a batch, if it has any row."""
     if batch.segments[-1].refused is not None:
         return []
     columns, stored = key_columns(source), stored_source(source).columns

@@ -252,7 +252,6 @@ def index_group(
 
 
 def _indexed_file(state: FileState, n_parts: int, source: Source) -> IndexedFile:
-    """Return the index of a file that can be cut into ``n_parts`` parts."""
     has_parts_to_hash = n_parts > 1 and not state.unpacked and state.file.format != "parquet"
     return IndexedFile(
         file=state.file,
@@ -412,7 +411,6 @@ def _hash_shards(drafts: Sequence[Draft], source: Source) -> list[Shard]:
 
 
 def _read_in_path(part: FileRange, source: Source) -> tuple[object, ...]:
-    """Return the parts of a path on which values depend."""
     # a layout names by its place what has no id
     if source.document_chat is not None:
         return (part.file,)

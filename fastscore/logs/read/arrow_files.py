@@ -140,7 +140,6 @@ def _damage_named() -> Iterator[None]:
 
 
 def _of_stream(file: Any, offset: int) -> Iterator[_Message]:
-    """Yield messages that stand one after another."""
     size = file.seek(0, io.SEEK_END)
     with _damage_named():
         while offset < size:
@@ -247,7 +246,6 @@ def _check_unpacked(data: bytes, message: _Message) -> None:
 
 
 def _most_unpacked(codec: int, packed: bytes) -> int:
-    """Return how many bytes packed ones can be."""
     if codec == _LZ4:
         return _LZ4_RATIO * len(packed)
     import zstandard

@@ -108,7 +108,6 @@ class Batch:
 
 
 def _marks(scan: LineScan) -> Int64Array:
-    """Return the positions of byte order marks that make lines faulty."""
     starts = scan.fault_start[scan.fault_end - scan.fault_start >= len(BOM)]
     heads = scan.data[starts[:, None] + np.arange(len(BOM))]
     is_mark: npt.NDArray[np.bool_] = (heads == np.frombuffer(BOM, np.uint8)).all(axis=1)
@@ -221,7 +220,6 @@ def raw_line(scan: LineScan, start: int, end: int) -> str:
 
 
 def _found(scan: LineScan, index: int) -> str:
-    """Describe the invalid input of a faulty line."""
     start, end = int(scan.fault_start[index]), int(scan.fault_end[index])
     position = int(scan.fault_position[index])
     status = int(scan.fault_status[index])

@@ -45,7 +45,6 @@ def chat_lines(
 
 
 def _rewritten(lines: Lines, chat: Chat, file: str) -> Lines:
-    """Convert some documents to rows."""
     if not lines.data:
         return lines
     texts: list[bytes] = []
@@ -255,7 +254,6 @@ def joined_documents(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
 
 
 def _joined(documents: list[list[Any]], said: Callable[[Any], Any]) -> list[Any]:
-    """Join the turns of documents, which `said` compares."""
     longest = [said(turn) for turn in max(documents, key=len)]
     if all([said(turn) for turn in each] == longest[: len(each)] for each in documents):
         return max(documents, key=len)

@@ -107,13 +107,11 @@ def dialogue_ids(rows: pl.DataFrame, source: Source, format: Format) -> Hashes:
 
 
 def _ids_of_chats(source: Source) -> tuple[str, ...]:
-    """Return the id column of dialogues, if one document may contain several."""
     chat = source.document_chat
     return (chat.rows.id,) if chat is not None and not source.dialogue_key else ()
 
 
 def _is_dialogue(source: Source, format: Format) -> pl.Expr:
-    """Return which rows without a key are dialogues."""
     if format in source.row_dialogues or source.rows:
         return pl.lit(True)
     if source.row_id is not None and source.row_id.holder:
@@ -204,7 +202,6 @@ def _by_file(parts: Iterable[Part]) -> Iterator[tuple[str, Format, pl.DataFrame]
 
 
 def _first_distinct(ids: Hashes, limit: int) -> Hashes:
-    """Return the first ``count`` distinct ids, in order."""
     _, _, positions, _ = distinct_ids(ids)
     return ids[np.sort(positions)[:limit]]
 

@@ -181,7 +181,6 @@ def places(
 
 
 def _taken_as_is(scan: LineScan, key: int) -> Filled | None:
-    """Return the filled column of a key's values, if it needs no conversion."""
     filled = scan.filled.get(key)
     return None if filled is None or filled.odd else filled
 
@@ -355,12 +354,10 @@ def rows_where(column: Column, values: Mapping[str, pl.Series]) -> Mask | None:
 
 
 def _fault_code(reason: RejectReason) -> int:
-    """Return the code of a reason in `Converted.faults`."""
     return REJECT_REASONS.index(reason) + 1
 
 
 def _is_tagged(found: Places, *tags: int) -> Mask:
-    """Return the rows whose value has one of the types."""
     chosen: Mask = np.logical_or.reduce([found.tags == tag for tag in tags])
     return chosen
 
@@ -379,13 +376,11 @@ def column_reject(
 
 
 def _null_column(found: Places, column: Column) -> Converted:
-    """Return a column of nulls."""
     nulls = pl.Series([None], dtype=KINDS[column.kind]).new_from_index(0, found.tags.size)
     return Converted(nulls, np.zeros(found.tags.size, np.uint8))
 
 
 def _adopt_column(filled: Filled, kind: str, *texts: UInt8Array) -> Converted:
-    """Use a filled column without conversion."""
     values = buffer_series(kind, filled.valid, filled.values, *texts)
     return Converted(values, np.zeros(filled.valid.size, np.uint8))
 
@@ -494,7 +489,6 @@ def json_texts(found: Places) -> pl.Series:
 
 
 def _boolean(found: Places, column: Column) -> Converted:
-    """Convert true and false."""
     valid = _is_tagged(found, FALSE, TRUE)
     bits = np.packbits(found.tags == TRUE, bitorder="little")
     return Converted(buffer_series("bool_", valid, bits), _wrong_type_codes(found, valid))

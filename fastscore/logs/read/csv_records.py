@@ -101,7 +101,6 @@ def read_cells(blocks: Iterator[Block]) -> Iterator[dict[str, str]]:
 
 
 def _cell_texts(scan: LineScan) -> Iterator[list[str]]:
-    """Yield the texts of each record's cells."""
     places = (each.T.tolist() for each in (scan.tags, scan.value_start, scan.value_end))
     for row in zip(*places, strict=True):
         cells = [

@@ -204,7 +204,6 @@ def gathered(parts: Iterator[Block], size: int) -> Iterator[bytes]:
 
 
 def _bounded(parts: Iterator[bytes], path: str, packed: int, limits: Limits) -> Iterator[bytes]:
-    """Yield the unpacked data of a file up to the limit."""
     unpacked = 0
     for part in parts:
         unpacked += len(part)
@@ -430,7 +429,6 @@ def _parts(lines: Lines) -> Iterator[Lines]:
 
 
 def _estimate_line_count(data: memoryview) -> int:
-    """Estimate the number of lines from a sample."""
     sample = np.frombuffer(data, np.uint8)[::_SAMPLE_STRIDE]
     return int(
         np.count_nonzero((sample == _NEWLINE) | (sample == _RETURN)) * len(data) / sample.size

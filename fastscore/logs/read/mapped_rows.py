@@ -187,7 +187,6 @@ def _shape(path: Sequence[str], inner: Shape = None) -> Shape:
 
 
 def _inside(place: Place, path: Sequence[str]) -> Place:
-    """Return the place that a path leads to."""
     for key in path:
         place = place.members[key]
     return place
@@ -329,13 +328,11 @@ def _enclose(begin: str, text: pl.Expr, end: str) -> pl.Expr:
 
 
 def _item_keys(item: Column) -> list[tuple[str, str]]:
-    """Return the paths of an item's fields, and their names in the output."""
     path = item.mapped.path
     return [(path, item.name)] if path else [(key, key) for key in item.keys]
 
 
 def _joined_shape(paths: Iterable[tuple[str, ...]]) -> Shape:
-    """Join paths to one shape of an object."""
     shape: dict[str, Shape] = {}
     for path in paths:
         level = shape

@@ -95,7 +95,6 @@ def _frames(
 
 
 def _too_long(file: str, raw: pl.DataFrame, first_line: int) -> list[Reject]:
-    """Return the rejects of rows whose texts are too long together."""
     texts = [name for name, dtype in raw.schema.items() if dtype == pl.String]
     if not texts:
         return []
@@ -109,7 +108,6 @@ def _too_long(file: str, raw: pl.DataFrame, first_line: int) -> list[Reject]:
 
 @contextmanager
 def _faults_named(name: str) -> Iterator[None]:
-    """Name the file in the error of one that cannot be read."""
     try:
         yield
     except UNREADABLE_PARQUET as error:
@@ -130,7 +128,6 @@ def _stored(file_range: FileRange, columns: Sequence[Column]) -> StoredColumns:
 
 
 def _rows_at_once(sizes: Sequence[tuple[int, int]]) -> int:
-    """Return the number of rows per batch, from the mean size of a row."""
     n_rows, n_bytes = sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
     return min(max(_READ_BYTES * n_rows // max(n_bytes, 1), 1), MOST_ROWS)
 
@@ -146,7 +143,6 @@ def _slice_size(sizes: Sequence[tuple[int, int]], start: int, count: int) -> int
 
 
 def _read(file_range: FileRange, stored: StoredColumns, start: int, count: int) -> pl.DataFrame:
-    """Read some rows of the wanted columns."""
     if not stored.dtypes:
         return pl.DataFrame(height=count)
     with _faults_named(file_range.file):

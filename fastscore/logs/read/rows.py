@@ -207,7 +207,6 @@ def by_format(
 
 
 def _read_lines(file_ranges: Sequence[FileRange], source: Source, threads: int) -> Iterator[Part]:
-    """Read byte ranges of line-based files of one format."""
     files = tuple(file_range.file for file_range in file_ranges)
     streams = (
         (index, range_lines(file_range, verified_blocks(file_range), source))
@@ -387,7 +386,6 @@ def _document_part(part: Part, chat: Chat) -> Part:
 
 
 def _names(files: Sequence[str], parts: npt.NDArray[np.int64]) -> pl.Series:
-    """Return the file name of each row."""
     if parts.size == 0 or parts[0] == parts[-1]:
         name = files[int(parts[0])] if parts.size else ""
         return pl.Series([name], dtype=pl.String).new_from_index(0, parts.size)

@@ -119,7 +119,6 @@ def convert_stored(
 
 
 def _class_of(dtype: pl.DataType) -> str:
-    """Return the JSON name of a type's values."""
     if isinstance(dtype, pl.Null):
         return "null"
     if isinstance(dtype, _TEXT):
@@ -136,7 +135,6 @@ def _class_of(dtype: pl.DataType) -> str:
 
 
 def _holds_bytes(dtype: pl.DataType | DataTypeClass) -> bool:
-    """Return whether a type contains bytes, which JSON cannot represent."""
     if isinstance(dtype, pl.List | pl.Array):
         return _holds_bytes(dtype.inner)
     if isinstance(dtype, pl.Struct):
@@ -145,7 +143,6 @@ def _holds_bytes(dtype: pl.DataType | DataTypeClass) -> bool:
 
 
 def _served(column: Column) -> str:
-    """Return the types that a column accepts."""
     names = {
         "text": "String",
         "integer": "an integer type",
@@ -216,7 +213,6 @@ def _json_or_text(found: pl.Series) -> pl.Series:
 
 
 def _spelled(found: pl.Series, column: Column) -> tuple[UInt8Array, pl.Series]:
-    """Return the types and the texts of stored values."""
     is_null = found.is_null().to_numpy()
     if column.kind == "json":
         return np.where(is_null, ABSENT, STRING).astype(np.uint8), _json_or_text(found)
