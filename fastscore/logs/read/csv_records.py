@@ -29,8 +29,8 @@ from fastscore.logs.read.lines import (
     Block,
     BlockStream,
     Lines,
-    first_end,
     read_blocks,
+    skip_line,
     take_buffer,
 )
 from fastscore.suites.declarations import Column, RejectReason
@@ -178,8 +178,8 @@ def _read(
         if mark >= 0:
             begin, offset = begin + skipped, offset + skipped
         elif scan.cut:
-            pending, dropped = _after_line(stream)
-            begin, offset = 0, offset + dropped
+            pending, _, skipped = skip_line(stream, bytes(stream.more()))
+            begin, offset = 0, offset + skipped
         elif not many:
             pending, begin = pending[begin:], 0
             if stream.ended:
@@ -207,22 +207,6 @@ def _first_skipped(data: UInt8Array, scan: LineScan, header: bytes) -> tuple[int
         if data[start : start + len(header)].tobytes() == header
     ]
     return min(found, default=(-1, 0))
-
-
-def _after_line(stream: BlockStream) -> tuple[Block, int]:
-    """Skip the rest of a line that continues; return the data after it, and the skipped bytes."""
-    dropped = 0
-    pending = bytes(stream.more())
-    while True:
-        end, after = first_end(pending)
-        if end >= 0:
-            return pending[after:], dropped + after
-        if stream.ended:
-            return b"", dropped + len(pending)
-        # a carriage return at the end may be the first half of a line end
-        kept = pending[-1:] if pending.endswith(b"\r") else b""
-        dropped += len(pending) - len(kept)
-        pending = bytes(stream.more(before=kept))
 
 
 def _first_record(stream: BlockStream) -> tuple[LineScan, Block, int, bytes]:

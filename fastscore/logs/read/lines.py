@@ -14,9 +14,9 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -313,92 +313,48 @@ def read_lines(
 ) -> Iterator[Lines]:
     """Cut blocks at line ends, and remove a byte order mark at byte 0; line 0 counts no lines."""
     stream = BlockStream(blocks, offset == 0, damage)
-    cutter = _LineSplitter(file, offset, line)
-    while (block := stream.next()) is not None:
-        cutter.offset, stream.mark = cutter.offset + stream.mark, 0
-        yield from cutter.cut(block)
-    yield from cutter.rest(stream.damage)
-
-
-@dataclass(slots=True)
-class _LineSplitter:
-    """Splits a stream into lines, and stores the incomplete last line."""
-
-    file: str
-    offset: int
-    line: int
-    pending: list[bytes] = field(default_factory=list)
-    size: int = 0
-    head: bytes = b""
-    dropped: int = 0  # skipped bytes of a line that is too long; `head` is its beginning
+    pending: Block = b""
     before: Block = b""  # lines that were yielded, and are counted once others follow
-
-    def cut(self, block: Block) -> Iterator[Lines]:
-        """Yield the lines that end in a block."""
-        if isinstance(block, memoryview):
-            if not self.pending:
-                yield from self._whole(block)
-                return
-            block = block.tobytes()
-        self.pending.append(block)
-        self.size += len(block)
-        if self.size <= MAX_RECORD_BYTES and not self.dropped and not last_end(block):
-            return
-        data = yield from self._skip_long(b"".join(self.pending))
-        end = 0 if self.dropped else last_end(data)
+    while not stream.ended:
+        # a line that blocks cut is joined to as much again
+        pending = stream.more(min(len(pending), MAX_RECORD_BYTES + 1 - len(pending)), pending)
+        offset, stream.mark = offset + stream.mark, 0
+        if not stream.ended and len(pending) <= MAX_RECORD_BYTES and not last_end(pending):
+            continue
+        if line and pending:
+            line, before = line + count_line_ends(np.frombuffer(before, np.uint8)), b""
+        while len(pending) > MAX_RECORD_BYTES:
+            end = first_end(bytes(pending))[0]
+            if (end if end >= 0 else len(bytes(pending).rstrip(b"\r\n"))) <= MAX_RECORD_BYTES:
+                break
+            rest, size, taken = skip_line(stream, bytes(pending))
+            yield Lines(b"", offset, line, refused=too_long(file, line, offset, size, pending))
+            pending, offset, line = rest, offset + taken, line + 1
+        end = last_end(pending)
         if end:
             # a view, so that blocks are not copied because of their cut last line
-            yield from self._whole(memoryview(data)[:end])
-        self.size = len(data) - end
-        self.pending = [data[end:]] if self.size or self.dropped else []
+            before, pending = memoryview(pending)[:end], bytes(pending[end:])
+            yield from _parts(Lines(before, offset, line))
+            offset += end
+    if pending or stream.damage:
+        line += count_line_ends(np.frombuffer(before, np.uint8)) if line else 0
+        yield from _parts(Lines(pending, offset, line, damage=stream.damage))
 
-    def rest(self, damage: Damage | None) -> Iterator[Lines]:
-        """Yield the data after the last line end, and the reason for the stream's end."""
-        rest = b"".join(self.pending)
-        length = self.dropped + len(rest.rstrip(b"\r\n"))
-        if self.dropped or length > MAX_RECORD_BYTES:
-            yield self._refused(length, self.head or rest)
-            self.offset += self.dropped + len(rest)
-            self.line += 1
-            rest = b""
-        if rest or damage:
-            self._count()
-            yield from _parts(Lines(rest, self.offset, self.line, damage=damage))
 
-    def _count(self) -> None:
-        """Count the lines before; those at a file's end are nobody's."""
-        if self.line and self.before:
-            self.line += count_line_ends(np.frombuffer(self.before, np.uint8))
-        self.before = b""
-
-    def _whole(self, data: Block) -> Iterator[Lines]:
-        self._count()
-        yield from _parts(Lines(data, self.offset, self.line))
-        self.offset += len(data)
-        self.before = data
-
-    def _refused(self, length: int, head: bytes) -> Lines:
-        self._count()
-        refused = too_long(self.file, self.line, self.offset, length, head)
-        return Lines(b"", self.offset, self.line, refused=refused)
-
-    def _skip_long(self, data: bytes) -> Generator[Lines, None, bytes]:
-        """Report the lines that are too long; return the data after them."""
-        while self.size > MAX_RECORD_BYTES or self.dropped:
-            end, after = first_end(data)
-            length = end if end >= 0 else len(data.removesuffix(b"\r"))
-            if not self.dropped and length <= MAX_RECORD_BYTES:
-                break
-            self.head = self.head or data[:_HEAD_BYTES]
-            if end < 0:
-                self.dropped += length
-                return data[length:]
-            yield self._refused(self.dropped + end, self.head)
-            self.offset += self.dropped + after
-            self.line += 1
-            data, self.head, self.dropped = data[after:], b"", 0
-            self.size = len(data)
-        return data
+def skip_line(stream: BlockStream, pending: bytes) -> tuple[bytes, int, int]:
+    """Skip a line; return the data after it, and its bytes without and with its end."""
+    skipped = 0
+    while True:
+        end, after = first_end(pending)
+        if end >= 0:
+            return pending[after:], skipped + end, skipped + after
+        if stream.ended:
+            size = skipped + len(pending.rstrip(b"\r\n"))
+            return b"", size, skipped + len(pending)
+        # a carriage return at the end may be the first half of a line end
+        kept = pending[-1:] if pending.endswith(b"\r") else b""
+        skipped += len(pending) - len(kept)
+        pending = bytes(stream.more(before=kept))
 
 
 def _parts(lines: Lines) -> Iterator[Lines]:
