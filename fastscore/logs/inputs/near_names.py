@@ -36,7 +36,7 @@ _REPLY = re.compile(
 def _names() -> Mapping[str, Any]:
     content = tomllib.loads(files(__package__).joinpath("names.toml").read_text("utf-8"))
     roles = {word: role for role, words in content["roles"].items() for word in words}
-    return content | content["roles_by_others"] | {"roles": roles}
+    return {**content, **content["roles_by_others"], "roles": roles}
 
 
 def _plain(name: str) -> str:
