@@ -9,12 +9,13 @@ row of the other.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_jit.arrow import addressed_strings
 from fastscore_kernels import (
     count_shared_members,
     distinct_counts_ragged,
@@ -33,6 +34,8 @@ Member = str | int | float
 Floats = npt.NDArray[np.float64]
 Offsets = npt.NDArray[np.int64]
 Csr = tuple[npt.NDArray[np.int32], Offsets]
+_INLINE_BYTES = 12
+"""The longest text that its string view contains, after its length and before zeros."""
 
 __all__ = ["distinct_ratio", "gini", "idf", "idf_cosine", "jaccard"]
 
@@ -279,8 +282,8 @@ def _shared(a: pl.Series, b: pl.Series) -> npt.NDArray[np.int64]:
     flats = {"a": _flat(a), "b": _flat(b)}
     members = _of_one_kind({name: flat.members for name, flat in flats.items()})
     pair = [
-        (*_words(column), flat.offsets)
-        for column, flat in zip(members, flats.values(), strict=True)
+        (high, low, flat.offsets)
+        for (high, low), flat in zip(_words(members), flats.values(), strict=True)
     ]
     counts: npt.NDArray[np.int64] = count_shared_members(*pair, threads=pl.thread_pool_size())
     return counts
@@ -335,13 +338,16 @@ def _kind(dtype: pl.DataType) -> str:
     return "unsigned integers" if isinstance(dtype, pl.UInt64) else "integers"
 
 
-def _words(members: pl.Series) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Return two words for each member: its hash, or its value and 0."""
-    if members.dtype == pl.String:
-        high, low = np.ascontiguousarray(text_hash128(members, threads=pl.thread_pool_size()).T)
-        return high, low
-    words = _bits(members)
-    return words, np.zeros_like(words)
+def _words(columns: Sequence[pl.Series]) -> list[Sequence[npt.NDArray[np.uint64]]]:
+    """Return two words for each member: its value and 0, or of text its view or its hash."""
+    if columns[0].dtype != pl.String:
+        return [(bits, np.zeros_like(bits)) for bits in map(_bits, columns)]
+    longest: Any = pl.concat([column.str.len_bytes() for column in columns]).max()
+    if (longest or 0) > _INLINE_BYTES:
+        hashes = (text_hash128(column, threads=pl.thread_pool_size()) for column in columns)
+        return [[*np.ascontiguousarray(each.T)] for each in hashes]
+    held = [addressed_strings("strings", column) for column in columns]
+    return [[*each.string_views.view(np.uint64).reshape(-1, 2).T.copy()] for each in held]
 
 
 def _bits(numbers: pl.Series) -> npt.NDArray[np.uint64]:

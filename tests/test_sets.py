@@ -90,6 +90,13 @@ def test_options_and_numbers_by_hand() -> None:
     assert sets.distinct_ratio(samples).to_list() == [1.0, 1 / 3, 0.5, 1.0, None, 1.0]
 
 
+@pytest.mark.parametrize("size", [12, 13])
+def test_many_members_that_differ_in_their_last_characters_are_told_apart(size: int) -> None:
+    a = [str(number).rjust(size, "0") for number in range(3000)]
+    b = [str(number).rjust(size, "0") for number in range(2000, 6000)]
+    assert sets.jaccard(pl.Series([a]), pl.Series([b])).item() == 1000 / 6000
+
+
 def test_groups_and_windows_by_implode() -> None:
     frame = pl.DataFrame(
         {"user": [1, 1, 2, 2, 2], "spent": [0.0, 1.0, 4.0, 4.0, 4.0], "word": [*"abaab"]}

@@ -119,10 +119,10 @@ def _validate(name: str, column: Lists) -> _Lists:
 
 
 @always_inlined
-def _find(table, mask, empty, high, low):  # type: ignore[no-untyped-def]
+def _find(table, mask, shift, empty, high, low):  # type: ignore[no-untyped-def]
     """Return a member's slot, or the free slot for it; stamps up to ``empty`` are old."""
     mixed = (high * _MULTIPLIER) ^ (low * _OTHER_MULTIPLIER)
-    slot = np.int64((mixed >> np.uint64(32)) & np.uint64(mask))
+    slot = np.int64(mixed >> shift)  # upper bits, which depend on all bits of both words
     while table.stamps[slot] > empty and (table.high[slot] != high or table.low[slot] != low):
         slot = (slot + 1) & mask
     return slot
@@ -134,18 +134,18 @@ def _count(table, number, one, other, counts):  # type: ignore[no-untyped-def]
     empty = 2 * number
     high, low = one
     other_high, other_low = other
-    mask = np.int64(15)
+    mask, shift = np.int64(15), np.uint64(60)
     while mask < 2 * (high.size + other_high.size):
-        mask = 2 * mask + 1
+        mask, shift = 2 * mask + 1, shift - np.uint64(1)
     counts[0] = counts[1] = counts[2] = 0
     for at in range(high.size):
-        slot = _find(table, mask, empty, high[at], low[at])
+        slot = _find(table, mask, shift, empty, high[at], low[at])
         if table.stamps[slot] <= empty:
             table.high[slot], table.low[slot] = high[at], low[at]
             table.stamps[slot] = empty + 1
             counts[0] += 1
     for at in range(other_high.size):
-        slot = _find(table, mask, empty, other_high[at], other_low[at])
+        slot = _find(table, mask, shift, empty, other_high[at], other_low[at])
         if table.stamps[slot] <= empty:
             table.high[slot], table.low[slot] = other_high[at], other_low[at]
         elif table.stamps[slot] == empty + 1:
