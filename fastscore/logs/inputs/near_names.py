@@ -18,6 +18,7 @@ from fastscore.suites.declarations import Column
 _LEAST_SIMILARITY = 0.8
 _OF_TEXT = re.compile(r"(?<=\w)[ _-](text|str|string|value)$|(?<=[a-z])(Text|Str|Value)$")
 """What names of texts end in that says nothing more: ``pred_text``."""
+_OF_NAMES = {"name", "id", "version", "key", "label", "slug"}
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _REFERENCE = re.compile(
     r"gt|ref|refs|(ground)?truth|human|expected|(gold|reference|label|user|target)\w*"
@@ -92,9 +93,9 @@ def is_of_reply(path: str) -> bool:
 
 
 def is_of_model(path: str) -> bool:
-    """Tell whether a key is called as what names a model or a system is."""
-    name = path.rpartition(".")[2]
-    return any(word.casefold() in _names()["models"] for word in _WORDS.findall(name))
+    """Tell whether a key is called as what names a model or a system is: ``llm``, ``model_id``."""
+    words = [word.casefold() for word in _WORDS.findall(path.rpartition(".")[2])]
+    return bool(words) and words[0] in _names()["models"] and {*words[1:]} <= _OF_NAMES
 
 
 def role_meanings(words: Collection[str]) -> dict[str, str]:

@@ -238,7 +238,10 @@ def joined_documents(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
     frame = frame.with_row_index("row")
     kept: list[int] = []
     written: dict[int, str] = {}
-    for _, group in frame.group_by(keys, maintain_order=True):
+    models = [name for name in (rows.model,) if name in frame.columns]
+    # documents of one name under several models are several dialogues
+    several = [pl.when(pl.col(m).n_unique().over(keys) > 1).then(m).alias("of") for m in models]
+    for _, group in frame.group_by(*keys, *several, maintain_order=True):
         if rows.array:
             arrays = [load_json(text or "[]") for text in group[rows.array]]
             written[group["row"][0]] = dump_json(_joined(arrays, dump_json)).decode()

@@ -563,13 +563,19 @@ def _pooled_rows(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
         if counted_anew:
             first = turns[0].found.get(counted_anew)
             how = f"the rows of {named} count {counted_anew} from {first!r} again"
-        whole = typed([column_flag(name, "")])
+        flag, whole = column_flag(name, key), typed([column_flag(name, "")])
         is_one = f"type {whole}" if name and not dialogue.name else f"leave {key} out"
+        question = f"Name the key of dialogues, for example {typed([flag])}."
+        if not name:
+            question = "Give them ids of their own, or write a file for each."
+        more = f" If they are one, {is_one}."
+        # what only changes from block to block may be a topic
         return Finding(
-            f"{how} where {key} is {other!r} after {one!r}: these are several dialogues.",
-            [column_flag(name, key)] if name else [],
-            unless="Give them ids of their own, or write a file for each.",
-            more=f" If they are one, {is_one}.",
+            f"{how} where {key} is {other!r} after {one!r}: these are "
+            f"{'' if is_sure else 'probably '}several dialogues.",
+            [flag] if name and is_sure else [],
+            unless=f"{question}{more}",
+            more=more,
         )
     return None
 
@@ -726,12 +732,12 @@ def _are_trials(one: Any, other: Any) -> bool:
 
 
 def _pooled_documents(sample: ChatSample) -> Finding | None:
-    """Find documents of one name that a suite pools, and a key that tells them apart.
+    """Find documents of one name that are of several models, by a key that is called so.
 
-    They begin alike, or the key is called as a model is.
+    A suite that pools them may tell them apart by another key, if they begin alike.
     """
     layout, by_name = sample.layout, dict[str, list[SampledDialogue]]()
-    if layout.joined_by or layout.is_row_per_turn or sample.rows.array:
+    if layout.joined_by or layout.is_row_per_turn or not sample.rows.model:
         return None
     for dialogue in sample.dialogues:
         if dialogue.name is not None:
@@ -740,10 +746,12 @@ def _pooled_documents(sample: ChatSample) -> Finding | None:
     is_alike = all(len({*map(str, (each.texts[:1] for each in group))}) == 1 for group in several)
     for key, value in scalars_of(several[0][0].document, _DEEPEST_ORDER) if several else ():
         groups = [{str(value_at(each.document, key)) for each in group} for group in several]
-        if (is_alike or is_of_model(key)) and [*map(len, groups)] == [*map(len, several)]:
+        is_apart = is_alike and [*map(len, groups)] == [*map(len, several)]
+        are_models = is_of_model(key) and min(map(len, groups)) > 1
+        if are_models or (is_apart and not sample.rows.array):
             return Finding(
-                f"{counted(len(groups[0]), 'documents')} have the name {several[0][0].name!r}, and "
-                f"{key} is {value!r} in one of them: they would be one dialogue.",
+                f"{counted(len(several[0]), 'documents')} have the name {several[0][0].name!r}, "
+                f"and {key} is {value!r} in one of them: these are several dialogues.",
                 [column_flag(sample.rows.model, key)],
             )
     return None

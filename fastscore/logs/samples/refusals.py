@@ -342,6 +342,17 @@ def lacking_error(
             [],
             unless=f"Write one on each line: `{command} > chats.jsonl`.",
         )
+    outer = {path.partition(EACH)[0] for path in found.arrays if EACH in path}
+    array = "".join(outer) if len(outer) == 1 else ""
+    of_turns = [key.takes_turns or key.are_texts for key in found.below(array).values()]
+    if array and not (layout or by_id or source.chat or any(of_turns)) and source.chat_rows:
+        program = f"{''.join(f'.{of_jq(key)}' for key in array.split('.'))}[]"
+        return UnmappedLogError(
+            f"{_named(seen)}: the elements of {array} have arrays of their own, as dialogues do.",
+            [],
+            unless="Write one on each line: "
+            f"`{shlex.join(['jq', '-c', program, seen[0].file.path])} > chats.jsonl`.",
+        )
     flags = layout or list(dict.fromkeys(columns))
     if by_id and not layout:
         begin = [] if source.chat else [layout_flag(NESTED)]

@@ -923,6 +923,46 @@ def test_a_bot_of_slack_is_a_speaker(options: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="jq writes it anew")
+@pytest.mark.parametrize("suite", ["preference_shift", "guest_simulation"])
+def test_chats_that_are_elements_of_an_object_are_written_one_a_line(
+    suite: str, options: Any, tmp_path: Path
+) -> None:
+    said = chat(3, "spk", "utt", user="U", assistant="S")
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({"meta": 1, "dialogs": [{"did": "a", "turns": said}] * 2}))
+    given = options if suite == "preference_shift" else suite
+    with pytest.raises(InputError, match="the elements of dialogs have arrays") as refused:
+        fastscore.score(path, given, embedder=None)
+    command = str(refused.value).rpartition("line: `")[2].removesuffix("`.")
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    chats = tmp_path / "chats.jsonl"
+    assert pairs(chats, options, **reading(proposed(chats))) == PAIRS * 2
+
+
+def test_models_of_joined_pairs_stay_apart(options: Any, tmp_path: Path) -> None:
+    rows = [
+        {"conversation_id": "c", "llm": name, "prompt": asked, "response": f"{name}: {reply}"}
+        for name in "ab"
+        for asked, reply in PAIRS
+    ]
+    path = write(tmp_path / "log.jsonl", rows)
+    for suite, given in (("preference_shift", options), ("guest_simulation", "guest_simulation")):
+        flags = proposed(path, suite)
+        run = fastscore.score(path, given, embedder=None, **reading(flags))
+        assert run.tables["dialogues"].height == 2
+
+
+def test_what_changes_once_may_be_a_topic(options: Any, tmp_path: Path) -> None:
+    said = chat(3, "speaker", "text", user="USER", assistant="SYSTEM")
+    rows = [{"topic": "films" if at < 2 else "music", **turn} for at, turn in enumerate(said)]
+    path = write(tmp_path / "log.jsonl", rows)
+    assert not proposed(path)
+    with pytest.raises(InputError, match="probably several dialogues"):
+        fastscore.score(path, options, embedder=None)
+    assert pairs(path, options, columns={"session_id": ""}) == PAIRS
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq writes it anew")
 def test_dialogues_in_arrays_of_arrays_are_written_one_a_line(options: Any, tmp_path: Path) -> None:
     sessions = [{"session_id": name, "messages": chat()} for name in ("a1", "a2", "b1")]
     users = [{"user": "anna", "sessions": sessions[:2]}, {"user": "ben", "sessions": sessions[2:]}]
