@@ -102,6 +102,20 @@ def fastscore_process(
     )
 
 
+def without_reader(arguments: Sequence[object]) -> tuple[int, bytes]:
+    """Run the command line with a pipe that nobody reads; return the exit code and stderr."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "fastscore", *map(str, arguments)]
+    try:
+        done = subprocess.run(
+            command, stdout=writing, stderr=subprocess.PIPE, timeout=300, check=False
+        )
+    finally:
+        os.close(writing)
+    return done.returncode, done.stderr
+
+
 @pytest.fixture(scope="session")
 def default_model() -> str:
     """Return the default model's name where it is exported, as `make test` sees to."""

@@ -184,6 +184,7 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _run(*, ends_process: bool = False) -> int:
+    code: object = 0
     try:
         for argument in sys.argv[1:]:
             check_path(argument)
@@ -208,9 +209,7 @@ def _run(*, ends_process: bool = False) -> int:
         )
         return EXIT_INCOMPLETE
     except BrokenPipeError:
-        # whoever read has seen enough; python must not complain of it at exit
-        drop(sys.stdout)
-        return 0
+        drop(sys.stdout)  # python must not complain of it at exit
     except OSError as error:
         if error.filename is not None or error.errno not in _NOT_WRITTEN:
             raise

@@ -8,7 +8,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable
-from typing import IO, TYPE_CHECKING, NoReturn, TextIO
+from typing import IO, TYPE_CHECKING, TextIO
 
 import click
 
@@ -32,7 +32,10 @@ def _echo(text: str, stream: TextIO | None, *, end: str = "", colour: bool | Non
     if stream is None:  # Python without a console
         return
     text = escaped(text) if stream.isatty() else text
-    click.echo(text + end, file=stream, nl=False, color=colour)
+    try:
+        click.echo(text + end, file=stream, nl=False, color=colour)
+    except BrokenPipeError:
+        drop(stream)  # a reader that has seen enough changes neither the work nor its exit code
 
 
 def write(text: str) -> None:
@@ -105,15 +108,11 @@ def _console_type() -> "type[Console]":
         def _write_buffer(self) -> None:
             try:
                 super()._write_buffer()
-            except OSError:
-                if self.file is not sys.stderr:
+            except OSError as error:
+                if self.file is not sys.stderr and not isinstance(error, BrokenPipeError):
                     raise
                 del self._buffer[:]
-                drop(sys.stderr)
-
-        def on_broken_pipe(self) -> NoReturn:
-            """Leave a closed pipe to the command line: it is not an error."""
-            raise BrokenPipeError
+                drop(self.file)
 
     return SafeConsole
 

@@ -14,7 +14,7 @@ import fastscore
 from fastscore.api.examples import write_example
 from fastscore.cli import _run, cli
 from fastscore.errors import EXIT_INCOMPLETE
-from tests.conftest import fastscore_command, fastscore_process
+from tests.conftest import fastscore_command, fastscore_process, without_reader
 from tests.documented import commands_by_words
 from tests.run.logs import write_logs
 
@@ -248,6 +248,13 @@ def test_a_closed_pipe_is_no_failure(run: Path) -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("format", ["table", "github", "json"])
+@pytest.mark.parametrize(("least", "code"), [("0", 0), ("1", 1)])
+def test_a_closed_pipe_keeps_the_verdict(run: Path, format: str, least: str, code: int) -> None:
+    limits = ("--min", f"U_best={least}", "--min", f"average_U_best_early={least}")
+    assert without_reader(["check", run, *limits, "--format", format]) == (code, b"")
 
 
 @pytest.mark.parametrize(

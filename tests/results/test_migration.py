@@ -13,7 +13,7 @@ import fastscore
 from fastscore.errors import InputError
 from fastscore.results.migration import check_migration
 from fastscore.results.runs import Run
-from tests.conftest import fastscore_command
+from tests.conftest import fastscore_command, without_reader
 from tests.oracles import guest_simulation as plain_guests
 from tests.oracles import preference_shift as plain_shifts
 from tests.oracles.preference_shift_concepts import PROFILES, make_catalogue
@@ -40,6 +40,12 @@ def test_published_scores_agree_but_for_their_rounding(lexical: Run, golden: Pat
     assert rows["lexical_similarity"]["rounding"] + rows["lexical_similarity"]["equal"] > 0
     assert rows["semantic_similarity"]["null_here"] > 0  # switched off: 0.0 there, null here
     assert rows["U_best"]["differs"] == rows["U_best"]["only_old"] == 0
+
+
+def test_a_closed_pipe_keeps_the_verdict(lexical: Run, golden: Path) -> None:
+    for weight, code in (("0.5", 1), ("1.0", 0)):
+        old = golden / f"a.lex{weight}.expected.json"
+        assert without_reader(["migrate", "check", lexical.path, old]) == (code, b"")
 
 
 def test_scores_of_a_log_in_a_folder_are_found(lexical: Run, golden: Path, tmp_path: Path) -> None:
