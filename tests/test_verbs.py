@@ -224,7 +224,10 @@ def test_metrics_and_layouts_are_listed() -> None:
         (lambda run: fastscore.open_run(__file__), "no run there (no manifest.json)"),
         (lambda run: fastscore.VectorStore.of("m"), "type str, expected a fastscore.Embedder."),  # type: ignore[arg-type]
         (lambda run: fastscore.inspect(pl.DataFrame({"a": [1]})), "Write rows to a file: polars"),  # type: ignore[arg-type]
-        (lambda run: fastscore.agreement([{"dialogue": "a", "q": 1}]), 'named: columns=["NAME"].'),
+        (
+            lambda run: fastscore.agreement([{"dialogue": "a", "q": 1}]),
+            'named: columns=["NAME"], in a shell `--judge-column NAME`.',
+        ),
         (lambda run: fastscore.score(iter([]), LEXICAL), "there is nothing to read"),
         (
             lambda run: fastscore.inspect([{"step": 0}]),

@@ -285,8 +285,10 @@ def analyse_command(run: Path, output: Path | None, **how: Any) -> None:
 def agreement_command(files: tuple[Path, ...], format: Format, **how: Any) -> None:
     """Compare the scores that several judges or people gave to the same dialogues.
 
-    FILES are judges' files and people's, a row a dialogue and rater: JSON, JSON Lines, CSV or
-    Parquet. Verdicts on pairs are compared too. Each pair of raters gets Cohen's kappa with
+    FILES are judges' files and people's: JSON, JSON Lines, CSV or Parquet. A row is a dialogue and
+    rater, with the columns dialogue, rater and one for each dimension: proactiveness, coherence,
+    personalization, overall. Name other dimensions with --judge-column. Verdicts on pairs are
+    compared too. Each pair of raters gets Cohen's kappa with
     quadratic weights. All raters together get Krippendorff's alpha with ordinal and with interval
     distance, percent agreement, Fleiss' kappa, and Gwet's AC1 and AC2. The 95 % confidence
     intervals leave out one dialogue at a time and need at least eight.
@@ -328,7 +330,7 @@ def migrate_command() -> None:
 @migrate_command.command(
     "check",
     short_help="Compare a run with the scores that a public script wrote.",
-    epilog="Example: fastscore migrate check run scores/ --tolerance 1e-6",
+    epilog="Example: fastscore migrate check run scores/ --tolerance 1e-4",
 )
 @click.argument("run", type=PATH)
 @click.argument("old_scores", nargs=-1, required=True, type=PATH)
