@@ -411,7 +411,7 @@ def _nothing_shared(ratings: pl.DataFrame, raters: Sequence[str]) -> UsageError:
     return UsageError(
         f"No two raters scored the same dimension of the same dialogue (the first: {shown}).",
         "Dialogues need equal ids, and equal models if they have any, in all files. Name other "
-        'columns with scores: columns=["NAME"], in a shell `--judge-column NAME`.',
+        'columns with scores: columns=["NAME"], in a shell the option judge_column.',
     )
 
 
@@ -451,7 +451,7 @@ def _ratings(
             "Verdicts are A, B or tie."
             if are_pairs
             else "Scores are numbers in an object 'judge', or in columns that are named: "
-            'columns=["NAME"], in a shell `--judge-column NAME`.',
+            'columns=["NAME"], in a shell the option judge_column.',
         )
     return ratings, notes
 
