@@ -191,7 +191,10 @@ def _sample_rows(
     seen.keys = frozenset((*keys, *inside))
     seen.columns = frozenset(column.name for column in source.columns if is_among(column, keys))
     if not is_named:
-        declared = {name for column in source.columns for name in column.keys}
+        arrays = arrays_of(source)
+        declared = {
+            name for column in source.columns if column not in arrays for name in column.keys
+        }
         seen.other_ids = tuple(
             name for name in keys if name not in declared and IS_ID.fullmatch(name)
         )
@@ -217,10 +220,11 @@ def rows_of(record: Record, source: Source) -> Iterator[Record]:
 def _names_dialogue(record: Record, source: Source) -> bool:
     """Tell whether a row names its dialogue, or is one by itself."""
     key = source.column(source.dialogue_key[0])
-    ways = [column.keys for column in (key, *arrays_of(source))]
-    ways += source.chat.layout.id if source.chat is not None else ()
-    return key.mapped.path == NOWHERE or any(
-        keys == (NOWHERE,) or first_at(record, keys) is not None for keys in ways
+    ways = [key.keys, *(source.chat.layout.id if source.chat is not None else ())]
+    return (
+        key.mapped.path == NOWHERE
+        or any(keys == (NOWHERE,) or first_at(record, keys) is not None for keys in ways)
+        or any(isinstance(json_of(first_at(record, each.keys)), list) for each in arrays_of(source))
     )
 
 

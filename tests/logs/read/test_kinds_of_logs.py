@@ -493,6 +493,27 @@ def test_rows_without_a_name_that_begin_again_are_asked_for_it(
     assert run.tables["dialogues"]["session_id"].to_list() == ["a", "b"]
 
 
+@pytest.mark.parametrize("key", ["conversation", "dialogue", "chat"])
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet", None])
+def test_a_cell_that_names_a_dialogue_is_asked_for(
+    key: str, suffix: str | None, options: Any, tmp_path: Path
+) -> None:
+    """Arrays of turns may be called so, too."""
+    said = chat(speaker="speaker", text="text", user="USER", assistant="SYSTEM")
+    rows = [{key: name, **turn} for name in ("a", "b") for turn in said]
+    path = tmp_path / f"log{suffix}"
+    log = path if suffix else pl.DataFrame(rows)
+    if suffix == ".parquet":
+        pl.DataFrame(rows).write_parquet(path)
+    elif suffix:
+        write(path, rows)
+    with pytest.raises(InputError, match=f"'{key}' varies within"):
+        fastscore.score(log, options, embedder=None, layout="turns")
+    columns = {"session_id": key}
+    run = fastscore.score(log, options, embedder=None, layout="turns", columns=columns)
+    assert run.tables["dialogues"]["session_id"].to_list() == ["a", "b"]
+
+
 def test_a_step_of_both_sides_is_no_second_dialogue(options: Any, tmp_path: Path) -> None:
     said = chat(speaker="speaker", text="text", user="USER", assistant="SYSTEM")
     rows = [
