@@ -34,6 +34,21 @@ CONVERSATIONS: list[dict[str, Any]] = [
 ]
 
 
+def test_rejects_beyond_the_maximum_return_nothing_in_memory(tmp_path: Path) -> None:
+    """In memory nothing is kept of a refused run; a folder has the others."""
+    logs = [dialog(turn(), dialog_id="a"), dialog("no turn", dialog_id="b")]
+    with pytest.raises(InputError, match="nothing is returned without max_rejects=1") as refused:
+        fastscore.score(logs, "memory_finance")
+    assert "the others are scored" not in str(refused.value)
+    with pytest.warns(fastscore.RejectsWarning):
+        run = fastscore.score(logs, "memory_finance", max_rejects=1)
+    assert run.tables["turns"].height == 1
+    assert run.rejects.height == 1
+    with pytest.raises(InputError, match="the others are scored"):
+        fastscore.score(logs, "memory_finance", output=tmp_path / "run")
+    assert fastscore.open_run(tmp_path / "run").tables["turns"].height == 1
+
+
 class Dataset:
     """A dataset that writes itself as polars, as the Hugging Face library's do."""
 

@@ -371,12 +371,14 @@ def refusal(request: Request, manifest: Manifest, found: Path | pl.DataFrame) ->
         where = _first_reject(found, manifest)
     first, *others = [entry["name"] for entry in manifest.inputs] or [FRAME_NAME]
     inputs = f"{first} and {counted(len(others), 'more files')}" if others else str(first)
+    in_memory = isinstance(found, pl.DataFrame)
+    rest = "nothing is returned without max_rejects=1" if in_memory else "the others are scored"
     unscored = unscored_error(manifest, inputs, where, strict=request.strict)
     if unscored is None and rejects > request.max_rejects * max(lines, 1):
         return InputError(
             f"{rejects:,} of {counted(lines, 'lines')} "
             f"{'is a reject' if rejects == 1 else 'are rejects'}, more than "
-            f"max_rejects {request.max_rejects:g} allows; the others are scored.",
+            f"max_rejects {request.max_rejects:g} allows; {rest}.",
             where,
         )
     if unscored is not None or request.max_rejects >= 1.0:
@@ -386,10 +388,12 @@ def refusal(request: Request, manifest: Manifest, found: Path | pl.DataFrame) ->
             f"Rows are replaced by later ones: {manifest.mixed}.",
             "To score the last row of each, give max_rejects=1.",
         )
-    return _unpaired_error(counts, manifest.options)
+    return _unpaired_error(counts, manifest.options, rest)
 
 
-def _unpaired_error(counts: Mapping[str, int], options: Mapping[str, Any]) -> InputError | None:
+def _unpaired_error(
+    counts: Mapping[str, int], options: Mapping[str, Any], rest: str
+) -> InputError | None:
     """Make the error of logs many of whose messages pair with nothing; None of others.
 
     The last request of each dialogue may have no reply.
@@ -400,7 +404,7 @@ def _unpaired_error(counts: Mapping[str, int], options: Mapping[str, Any]) -> In
         return None
     return InputError(
         f"{unpaired:,} of {counted(messages, 'messages')} pair with nothing, more than "
-        f"{MOST_UNPAIRED:.0%} and one for each dialogue; the others are scored.",
+        f"{MOST_UNPAIRED:.0%} and one for each dialogue; {rest}.",
         _advice_on_pairs(options),
     )
 
