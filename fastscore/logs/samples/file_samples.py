@@ -191,9 +191,9 @@ def _sample_rows(
     seen.keys = frozenset((*keys, *inside))
     seen.columns = frozenset(column.name for column in source.columns if is_among(column, keys))
     if not is_named:
-        arrays = arrays_of(source)
+        of_arrays = arrays_of(source)
         declared = {
-            name for column in source.columns if column not in arrays for name in column.keys
+            name for column in source.columns if column not in of_arrays for name in column.keys
         }
         seen.other_ids = tuple(
             name for name in keys if name not in declared and IS_ID.fullmatch(name)
