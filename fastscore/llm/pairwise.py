@@ -5,6 +5,7 @@ Side A and side B have a dialogue of the same id each. A judge is shown them as 
 orders. Everything else is a tie: the order decided, or nothing did.
 """
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -97,6 +98,12 @@ def run_pairwise(
             f"repeats={asked.repeats} does not apply to against: each pair is judged twice, "
             "once in each order.",
             "Leave out repeats.",
+        )
+    on_both = {*map(os.path.realpath, asked.inputs)} & {*map(os.path.realpath, against)}
+    if on_both:
+        raise UsageError(
+            f"{min(on_both)} is on both sides, so each dialogue would be judged against itself.",
+            "Write the logs of each system into a file of its own.",
         )
     client = None if asked.dry_run else ChatClient(asked.models, meter)
     suite, side_a, _ = read_dialogues(asked.inputs, asked, reporter)

@@ -152,7 +152,8 @@ def _only_reader(inputs: Sequence[str]) -> tuple[str | None, str | None]:
     if typed:
         raise UsageError(f"{shown}: these are chats under other names.", f"Type {typed}")
     if files and not any(file.judged for file in files):
-        raise InputError(f"{shown}: {files[0].asked[CHATS]}")
+        why = files[0].asked[CHATS].removeprefix(f"{files[0].file.path}: ")
+        raise InputError(f"{shown}: {why}")
     return None, None  # the reader says why
 
 
@@ -173,8 +174,9 @@ def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame]:
     raw = identify(read.frame, source)  # by the layout, which the suite does not know
     dialogues = list(_of_turns(turns(raw, logs.options)))
     if suite is None:
-        _check_speakers(dialogues)
-        if source.chat is not None and source.chat.layout.is_row_per_turn:
+        is_row_per_turn = source.chat is not None and source.chat.layout.is_row_per_turn
+        _check_speakers(dialogues, is_row_per_turn=is_row_per_turn)
+        if is_row_per_turn:
             _check_files(dialogues)
     if not dialogues:
         shown = ", ".join(map(str, logs.inputs))
@@ -192,14 +194,14 @@ def screened(given: ScoreInput, source: Source, suite: str) -> ScoreInput:
     return replace(given, left_aside=frozenset(file.path for file in left))
 
 
-def _check_speakers(dialogues: Iterable[Transcript]) -> None:
+def _check_speakers(dialogues: Iterable[Transcript], *, is_row_per_turn: bool) -> None:
     """Refuse a dialogue of which nobody knows who speaks."""
+    in_arrays = " If turns alternate and the user begins, type --alternate user."
     for each in dialogues:
         if not any(speaker for speaker, _ in each.turns):
             raise InputError(
                 f"{each.file}:{each.line}: no turn of dialogue {each.dialogue!r} has a speaker.",
-                "Name their key: --column speaker=KEY. If turns alternate and the user begins, "
-                "type --alternate user.",
+                f"Name their key: --column speaker=KEY.{'' if is_row_per_turn else in_arrays}",
             )
 
 

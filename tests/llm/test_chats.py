@@ -236,8 +236,45 @@ def test_a_dialogue_in_which_nobody_is_named_is_not_judged(stub, tmp_path):
             columns={"id": "conv_id"},
             values={"speaker": {"bot": "assistant"}},
         )
-    assert "--alternate user" in refused.value.hint
+    assert refused.value.hint == "Name their key: --column speaker=KEY."
     assert not stub.asked
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.jsonl"])
+def test_rows_without_a_speaker_do_not_alternate(name, stub, tmp_path):
+    rows = pl.DataFrame({"conversation_id": ["a"] * 4, "text": [text for _, text in TURNS]})
+    log = tmp_path / name
+    rows.write_csv(log) if log.suffix == ".csv" else rows.write_ndjson(log)
+    how = {"layout": "turns", "output": tmp_path / "out"}
+    (tmp_path / "items.jsonl").write_text('{"name": "Heat"}\n')
+    items = str(tmp_path / "items.jsonl")
+    options = fastscore.PreferenceShift(catalogue=items, segments="metadata")
+    calls = [
+        partial(fastscore.judge, log, "m", **how),
+        partial(fastscore.score, log, options, embedder=None, **how),
+        partial(fastscore.score, log, "guest_simulation", embedder=None, **how),
+    ]
+    for call in calls:
+        with pytest.raises(InputError, match="Name its key: --column") as refused:
+            call()
+        assert "alternate" not in str(refused.value)
+        with pytest.raises(UsageError, match="only turns in an array alternate"):
+            call(alternate="user")
+
+
+@pytest.mark.parametrize("logs", [1, 2])
+def test_the_reason_why_nothing_is_judged_is_told_once(logs, stub, tmp_path):
+    for number in range(logs):
+        (tmp_path / f"{number}.csv").write_text("prompt,response_a,response_b\nHi,Yo,Hey\n")
+    paths = [tmp_path / f"{number}.csv" for number in range(logs)]
+    with pytest.raises(InputError) as refused:
+        fastscore.judge(paths, "m", output=tmp_path / "out", dry_run=True)
+    assert str(refused.value) == (
+        f"{', '.join(map(str, paths))}: each of response_a, response_b may be the last reply. "
+        "Name the one to read, for example --layout context-response --column reply=response_a."
+    )
+    with pytest.raises(UsageError, match=r"no column 'response' to map\. .*'reply'"):
+        fastscore.judge(paths, "m", output=tmp_path / "o", columns={"response": "response_a"})
 
 
 def test_speakers_of_no_known_role_are_counted(stub, tmp_path):
@@ -278,7 +315,8 @@ def test_a_dry_run_says_what_would_be_asked(stub, tmp_path, monkeypatch):
     free = fastscore.judge(log, "m", output=tmp_path / "other", dry_run=True, repeats=3).expected
     assert free.cost is None  # of unknown prices, not for nothing
     monkeypatch.delenv("OPENAI_BASE_URL")  # an estimate needs no server
-    pairs = ["judge", str(log), "--against", str(log), "--model", "m", "-o", "x", "--dry-run"]
+    other = written(tmp_path / "other.jsonl", OPENAI)
+    pairs = ["judge", str(log), "--against", str(other), "--model", "m", "-o", "x", "--dry-run"]
     told = CliRunner().invoke(cli, pairs)
     assert (told.exit_code, told.output.splitlines()[0]) == (
         0,

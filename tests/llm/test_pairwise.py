@@ -187,6 +187,10 @@ def test_sides_that_cannot_be_paired_are_refused(stub, tmp_path):
         run(stub, tmp_path, a, str(twice))
     with pytest.raises(UsageError, match="repeats=3 does not apply to against"):
         run(stub, tmp_path, a, a, repeats=3)
+    Path(tmp_path / "again.jsonl").symlink_to(a)
+    for same in (a, str(tmp_path / "again.jsonl")):
+        with pytest.raises(UsageError, match=r"a\.jsonl is on both sides, so each dialogue"):
+            run(stub, tmp_path, a, same)
     assert stub.asked == []
 
 

@@ -337,6 +337,12 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
             'Map its columns with columns={"NAME": "PATH"}.',
         )
     chat, others = _edited(_with_options(chat, options), rows, columns)
+    if chat.alternate and chat.is_row_per_turn:
+        raise UsageError(
+            f"alternate is {chat.alternate!r}, but each row is a turn: only turns in an array "
+            "alternate.",
+            "Name the key of the speaker with --column speaker=KEY, or add it to the rows.",
+        )
     if not chat.id and not chat.is_row_per_turn:
         names = tuple(name for name in _DIALOGUE_KEYS if name != rows.id)
         source = _with_column(source, replace(source.column(rows.id), aliases=names))
@@ -453,9 +459,8 @@ def _known_targets(source: Source, name: str) -> list[tuple[Column | None, Colum
             found = (inner for inner in column.items if inner.name == (item or name))
             targets += [(column, inner) for inner in found]
     if not targets:
-        raise UsageError(
-            f"There is no column {name!r} to map.", did_you_mean(name, _short_names(source))
-        )
+        known = [*_short_names(source), *([] if source.chat_rows is None else [REPLY])]
+        raise UsageError(f"There is no column {name!r} to map.", did_you_mean(name, known))
     return targets
 
 

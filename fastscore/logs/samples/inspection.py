@@ -268,7 +268,9 @@ def _inspected(
             )
         )
     why = unfit.pop(CHATS, "")
-    asked[CHATS] = why if asked.get(CHATS, "") in why else f"{why}. {asked[CHATS]}"
+    if asked.get(CHATS, "") not in why:
+        why = f"{why.removesuffix('.')}. {asked[CHATS]}"
+    asked[CHATS] = why
     judged = next((fit for fit in fits if fit.suite == CHATS), None)
     of_suites = tuple(fit for fit in fits if fit is not judged)
     alike.append(InspectedFile(file, found, is_whole, of_suites, unfit, asked, judged))

@@ -362,6 +362,10 @@ def lacking_error(
     is_layout = any(flag.option == "layout" for flag in flags)
     unnamed = [] if is_layout else unnamed
     of_chats, asked = ([], "") if is_layout else _chat_flags(source, found)
+    rows_of = source.chat_rows
+    if rows_of and not (is_layout or of_chats or asked or source.chat):
+        speakers = [flag for flag in flags if flag.words[0].endswith(rows_of.speaker)]
+        asked = "" if speakers else _rows_to_write(found)
     if of_chats or asked:
         flags = of_chats
         unnamed = [need for need in lacking if need.name not in _parts_of_turns(source)]
@@ -371,6 +375,18 @@ def lacking_error(
     )
     error.absent, error.asked = absent, asked
     return error
+
+
+def _rows_to_write(found: Profile) -> str:
+    """Ask for a row for each turn of transcripts that are one text."""
+    for path, key in found.below("").items():
+        texts = [text for text in key.words if len(_SPEAKERS_IN_TEXT.findall(text)) > 1]
+        if 2 * len(texts) > len(key.words):
+            return (
+                f"{path!r} has whole transcripts. Write a row for each turn, with its dialogue, "
+                f"speaker and text, and read them with {typed([layout_flag(ROW_PER_TURN)])}."
+            )
+    return ""
 
 
 def _of_ids(rows: Sequence[Record], source: Source) -> list[Record]:
@@ -401,6 +417,8 @@ def absent_key_error(
     )
 
 
+_SPEAKERS_IN_TEXT = re.compile(r"(?m)^\w[\w ]{0,30}: *\S")
+"""The beginnings of lines of a transcript: who speaks, a colon, what is said."""
 LISTED = " `fastscore inspect` lists the keys of a log and the suites that it fits."
 
 
@@ -409,7 +427,8 @@ def _key_to_name(source: Source, unnamed: Sequence[RequiredColumn]) -> str:
     asked = typed([column_flag(need.name, "KEY") for need in unnamed])
     named = f"Name {'its key' if len(unnamed) == 1 else 'their keys'}: {asked}. "
     rows = source.chat_rows
-    if source.chat is not None and rows is not None and unnamed[0].name == rows.speaker:
+    in_arrays = source.chat is not None and not source.chat.layout.is_row_per_turn
+    if in_arrays and rows is not None and unnamed[0].name == rows.speaker:
         alternate = typed([Flag("alternate", (USER_ROLE,))])
         return f"{named}If turns alternate and the user begins, type {alternate}."
     return named.rstrip() + LISTED

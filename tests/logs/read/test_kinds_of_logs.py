@@ -243,6 +243,26 @@ def test_a_title_above_a_table_is_named(tmp_path: Path) -> None:
     assert re.search(said, file.unfit["preference_shift"])
 
 
+@pytest.mark.parametrize(
+    ("text", "is_transcript"),
+    [
+        ("User: A drama?\nBot: Try Heat.", True),
+        ("The user: A drama?\n\nA bot: Try Heat.\nas I said", True),
+        ("User: A drama?", False),
+        ("A drama?\nTry Heat.", False),
+    ],
+)
+def test_a_whole_transcript_in_a_text_is_named(
+    text: str, is_transcript: bool, options: Any, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "log.jsonl", [{"key": name, "chat_log": text} for name in "ab"])
+    with pytest.raises(InputError) as refused:
+        fastscore.score(path, options, embedder=None)
+    (file,) = fastscore.inspect(path).files
+    for told in (str(refused.value), file.unfit["preference_shift"] + file.asked["chats"]):
+        assert ("'chat_log' has whole transcripts. Write a row for each" in told) is is_transcript
+
+
 def test_turns_take_turns_only_if_asked(options: Any, tmp_path: Path) -> None:
     path = write(tmp_path / "log.jsonl", [{"messages": [turn["content"] for turn in chat()]}])
     with pytest.raises(InputError, match="alternate"):
