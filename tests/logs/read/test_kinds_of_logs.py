@@ -527,7 +527,7 @@ def test_a_cell_that_names_a_dialogue_is_asked_for(
         pl.DataFrame(rows).write_parquet(path)
     elif suffix:
         write(path, rows)
-    with pytest.raises(InputError, match=f"'{key}' varies within"):
+    with pytest.raises(InputError, match=f"Type --column session_id={key}"):
         fastscore.score(log, options, embedder=None, layout="turns")
     columns = {"session_id": key}
     run = fastscore.score(log, options, embedder=None, layout="turns", columns=columns)
