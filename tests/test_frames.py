@@ -182,8 +182,8 @@ def test_messages_name_the_frames_column(tmp_path: Path) -> None:
             "frame: the column 'turns' is of type List.Binary",
         ),
         (
-            [{"turns": {1, 2}, "valid_dialog": 1}],
-            "memory_finance",
+            [{**EVENTS[0], "note": {1, 2}}],
+            "score_dialogue",
             "frame:1: the row cannot be written as JSON",
         ),
         ({"train": pl.DataFrame(EVENTS)}, "score_dialogue", "a dict with the keys 'train'"),

@@ -79,7 +79,8 @@ def segment_moments(values: npt.ArrayLike, offsets: npt.ArrayLike, bits: int) ->
     offsets : int64 (groups + 1,)
         Group ``g`` is ``values[offsets[g]:offsets[g + 1]]``.
     bits
-        Sums are in multiples of 2^-bits, sums of squares in multiples of 4^-bits.
+        Sums are in multiples of 2^-bits, sums of squares in multiples of 4^-bits. So few that no
+        sum reaches 2^127 of its multiples, which is not looked at.
 
     Returns
     -------

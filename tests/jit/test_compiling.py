@@ -19,8 +19,8 @@ from tests.jit.processes import outcome, start
 from tests.run.mounts import small_disk
 
 ONE_KERNEL = (
-    "from fastscore_kernels import segment_first_argmax as kernel;"
-    "print(kernel([1.0, 3.0, 2.0], [0, 3]).tolist())"
+    "from fastscore_kernels import gini_ragged as kernel;"
+    "print([round(4 * value) for value in kernel([1.0, 3.0], [0, 2])])"
 )
 
 
@@ -46,7 +46,7 @@ def test_several_processes_on_an_empty_cache(tmp_path, turn):
     # who comes when it is compiled already has nothing to say
     assert any(said.startswith("fastscore: compiling 1 kernel") for _, said, _ in outcomes)
     assert [path.name.split("-")[0] for path in libraries(cache)] == [
-        "fastscore_kernels.segments._first_argmax"
+        "fastscore_kernels.inequality._gini"
     ]
     assert not list(cache.rglob("*.lock"))
 
@@ -167,9 +167,9 @@ def test_the_compiler_imports_nothing_from_the_folder_of_its_user(tmp_path):
 
 HOLD = """
 import fcntl, os, sys
-from fastscore_kernels import segments
+from fastscore_kernels import inequality
 from fastscore_jit import objects
-kernel = segments._first_argmax
+kernel = inequality._gini
 handle = (objects.cache_folder() / f"{objects.stem(kernel)}.lock").open("a+")
 fcntl.flock(handle, fcntl.LOCK_EX)
 handle.write(f"{os.getpid()}\\n")
@@ -190,7 +190,7 @@ def test_a_stopped_process_that_compiles_stops_nobody(tmp_path):
         holder.kill()
         holder.communicate()
     assert (shown, code) == ("[1]\n", 0)
-    assert f"waiting for process {holder.pid}, which compiles _first_argmax" in said
+    assert f"waiting for process {holder.pid}, which compiles _gini" in said
 
 
 def test_loading_waits_for_no_lock(tmp_path, warm_cache):
