@@ -345,6 +345,17 @@ def test_notes_that_cannot_be_written_end_no_work(one_run: Path, streams: str) -
     assert "Traceback" not in shown
 
 
+def test_no_temporary_folder_is_an_error(one_run: Path) -> None:
+    program = (
+        "import sys, tempfile; from fastscore.cli import main;"
+        "tempfile._candidate_tempdir_list = list; sys.argv[1:] = ['inspect', 'example']; main()"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=one_run, capture_output=True, text=True, check=False)
+    said = "Error: no temporary folder can be written. Set TMPDIR to one that can be.\n"
+    assert (done.returncode, done.stderr) == (4, said)
+
+
 def test_a_panic_of_polars_prints_no_backtrace(tmp_path: Path) -> None:
     """Rust reads the variable when it panics first."""
     program = (

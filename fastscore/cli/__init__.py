@@ -211,6 +211,9 @@ def _run(*, ends_process: bool = False) -> int:
     except BrokenPipeError:
         drop(sys.stdout)  # python must not complain of it at exit
     except OSError as error:
+        if error.filename is None and error.errno == errno.ENOENT:  # only `tempfile` names no file
+            write_note("Error: no temporary folder can be written. Set TMPDIR to one that can be.")
+            return EXIT_INCOMPLETE
         if error.filename is not None or error.errno not in _NOT_WRITTEN:
             raise
         drop(sys.stdout)
