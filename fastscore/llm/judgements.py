@@ -75,7 +75,7 @@ from fastscore.statistics.agreement import Coefficient, clustered_correlation, k
 from fastscore.statistics.clustered import Clusters, Estimate, clustered_mean
 from fastscore.statistics.curves import difference_curve
 from fastscore.statistics.significance import holm
-from fastscore.suites.chats import ROLES
+from fastscore.suites.chats import ASSISTANT_ROLE, ROLES
 from fastscore.terminal import result_console, write_line
 from fastscore.terminal.grids import Column, Grid, print_grid
 from fastscore.version import __version__
@@ -753,6 +753,12 @@ def read_dialogues(
         reporter.note(
             f"{counted(others.total(), 'turns')} have speakers of no known role: {words}. They are "
             "judged under these names. --value speaker:NAME=user or =assistant says more."
+        )
+    alone = sum({who.lower() for who, _ in one.turns} == {ASSISTANT_ROLE} for one in dialogues)
+    if logs.suite == CHATS and alone:
+        reporter.note(
+            f"Only the assistant speaks in {alone:,} of {counted(len(dialogues), 'dialogues')}: a "
+            "judge is not shown what was asked. `fastscore inspect` names what reads both sides."
         )
     if (start := asked.files_from) is not None:
         dialogues = [replace(one, file=os.path.relpath(one.file, start)) for one in dialogues]

@@ -288,6 +288,16 @@ def test_speakers_of_no_known_role_are_counted(stub, tmp_path):
     assert told in " ".join(done.stderr.split())
 
 
+def test_dialogues_in_which_only_the_assistant_speaks_are_counted(stub, tmp_path):
+    log = written(tmp_path / "log.jsonl", [{"id": 1, "prompt": "Why?", "response_a": "So."}])
+    command = f"fastscore judge {log} -o judgements --model MODEL --base-url URL"
+    told = "Only the assistant speaks in 1 of 1 dialogue"
+    done = typed(f"{command} --column reply=response_a", stub, tmp_path / "reply")
+    assert told in " ".join(done.stderr.split())
+    reads_both = "--layout context-response --column reply=response_a"
+    assert told not in typed(f"{command} {reads_both}", stub, tmp_path / "both").stderr
+
+
 def test_a_suite_reads_chats_of_a_layout(stub, tmp_path):
     rows = [{"id": "c", "model": "m1", "conversations": [{"from": "human", "value": "a pizza"}]}]
     log = written(tmp_path / "log.jsonl", rows)
