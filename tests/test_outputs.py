@@ -1,6 +1,7 @@
 """What a folder or file is, before a command writes into it."""
 
 import json
+import shutil
 
 import pytest
 from click.testing import CliRunner
@@ -44,7 +45,7 @@ def commands(tmp_path, logs, run):
         "score": ("score", "preference_shift", logs, "--catalogue", CATALOGUE, "--segments",
                   "metadata", "--embedder", "none"),
         "judge": ("judge", logs, *chat),
-        "pairs": ("judge", logs, "--against", logs, *chat),
+        "pairs": ("judge", logs, "--against", shutil.copytree(logs, tmp_path / "others"), *chat),
         "concepts": ("annotate", "concepts", logs, "--catalogue", CATALOGUE, *chat),
         "states": ("annotate", "states", logs, *chat),
         "simulate": (*simulate, "--turns", 2),
@@ -95,6 +96,7 @@ def test_a_folder_of_another_judge_is_replaced_on_request(stub, tmp_path):
     logs, judged = tmp_path / "logs", tmp_path / "judged"
     typed("simulate", "preference_shift", "--catalogue", CATALOGUE, "--sessions", 2, "--turns", 3,
           "-o", logs)  # fmt: skip
+    others = shutil.copytree(logs, tmp_path / "others")
     judge = ("judge", logs, "-o", judged, "--model")
     assert typed(*judge, "one").exit_code == 0
     before = contents(judged)
@@ -102,7 +104,7 @@ def test_a_folder_of_another_judge_is_replaced_on_request(stub, tmp_path):
     assert isinstance(refused.exception, RunConflictError)
     assert "records another model than" in refused.exception.message
     assert "overwrite=True" in refused.exception.hint
-    refused = typed(*judge, "one", "--against", logs)
+    refused = typed(*judge, "one", "--against", others)
     assert "records another against than" in refused.exception.message
     assert contents(judged) == before
     assert typed(*judge, "one").exit_code == 0  # the same command goes on
@@ -112,7 +114,7 @@ def test_a_folder_of_another_judge_is_replaced_on_request(stub, tmp_path):
     stub.answer = lambda body: json.dumps(
         {"reason": "", **dict.fromkeys((*json.loads(SCORES), "overall"), "tie")}
     )
-    assert typed(*judge, "one", "--against", logs, "--overwrite").exit_code == 0
+    assert typed(*judge, "one", "--against", others, "--overwrite").exit_code == 0
     assert not (judged / "judgements.jsonl").exists()
     assert (judged / "pairs.jsonl").exists()
 

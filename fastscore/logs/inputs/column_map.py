@@ -341,7 +341,7 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
         raise UsageError(
             f"alternate is {chat.alternate!r}, but each row is a turn: only turns in an array "
             "alternate.",
-            "Name the key of the speaker with --column speaker=KEY, or add it to the rows.",
+            'Name the key of the speaker with columns={"speaker": "KEY"}, or add it to the rows.',
         )
     if not chat.id and not chat.is_row_per_turn:
         names = tuple(name for name in _DIALOGUE_KEYS if name != rows.id)
