@@ -180,6 +180,19 @@ def test_json_in_cells_is_followed(tmp_path: Path) -> None:
     assert frame["role"].to_list() == ["agent", None, None]
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_cell_that_is_no_array_of_rows_is_a_reject(tmp_path: Path, suffix: str) -> None:
+    turns = json.dumps([{"role": "user", "content": "Hi"}])
+    frame = pl.DataFrame({"id": ["a", "b", "c"], "log": [turns, turns[:-3], turns]})
+    path = tmp_path / f"log{suffix}"
+    frame.write_csv(path) if suffix == ".csv" else frame.write_parquet(path)
+    columns = {"turns": "log", "speaker": "role", "text": "content"}
+    found, rejects = read_all(path, "guest_simulation", column_map(columns))
+    assert found["conversation_id"].to_list() == ["a", "c"]
+    place = 3 if suffix == ".csv" else 2  # a line, or a row
+    assert rejects.select("line", "field", "reason").rows() == [(place, "log", "missing_field")]
+
+
 def test_frames_and_rows_are_mapped_alike(tmp_path: Path) -> None:
     rows: list[Row] = [
         {"messages": [{"role": "user", "content": "a"}, {"role": "x", "content": "b"}]}
