@@ -336,7 +336,7 @@ def _number(flag: str, text: str) -> float:
     try:
         value = float(text.removesuffix("%"))
     except ValueError as error:
-        raise UsageError(f"{flag}: {text!r} is no number.") from error
+        raise UsageError(f"{flag}: {text!r} is not a number.") from error
     if not math.isfinite(value):
         raise UsageError(f"{flag}: {text!r} is no finite number.")
     return value / 100 if text.endswith("%") else value
@@ -345,14 +345,14 @@ def _number(flag: str, text: str) -> float:
 def _share(flag: str, text: str) -> float:
     value = _number(flag, text)
     if not 0.0 <= value <= 1.0:
-        raise UsageError(f"{flag}: {text!r} is no share.", "Write 5 percent as 0.05 or 5%.")
+        raise UsageError(f"{flag}: {text!r} is not a share.", "Write 5 percent as 0.05 or 5%.")
     return value
 
 
 def _margin(flag: str, text: str) -> float:
     value = _number(flag, text)
     if value <= 0.0:
-        raise UsageError(f"{flag}: {text!r} is no margin.", "Write a number above 0.")
+        raise UsageError(f"{flag}: {text!r} is not a margin.", "Write a number above 0.")
     return value
 
 

@@ -30,7 +30,7 @@ _GRID_BITS = 62
 _SUM_BITS = 126
 _LOWEST_EXPONENT = -900
 _RUNS_AT_ONCE = 1 << 20
-"""The most sums that wait to be merged, but for twice as many as are left."""
+"""The number of sums that are merged at once, or twice what the last merge left if that is more."""
 MOMENTS = ("n", "sum", "squares", "minimum", "maximum")
 TOTALS = (
     pl.col(r"^.*:(rows|n|sum|squares)$").sum(),

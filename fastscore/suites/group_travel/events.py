@@ -361,7 +361,7 @@ _READ = tuple(_OF_SYNTHESIS)[:-1]
 
 
 def _read_object(value: Any) -> tuple[Any, ...]:
-    """Return what an object says of the synthesis of a slot, a value for each of `_OF_SYNTHESIS`.
+    """Return a value for each of `_OF_SYNTHESIS` from the object of a slot.
 
     ``is_object`` tells whether it has at least one known field. ``fault`` names a field that should
     be a text and is an array or object.
@@ -375,7 +375,7 @@ def _read_object(value: Any) -> tuple[Any, ...]:
         description,
         _no_placeholder(strategy) or _no_placeholder(strategy_id),
         _no_placeholder(explanation),
-        next((f"{name} is no text; ignored" for name in no_texts), None),
+        next((f"{name} is not a text; ignored" for name in no_texts), None),
     )
 
 

@@ -269,7 +269,7 @@ def code_points(text: str) -> CodePoints:
 
 
 PLOT_LIMIT = 3
-"""Maximum number of plot keywords of a text. The first ones count, as published."""
+"""Maximum number of plot keywords of a text: the first are used, as published."""
 
 _PRIVATE_USE = range(0xE000, 0xF900)
 

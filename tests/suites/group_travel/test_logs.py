@@ -136,7 +136,7 @@ def test_what_of_a_synthesis_cannot_be_read_is_a_warning() -> None:
         "line 2, metadata: member_count is no whole number; ignored",
         "line 3, constraint_state: no object; ignored",
         "line 3, metadata: no object; ignored",
-        "line 4, metadata: resolution_explanation is no text; ignored",
+        "line 4, metadata: resolution_explanation is not a text; ignored",
         "line 7, constraint_state: no object; ignored",
     ]
 

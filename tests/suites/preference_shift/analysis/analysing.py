@@ -13,7 +13,7 @@ from tests.suites.preference_shift.conversing import score, write_catalogue
 
 Row = dict[str, Any]
 ITEMS = [{"name": name} for name in ("ant", "bee", "cat", "dog")]
-"""Every name stands in one of four items, so that all have one weight."""
+"""Each name is in one of four items, so all have the same weight."""
 
 
 def tables_of(logs: Sequence[Row], profile: str = "default") -> dict[str, pl.LazyFrame]:
