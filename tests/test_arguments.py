@@ -79,7 +79,7 @@ def test_every_verb_refuses_pairs_of_independent_samples(
 @pytest.mark.parametrize("margin", [math.inf, 0, NAN])
 def test_margins_of_a_check_are_numbers_above_0(run: fastscore.Run, margin: float) -> None:
     for name in ("no_worse", "equal_within"):
-        with pytest.raises(UsageError, match=f"{name}: '{margin}' is no (margin|finite number)"):
+        with pytest.raises(UsageError, match=f"{name}: '{margin}' is (not a margin|no finite number)"):
             fastscore.check(run, against=run, **{name: {METRIC: margin}})
 
 
