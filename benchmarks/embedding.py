@@ -30,7 +30,7 @@ from benchmarks.harness import SEED, Case, measure
 from benchmarks.miner_logs import SAMPLE, read_dialogues
 from fastscore.errors import ModelError
 from fastscore.files import cache_root
-from fastscore.options import available_processors
+from fastscore.settings.options import available_processors
 from fastscore.vectors.accuracy import measure_accuracy
 from fastscore.vectors.embedder import Embedder, load_tokenizer
 from fastscore.vectors.precisions import PRECISIONS, run_in_onnxruntime

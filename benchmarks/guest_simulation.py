@@ -25,7 +25,7 @@ import fastscore
 from benchmarks.figures import Figure, publish
 from benchmarks.guest_simulation_logs import SAMPLE, SEED, personas_of, read_orders, write_shards
 from benchmarks.processes import Cost, measure
-from fastscore.options import available_processors
+from fastscore.settings.options import available_processors
 from tests.oracles import guest_simulation as plain
 
 ROOT = Path(__file__).parents[1]

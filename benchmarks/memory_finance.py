@@ -36,7 +36,7 @@ import polars as pl
 
 import fastscore
 from benchmarks.figures import Figure, publish
-from fastscore.options import available_processors
+from fastscore.settings.options import available_processors
 from fastscore.suites.memory_finance.summarise import legacy_summary
 from tests.oracles import memory_finance as plain
 

@@ -52,7 +52,7 @@ from benchmarks.preference_shift_logs import (
     write_jsonl,
 )
 from benchmarks.processes import Cost, measure
-from fastscore.options import available_processors
+from fastscore.settings.options import available_processors
 from fastscore.simulation.agents import OfflineAgent
 from fastscore.simulation.simulate import converse
 from fastscore.simulation.users import Constraints, Retrieval, load_policy, load_retrieval

@@ -6,7 +6,7 @@ import pytest
 
 import fastscore
 from fastscore.errors import InputError, UsageError
-from fastscore.options import build_options
+from fastscore.settings.options import build_options
 from tests.run.logs import write_logs
 
 

@@ -13,7 +13,7 @@ import zstandard
 
 from fastscore import scan
 from fastscore.api.examples import write_example
-from fastscore.extras import EXTRAS, install_command
+from fastscore.settings.extras import EXTRAS, install_command
 from fastscore.suites.registry import load_suite
 
 PROGRAM = """

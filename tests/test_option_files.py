@@ -13,8 +13,8 @@ import pytest
 import fastscore
 from fastscore.errors import FastscoreError, UsageError
 from fastscore.logs.inputs.files import resolve_inputs
-from fastscore.options import read_option_file, read_toml
 from fastscore.run.request import Request
+from fastscore.settings.options import read_option_file, read_toml
 
 COMMAND = [sys.executable, "-m", "fastscore"]
 BAD_NAME = os.fsdecode(b"caf\xe9")

@@ -11,9 +11,9 @@ import pytest
 import fastscore
 from fastscore.cli.score import run_options
 from fastscore.errors import UsageError
-from fastscore.options import allowed_values, available_processors, flag_name
 from fastscore.run.context import embedder_identity, run_context
 from fastscore.run.request import SETTINGS, Request
+from fastscore.settings.options import allowed_values, available_processors, flag_name
 from fastscore.suites.registry import load_suite, suite_names
 from tests.conftest import fastscore_command
 from tests.run.logs import write_logs

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.options import build_options, option
-from fastscore.signature import EmbedderIdentity, signature
+from fastscore.run.signature import EmbedderIdentity, signature
+from fastscore.settings.options import build_options, option
 from fastscore.suites.registry import load_suite
 from fastscore.version import __version__
 

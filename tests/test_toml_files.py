@@ -3,7 +3,7 @@
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.options import parse_toml
+from fastscore.settings.options import parse_toml
 
 
 @pytest.mark.parametrize(

@@ -58,10 +58,10 @@ from fastscore.logs.samples.profile import (
 from fastscore.logs.samples.refusals import UnknownWordsError
 from fastscore.logs.samples.screening import screen
 from fastscore.logs.score_input import LogsWarning, ScoreInput, scan_rejects, scan_rows
-from fastscore.options import SuiteOptions, build_options, flag_name, path_advice
 from fastscore.run.context import run_context
 from fastscore.run.request import Request
 from fastscore.run.scoring import compute_rows
+from fastscore.settings.options import SuiteOptions, build_options, flag_name, path_advice
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECT_SCHEMA, Source
 from fastscore.suites.identity import RunNames

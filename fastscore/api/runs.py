@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fastscore.extras import explained
 from fastscore.results import runs
+from fastscore.settings.extras import explained
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame

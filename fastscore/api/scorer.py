@@ -11,18 +11,18 @@ import polars as pl
 
 from fastscore.api.arguments import SuiteName, TableName, request_of
 from fastscore.errors import InputError, UsageError, did_you_mean
-from fastscore.extras import load
 from fastscore.logs.inputs.column_map import map_source
 from fastscore.logs.inputs.frames import as_frame
 from fastscore.logs.integrity.rejects import describe_reject
 from fastscore.logs.read.chosen import dialogue_ids
 from fastscore.logs.read.rows import Part, join_parts
 from fastscore.logs.score_input import RejectsWarning, ScoreInput, read_frame
-from fastscore.options import SuiteOptions
 from fastscore.run.commit import REJECTS
 from fastscore.run.context import Loaded, embedder_identity, run_context
 from fastscore.run.request import DEFAULT_EMBEDDER, StrPath
 from fastscore.run.scoring import ShardScores, compute_rows
+from fastscore.settings.extras import load
+from fastscore.settings.options import SuiteOptions
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECTS_TABLE, Source
 from fastscore.suites.identity import (

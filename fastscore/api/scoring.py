@@ -20,7 +20,6 @@ from fastscore.logs.integrity.rejects import describe_reject
 from fastscore.logs.read.chosen import Choice, choose_among, naming_source, take_first
 from fastscore.logs.read.rows import Rows, join_parts
 from fastscore.logs.score_input import RejectsWarning, ScoreInput
-from fastscore.options import SuiteOptions
 from fastscore.results.runs import Scores
 from fastscore.run.commit import CUT_TEXTS, REJECTS
 from fastscore.run.context import RunContext, embedder_identity, run_context
@@ -33,6 +32,7 @@ from fastscore.run.notes import lost_lines, note_run, refusal
 from fastscore.run.progress import OnProgress, Reporter, chosen_reporter
 from fastscore.run.request import DEFAULT_EMBEDDER, Request, StrPath
 from fastscore.run.scoring import ShardScores, compute_rows, compute_tables
+from fastscore.settings.options import SuiteOptions
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.identity import RunNames

@@ -11,7 +11,6 @@ from fastscore.api.arguments import SuiteName
 from fastscore.api.examples import Example, write_example
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.layout import layout_names, layout_text
-from fastscore.options import check_arguments
 from fastscore.results.checks import Check, read_limits
 from fastscore.results.checks import check as check_run
 from fastscore.results.explaining import Explanations, explain_run
@@ -22,6 +21,7 @@ from fastscore.results.report.write import write_report
 from fastscore.results.runs import Run, as_run
 from fastscore.results.show import list_runs
 from fastscore.run.places import place_of
+from fastscore.settings.options import check_arguments
 
 if TYPE_CHECKING:
     from fastscore.vectors.embedder import Embed

@@ -16,8 +16,8 @@ import click
 
 from fastscore.cli.parameters import SuggestingGroup, prepared
 from fastscore.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, FastscoreError
-from fastscore.extras import entry_points
 from fastscore.files import check_path
+from fastscore.settings.extras import entry_points
 from fastscore.terminal import drop, prepare_streams, write_note
 from fastscore.version import __version__
 

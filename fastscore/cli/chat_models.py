@@ -18,8 +18,8 @@ from fastscore.cli.parameters import (
 )
 from fastscore.cli.score import declared_setting
 from fastscore.logs.inputs.column_map import CHAT_OPTIONS, parse_map
-from fastscore.options import available_processors
 from fastscore.run.request import chat_options
+from fastscore.settings.options import available_processors
 from fastscore.terminal import write_line, write_note
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from fastscore_jit.objects import cache_folder, processor_level
 from fastscore.cli.parameters import SuggestingGroup, json_option, option, quiet_option
 from fastscore.cli.score import declared_setting
 from fastscore.errors import EXIT_CHECK_FAILED, FastscoreError, UsageError
-from fastscore.extras import install_command
 from fastscore.files import cache_root
-from fastscore.options import available_processors
 from fastscore.run.request import DEFAULT_EMBEDDER
+from fastscore.settings.extras import install_command
+from fastscore.settings.options import available_processors
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.terminal import write_line, write_note, write_wrapped
 from fastscore.vectors.devices import CPU, DEVICES, DeviceName

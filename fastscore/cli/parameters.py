@@ -64,7 +64,7 @@ option = functools.partial(click.option, cls=HeadedOption)
 
 def ranged(name: str, kind: type[float] = float) -> click.IntRange | click.FloatRange:
     """Return the type of an option, within the bounds of the argument of its name."""
-    from fastscore.options import ARGUMENTS
+    from fastscore.settings.options import ARGUMENTS
 
     rules = ARGUMENTS[name]
     low, high = (rules.get(each, rules.get(other)) for each, other in _ENDS)

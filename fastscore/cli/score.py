@@ -14,7 +14,14 @@ from fastscore.cli.parameters import PATH, HeadedCommand, HeadedOption, prepared
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, parse_map
 from fastscore.logs.inputs.layout import layout_names
-from fastscore.options import (
+from fastscore.run.request import (
+    HOW_IT_RUNS,
+    SETTINGS,
+    WHAT_IS_SCORED,
+    WHERE_THINGS_ARE,
+    Request,
+)
+from fastscore.settings.options import (
     CHANGES_SCORE,
     WRITES_MORE,
     allowed_values,
@@ -24,13 +31,6 @@ from fastscore.options import (
     read_toml,
     takes_paths,
     value_type,
-)
-from fastscore.run.request import (
-    HOW_IT_RUNS,
-    SETTINGS,
-    WHAT_IS_SCORED,
-    WHERE_THINGS_ARE,
-    Request,
 )
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite, suite_names

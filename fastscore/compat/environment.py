@@ -13,7 +13,7 @@ import polars as pl
 from fastscore_jit.arrays import Vectors
 
 from fastscore.errors import ModelError, UsageError
-from fastscore.options import expected_number
+from fastscore.settings.options import expected_number
 from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.perplexity import PerplexityModel
 from fastscore.vectors.view import VectorView

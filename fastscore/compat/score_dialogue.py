@@ -395,7 +395,7 @@ def _score(
     penalty: tuple[str | None, float | None],
 ) -> dict[str, Any]:
     from fastscore.compat.environment import load_embedder, read_environment
-    from fastscore.options import build_options
+    from fastscore.settings.options import build_options
     from fastscore.suites.score_dialogue.events import read_events
     from fastscore.suites.score_dialogue.options import ScoreDialogue
     from fastscore.suites.score_dialogue.schema import LABELS

@@ -56,10 +56,10 @@ from fastscore.logs.inputs.column_map import column_map, map_source
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.read.rows import join_parts
 from fastscore.logs.score_input import ScoreInput
-from fastscore.options import build_options, check_arguments
 from fastscore.run.commit import commit_bytes, commit_lines
 from fastscore.run.progress import Reporter, SilentReporter
 from fastscore.run.request import Request, chat_options
+from fastscore.settings.options import build_options, check_arguments
 from fastscore.suites.guest_simulation.options import (
     ORDER_COLUMN,
     STATE_COLUMNS,

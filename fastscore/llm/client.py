@@ -28,7 +28,6 @@ from urllib.parse import quote
 import orjson
 
 from fastscore.errors import EXIT_INCOMPLETE, FastscoreError, RunError, UsageError
-from fastscore.extras import missing_package
 from fastscore.llm.requests import (
     ASSISTANT,
     KEY_VARIABLES,
@@ -62,6 +61,7 @@ from fastscore.llm.spending import (
 )
 from fastscore.run.interrupt import POLL_SECONDS
 from fastscore.run.progress import Reporter, StageProgress
+from fastscore.settings.extras import missing_package
 
 if TYPE_CHECKING:
     import httpx2

@@ -67,10 +67,10 @@ from fastscore.llm.transcripts import (
     read_transcripts,
 )
 from fastscore.logs.samples.inspection import CHATS
-from fastscore.options import TEXT_BYTES, TomlTable, parse_toml, read_option_file
 from fastscore.run.commit import commit_json, commit_lines, commit_table
 from fastscore.run.lock import LOCK_NAME, run_lock
 from fastscore.run.progress import Reporter
+from fastscore.settings.options import TEXT_BYTES, TomlTable, parse_toml, read_option_file
 from fastscore.statistics.agreement import Coefficient, clustered_correlation, krippendorff_alpha
 from fastscore.statistics.clustered import Clusters, Estimate, clustered_mean
 from fastscore.statistics.curves import difference_curve

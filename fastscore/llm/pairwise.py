@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fastscore.errors import UsageError
-from fastscore.extras import scipy_stats
 from fastscore.files import hash_bytes
 from fastscore.llm.client import ChatClient, Structured, ask_each, ask_until_read, expect_requests
 from fastscore.llm.judgements import (
@@ -49,10 +48,11 @@ from fastscore.llm.requests import (
 from fastscore.llm.spending import Meter, UnusableError
 from fastscore.llm.transcripts import DATA, Transcript
 from fastscore.logs.inputs.column_map import column_map
-from fastscore.options import check_arguments
 from fastscore.run.commit import commit_json, commit_lines
 from fastscore.run.progress import Reporter, SilentReporter
 from fastscore.run.request import chat_options
+from fastscore.settings.extras import scipy_stats
+from fastscore.settings.options import check_arguments
 from fastscore.statistics.clustered import clustered_mean
 from fastscore.statistics.significance import holm
 from fastscore.version import __version__

@@ -25,7 +25,7 @@ from fastscore.llm.spending import (
     UnusableError,
     parse_limit,
 )
-from fastscore.options import check_arguments
+from fastscore.settings.options import check_arguments
 
 _MARK = re.compile(
     r"<(?P<close>/?)(?P<tag>think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"

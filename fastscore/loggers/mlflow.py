@@ -3,9 +3,9 @@
 from contextlib import nullcontext
 from os import PathLike
 
-from fastscore.extras import load
 from fastscore.loggers import numbers_of, options_of
 from fastscore.results.runs import Run, as_run
+from fastscore.settings.extras import load
 
 
 def log_run(run: Run | str | PathLike[str], *, name: str | None = None) -> str:

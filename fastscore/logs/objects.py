@@ -28,8 +28,8 @@ from urllib.parse import unquote
 from fastscore_jit.system import replace_file
 
 from fastscore.errors import FastscoreError, InputError, UsageError
-from fastscore.extras import load
 from fastscore.files import cache_root
+from fastscore.settings.extras import load
 
 SCHEMES = ("s3", "gs", "az", "https", "http", "hf")
 BLOCK_BYTES = 8 << 20

@@ -23,9 +23,9 @@ from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import join_parts, read_shard
 from fastscore.logs.samples.records import records
 from fastscore.logs.score_input import ScoreInput
-from fastscore.options import check_arguments
 from fastscore.results.metric_text import write_data
 from fastscore.results.runs import Run
+from fastscore.settings.options import check_arguments
 from fastscore.statistics.agreement import (
     Level,
     categorical_agreement,

@@ -8,9 +8,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError, counted
-from fastscore.extras import explained
 from fastscore.files import ANALYSIS, check_output
-from fastscore.options import build_options, check_arguments
 from fastscore.results.agreement import read_judgements, require_columns
 from fastscore.results.findings import list_findings
 from fastscore.results.headlines import read_headlines
@@ -19,6 +17,8 @@ from fastscore.results.report.metrics import Charts
 from fastscore.results.report.write import date_of, render_page, section_values, systems_of
 from fastscore.results.runs import Run, as_run
 from fastscore.run.commit import commit_bytes, commit_table
+from fastscore.settings.extras import explained
+from fastscore.settings.options import build_options, check_arguments
 from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedRun
 from fastscore.suites.declarations import LABEL_TABLE
 from fastscore.suites.judged import check_scale, judge_source

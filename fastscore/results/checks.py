@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fastscore.errors import RunError, UsageError, counted, did_you_mean, listed
-from fastscore.options import read_toml
 from fastscore.results.compare import choose_metrics, compare_runs, lost_dialogues
 from fastscore.results.comparison import Comparison, beside, design_text
 from fastscore.results.differences import Inference
 from fastscore.results.groups import defined_parts
 from fastscore.results.metric_text import interval_text, number_text, p_text
 from fastscore.results.runs import Run
+from fastscore.settings.options import read_toml
 from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.statistics.curves import GRID

@@ -13,13 +13,13 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import RunError, UsageError, counted, did_you_mean
-from fastscore.options import check_arguments
 from fastscore.results.agreement import JUDGE_TABLE, JudgedRun, judge_runs
 from fastscore.results.comparison import Comparison
 from fastscore.results.differences import Inference, Rows, Side, add_sides, concluded, no_pairs
 from fastscore.results.metric_text import fixed_rows
 from fastscore.results.runs import Run, as_runs, common_suite
-from fastscore.signature import deciding_differences
+from fastscore.run.signature import deciding_differences
+from fastscore.settings.options import check_arguments
 from fastscore.statistics import ALPHA
 from fastscore.statistics.curves import Test
 from fastscore.statistics.resampling import SEED

@@ -24,7 +24,7 @@ from fastscore.results.runs import Run
 from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.request import Request
 from fastscore.run.scoring import TextsToEmbed, vectors_of
-from fastscore.signature import deciding_differences
+from fastscore.run.signature import deciding_differences
 from fastscore.suites.base import Dialogue, Suite
 from fastscore.suites.declarations import LABEL_TABLE, Source
 from fastscore.suites.identity import file_names, is_named

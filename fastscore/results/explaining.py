@@ -15,10 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 from fastscore.errors import RunError, UsageError
-from fastscore.options import check_arguments
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.metric_text import json_text, value_text
 from fastscore.results.runs import Run
+from fastscore.settings.options import check_arguments
 from fastscore.suites.base import Dialogue, Suite
 from fastscore.suites.declarations import LABEL_TABLE, Metric, Ratio
 from fastscore.suites.showing import (

@@ -6,8 +6,8 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError
-from fastscore.options import check_arguments
 from fastscore.results.runs import Run
+from fastscore.settings.options import check_arguments
 from fastscore.suites.declarations import LABEL_TABLE, Metric
 from fastscore.suites.estimates import Part, estimate_metrics
 from fastscore.suites.summary import ALL, summarise

@@ -9,8 +9,8 @@ import polars as pl
 
 from fastscore.errors import InputError, UsageError
 from fastscore.files import unpack
-from fastscore.options import build_options
 from fastscore.results.runs import Run
+from fastscore.settings.options import build_options
 from fastscore.suites import published_scores as published
 from fastscore.suites.registry import load_suite
 from fastscore.terminal.grids import Column, Grid

@@ -20,10 +20,10 @@ import numpy.typing as npt
 import polars as pl
 
 from fastscore.errors import UsageError, counted
-from fastscore.options import check_arguments
 from fastscore.results.agreement import names_of, read_ratings, with_keys
 from fastscore.results.differences import letter_groups
 from fastscore.results.metric_text import NONE, interval_text, write_data
+from fastscore.settings.options import check_arguments
 from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import LEAST_UNITS, t_quantile
 from fastscore.statistics.significance import Values, holm, t_below

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import polars as pl
 
 from fastscore.errors import UsageError, counted
-from fastscore.options import check_arguments
 from fastscore.results.metric_text import interval_text, number_text
 from fastscore.results.runs import Run
+from fastscore.settings.options import check_arguments
 from fastscore.statistics.clustered import Clusters, Estimate, clustered_mean, variance_components
 from fastscore.statistics.curves import difference_curve
 from fastscore.statistics.significance import Values

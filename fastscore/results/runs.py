@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from fastscore.errors import RunError, UsageError, did_you_mean
-from fastscore.extras import explained, require
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.score_input import ScoreInput
-from fastscore.options import available_processors, build_options
 from fastscore.run.commit import (
     CUT_TEXTS,
     RECEIPTS,
@@ -34,6 +32,8 @@ from fastscore.run.commit import (
 from fastscore.run.manifest import Manifest, read_manifest
 from fastscore.run.places import Address, Place, place_of
 from fastscore.run.scoring import CUT_SCHEMA
+from fastscore.settings.extras import explained, require
+from fastscore.settings.options import available_processors, build_options
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECTS_TABLE
 from fastscore.suites.registry import load_suite

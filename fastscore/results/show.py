@@ -15,7 +15,6 @@ import polars as pl
 
 from fastscore.errors import FastscoreError, InputError, UsageError, counted
 from fastscore.logs.integrity.rejects import describe_reject
-from fastscore.options import build_options, option_values
 from fastscore.results.groups import notes_on_rows, summarise_run
 from fastscore.results.headlines import baseline_grid, baseline_records, read_headlines
 from fastscore.results.metric_text import NONE, write_data
@@ -31,6 +30,7 @@ from fastscore.results.summary_table import (
 from fastscore.run.commit import CUT_TEXTS, PARTS_PER_FOLDER, RECEIPTS, REJECTS
 from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.run.places import Address, Place
+from fastscore.settings.options import build_options, option_values
 from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.summary import ALL, overall_rows
 from fastscore.terminal import plain, result_console, write, write_line, write_note

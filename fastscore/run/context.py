@@ -11,9 +11,9 @@ from fastscore.errors import FastscoreError, UsageError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.read.chosen import ChosenDialogues
-from fastscore.options import allowed_values
 from fastscore.run.request import EmbedderSettings, Request
-from fastscore.signature import EmbedderIdentity, signature
+from fastscore.run.signature import EmbedderIdentity, signature
+from fastscore.settings.options import allowed_values
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.identity import NOTHING, NameSet

@@ -59,9 +59,9 @@ from fastscore.run.places import place_of
 from fastscore.run.progress import Reporter, StageProgress
 from fastscore.run.request import Request
 from fastscore.run.shared_files import absolute, check_workers
+from fastscore.run.signature import deciding_differences
 from fastscore.run.tasks import Checked
 from fastscore.run.writer import Writer, writing
-from fastscore.signature import deciding_differences
 from fastscore.suites.base import Suite
 from fastscore.suites.summary import summarise
 

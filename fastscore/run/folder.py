@@ -14,7 +14,6 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import RunConflictError, RunError
-from fastscore.extras import installed_version
 from fastscore.files import RUN, DamageError, check_output, unpacked
 from fastscore.logs.inputs.column_map import stored_map
 from fastscore.logs.inputs.files import STDIN
@@ -22,7 +21,6 @@ from fastscore.logs.inputs.first_bytes import HEAD_BYTES, content_of
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.objects import is_remote
 from fastscore.logs.plan.shards import Plan
-from fastscore.options import available_processors, option_values
 from fastscore.run.commit import (
     CUT_TEXTS,
     LEGACY,
@@ -48,8 +46,10 @@ from fastscore.run.manifest import (
     read_manifest,
 )
 from fastscore.run.request import Request
+from fastscore.run.signature import EmbedderIdentity, deciding_differences, package_version
 from fastscore.run.writer import Writer
-from fastscore.signature import EmbedderIdentity, deciding_differences, package_version
+from fastscore.settings.extras import installed_version
+from fastscore.settings.options import available_processors, option_values
 from fastscore.suites.base import Suite
 
 REPORTED_PACKAGES = ("polars", "numpy", "numba", "onnxruntime", "faiss-cpu", "tokenizers")

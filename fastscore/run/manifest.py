@@ -9,7 +9,7 @@ from fastscore.errors import RunError
 from fastscore.files import stays_below
 from fastscore.logs.inputs.column_map import map_from_signature, stored_map
 from fastscore.run.commit import AlteredFileError, commit_checked, read_checked
-from fastscore.signature import signature_parts
+from fastscore.run.signature import signature_parts
 
 MANIFEST_NAME = "manifest.json"
 FORMAT = 2

@@ -6,9 +6,9 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from fastscore.errors import UsageError
-from fastscore.extras import require
 from fastscore.files import check_path
 from fastscore.logs.objects import split_url
+from fastscore.settings.extras import require
 
 _ADDRESS = re.compile(r"(s3|gs|az|https?|hf):/{1,2}(.*)", re.DOTALL)
 """Pathlib makes one slash of two."""

@@ -15,7 +15,8 @@ from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MEMORY_SHARE, Limits
 from fastscore.logs.read.chosen import Choice
-from fastscore.options import (
+from fastscore.run.places import place_of
+from fastscore.settings.options import (
     CHANGES_SCORE,
     MOST_INTEGER,
     available_processors,
@@ -23,7 +24,6 @@ from fastscore.options import (
     checked_value,
     takes_paths,
 )
-from fastscore.run.places import place_of
 from fastscore.suites.base import Suite
 from fastscore.suites.own_metrics import OwnMetric, load_metrics, with_metrics
 from fastscore.suites.registry import load_suite

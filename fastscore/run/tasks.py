@@ -52,7 +52,7 @@ from fastscore.run.scoring import (
     read_events,
     score_events,
 )
-from fastscore.signature import package_version
+from fastscore.run.signature import package_version
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Table
 from fastscore.vectors.view import claimed

@@ -20,7 +20,6 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.extras import entry_points
 from fastscore.llm.client import Asks
 from fastscore.llm.requests import (
     ASSISTANT,
@@ -32,6 +31,7 @@ from fastscore.llm.requests import (
     read_prompts,
 )
 from fastscore.llm.transcripts import DATA, quoted
+from fastscore.settings.extras import entry_points
 from fastscore.simulation.users import GENRE, ConstraintReader, Draws, Item, Retrieval
 from fastscore.suites.preference_shift.catalogue import NAME
 

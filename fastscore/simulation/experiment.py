@@ -33,7 +33,6 @@ from fastscore.llm.pairwise import run_pairwise
 from fastscore.llm.requests import OPENAI, Answer, ChatRequest, ModelOptions, estimated_tokens
 from fastscore.llm.spending import MANIFEST, Meter, Prices, parse_limit, spending_recorded
 from fastscore.llm.transcripts import Transcript
-from fastscore.options import read_toml
 from fastscore.results.agreement import agreement
 from fastscore.results.analyse import analyse
 from fastscore.results.compare import compare
@@ -44,6 +43,7 @@ from fastscore.run.commit import commit_bytes, commit_json, commit_table
 from fastscore.run.drive import execute
 from fastscore.run.progress import Reporter
 from fastscore.run.request import NO_EMBEDDER, Request
+from fastscore.settings.options import read_toml
 from fastscore.simulation.agents import MARK, OFF_CATALOGUE, REFUSALS, ModelAgent, ModelPhrasing
 from fastscore.simulation.simulate import TEMPLATE, Simulation, World, open_world, simulate
 from fastscore.suites.registry import load_suite

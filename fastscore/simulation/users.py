@@ -26,7 +26,7 @@ import polars as pl
 
 from fastscore.errors import UsageError
 from fastscore.files import hash_bytes
-from fastscore.options import TEXT_BYTES, TomlTable, parse_toml, read_option_file
+from fastscore.settings.options import TEXT_BYTES, TomlTable, parse_toml, read_option_file
 from fastscore.suites.preference_shift.catalogue import (
     NAME,
     PLOT,

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from fastscore.extras import scipy_stats
+from fastscore.settings.extras import scipy_stats
 from fastscore.statistics.clustered import LEAST_UNITS, LEVEL, POWER, EstimateReason, clustered_mean
 from fastscore.statistics.significance import (
     Values,

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from fastscore.extras import scipy_stats
+from fastscore.settings.extras import scipy_stats
 
 Values = npt.NDArray[np.float64]
 TIE_BITS = 40

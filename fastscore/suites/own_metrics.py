@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import polars as pl
 
 from fastscore.errors import UsageError, counted, did_you_mean
-from fastscore.extras import entry_points
+from fastscore.settings.extras import entry_points
 from fastscore.suites.base import Events, SignedFunction, Suite, Summarised
 from fastscore.suites.declarations import (
     ALL_METRICS,
@@ -596,7 +596,7 @@ def suite(
     version
         Rises whenever a number may change. The signature also has a hash of the source.
     options
-        A frozen dataclass of `fastscore.options.option` fields.
+        A frozen dataclass of `fastscore.settings.options.option` fields.
 
     Raises
     ------

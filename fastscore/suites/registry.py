@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.extras import entry_points
+from fastscore.settings.extras import entry_points
 from fastscore.suites.base import Suite
 
 GROUP = "fastscore.suites"

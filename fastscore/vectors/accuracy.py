@@ -15,8 +15,8 @@ import numpy.typing as npt
 from fastscore_jit.arrays import Vectors
 
 from fastscore.errors import ModelError
-from fastscore.extras import scipy_stats
 from fastscore.files import committed
+from fastscore.settings.extras import scipy_stats
 from fastscore.vectors.devices import CPU, DEVICES
 from fastscore.vectors.embedder import (
     Embedder,

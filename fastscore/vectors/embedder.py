@@ -38,9 +38,9 @@ from fastscore_models import (
 )
 
 from fastscore.errors import ModelError, UsageError
-from fastscore.extras import require
 from fastscore.files import cache_root
-from fastscore.options import available_processors
+from fastscore.settings.extras import require
+from fastscore.settings.options import available_processors
 from fastscore.vectors.devices import CPU, DEVICES, DeviceName
 from fastscore.vectors.precisions import (
     EXACT,

@@ -21,8 +21,8 @@ from fastscore_models import (
 from fastscore_models.recipe import MODEL_FILES
 
 from fastscore.errors import ModelError, StoreError, UsageError
-from fastscore.extras import require
 from fastscore.files import cache_root
+from fastscore.settings.extras import require
 from fastscore.vectors.accuracy import (
     BATCH_DEPENDENCE_LIMIT,
     REFERENCE_LIMIT,

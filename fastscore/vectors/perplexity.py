@@ -18,9 +18,9 @@ import numpy.typing as npt
 from fastscore_jit.arrays import Vectors
 from fastscore_models import MaskedModel, find_masked
 
-from fastscore.extras import require
 from fastscore.files import cache_root
-from fastscore.options import available_processors
+from fastscore.settings.extras import require
+from fastscore.settings.options import available_processors
 from fastscore.vectors.embedder import (
     TextGroup,
     cut_batches,

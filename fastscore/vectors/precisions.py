@@ -24,7 +24,7 @@ from fastscore_jit.system import processor_flags
 from fastscore_jit.threads import result_of
 
 from fastscore.errors import ModelError, UsageError, did_you_mean
-from fastscore.extras import install_command, is_installed
+from fastscore.settings.extras import install_command, is_installed
 from fastscore.vectors.devices import (
     CALLS_ON_A_GPU,
     CPU,

@@ -28,9 +28,9 @@ from fastscore_kernels import checksum_rows, index_ids, read_rows
 from fastscore_kernels.ids import IdIndex
 
 from fastscore.errors import StoreError
-from fastscore.extras import load
 from fastscore.files import committed
-from fastscore.options import available_processors
+from fastscore.settings.extras import load
+from fastscore.settings.options import available_processors
 from fastscore.vectors.description import StoreStats, open_trusted
 from fastscore.vectors.view import SortedIds, truncate
 

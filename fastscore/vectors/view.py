@@ -21,7 +21,7 @@ from fastscore_jit.system import has_range_locks, lock_range, open_descriptor
 from fastscore_kernels import index_ids, text_hash128
 
 from fastscore.errors import StoreError, UsageError
-from fastscore.extras import load
+from fastscore.settings.extras import load
 
 if TYPE_CHECKING:
     import polars as pl

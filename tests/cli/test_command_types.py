@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from fastscore.cli.parameters import options_by_heading
-from fastscore.options import CHANGES_SCORE, flag_name
+from fastscore.settings.options import CHANGES_SCORE, flag_name
 from fastscore.suites.registry import load_suite, suite_names
 from tests.documented import commands_by_words
 

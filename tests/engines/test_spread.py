@@ -17,7 +17,6 @@ from fastscore_jit.threads import raise_if_stopped, thread_count
 import fastscore
 from fastscore.errors import InputError, MemoryLimitError, UsageError
 from fastscore.logs.integrity.limits import Limits
-from fastscore.options import THREADS_VARIABLE, available_processors
 from fastscore.run import tasks
 from fastscore.run.commit import Receipt, load_receipt
 from fastscore.run.engines.engine import (
@@ -29,6 +28,7 @@ from fastscore.run.engines.engine import (
     set_threads,
 )
 from fastscore.run.tasks import text_buckets
+from fastscore.settings.options import THREADS_VARIABLE, available_processors
 from fastscore.vectors.view import text_ids
 from tests.engines.runs import RAY_BY_NIGHT
 from tests.run.logs import write_logs

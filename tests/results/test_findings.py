@@ -14,7 +14,6 @@ import fastscore
 from benchmarks.inference import compared, metric, sums_of
 from fastscore.cli import cli
 from fastscore.errors import UsageError
-from fastscore.options import lexicon_content
 from fastscore.results.findings import (
     Finding,
     against_agent,
@@ -25,6 +24,7 @@ from fastscore.results.groups import notes_on_rows
 from fastscore.results.headlines import read_headlines
 from fastscore.results.report.write import _places
 from fastscore.results.runs import Run
+from fastscore.settings.options import lexicon_content
 from fastscore.statistics.clustered import Estimate
 from fastscore.suites.registry import load_suite
 from tests.conftest import often

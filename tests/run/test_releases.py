@@ -17,7 +17,7 @@ from fastscore.run.commit import commit_checked, read_checked
 from fastscore.run.drive import execute, preview
 from fastscore.run.progress import LineReporter, SilentReporter
 from fastscore.run.request import Request
-from fastscore.signature import deciding_differences, differences
+from fastscore.run.signature import deciding_differences, differences
 from fastscore.suites.registry import load_suite
 from fastscore.version import __version__
 from tests.conftest import fastscore_command, often

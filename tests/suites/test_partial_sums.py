@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 from fastscore import open_run
 from fastscore.api.examples import example_names, example_options, write_example
-from fastscore.options import build_options
+from fastscore.settings.options import build_options
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Design, Fixed, Scale
 from fastscore.suites.registry import load_suite

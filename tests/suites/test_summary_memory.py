@@ -28,7 +28,7 @@ SUMMARISE = """
 import sys
 from pathlib import Path
 import polars as pl
-from fastscore.options import build_options
+from fastscore.settings.options import build_options
 from fastscore import open_run
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import summarise

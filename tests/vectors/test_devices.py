@@ -7,7 +7,7 @@ import onnxruntime
 import pytest
 
 from fastscore.errors import ModelError
-from fastscore.signature import EmbedderIdentity
+from fastscore.run.signature import EmbedderIdentity
 from fastscore.vectors.accuracy import list_accuracies, stated_accuracy
 from fastscore.vectors.devices import CPU, CUDA, DEVICES
 from fastscore.vectors.embedder import Embedder, cut_batches

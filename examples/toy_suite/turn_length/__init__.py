@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 import fastscore
-from fastscore.options import option
+from fastscore.settings.options import option
 
 WORDS = {"range": (0, None), "better": "neither", "formula": "mean of words over turns"}
 

@@ -12,7 +12,7 @@ import orjson
 import polars as pl
 
 from fastscore.errors import InputError, UsageError
-from fastscore.extras import require
+from fastscore.settings.extras import require
 
 FRAME_NAME = "frame"
 """What rows, rejects and errors call what was in memory: the place of a file's path."""

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.extras import entry_points
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map
 from fastscore.logs.inputs.document_values import dump_json, first_at, load_json
-from fastscore.options import TEXT_BYTES, parse_toml, read_option_file
+from fastscore.settings.extras import entry_points
+from fastscore.settings.options import TEXT_BYTES, parse_toml, read_option_file
 from fastscore.suites.chats import (
     ASSISTANT_ROLE,
     BEFORE_REPLY,

@@ -38,7 +38,7 @@ from fastscore.logs.plan.index import (
 from fastscore.logs.read.batches import map_ordered
 from fastscore.logs.read.csv_records import csv_header
 from fastscore.logs.read.json_documents import is_array_of_rows
-from fastscore.options import available_processors
+from fastscore.settings.options import available_processors
 from fastscore.suites.declarations import Source
 from fastscore.suites.identity import NOTHING, Hashes, NameSet, file_names
 

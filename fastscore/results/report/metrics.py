@@ -17,7 +17,6 @@ import numpy as np
 import polars as pl
 from markupsafe import Markup
 
-from fastscore.extras import explained
 from fastscore.results.comparison import Comparison
 from fastscore.results.headlines import Headlines, baseline_text, estimate_of
 from fastscore.results.metric_text import (
@@ -32,6 +31,7 @@ from fastscore.results.metric_text import (
 )
 from fastscore.results.runs import Run
 from fastscore.results.summary_table import ARROWS, main_reason
+from fastscore.settings.extras import explained
 from fastscore.statistics.clustered import Estimate
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric

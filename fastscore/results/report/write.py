@@ -21,7 +21,6 @@ from markupsafe import Markup, escape
 from fastscore.errors import FastscoreError, InputError, UsageError, counted, listed
 from fastscore.files import PAGE_MARK, check_output
 from fastscore.logs.score_input import LogsWarning
-from fastscore.options import check_arguments
 from fastscore.results.compare import (
     check_signatures,
     choose_metrics,
@@ -50,6 +49,7 @@ from fastscore.results.summary_table import ARROWS
 from fastscore.run.commit import commit_bytes
 from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.run.places import Place
+from fastscore.settings.options import check_arguments
 from fastscore.suites.base import CommittedRun, Dialogue, Suite, headline_metrics
 from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Metric
 from fastscore.suites.showing import Mark, Section, marked_parts

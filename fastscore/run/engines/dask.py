@@ -25,7 +25,6 @@ from fastscore_jit.system import safe_import_path
 
 from fastscore.errors import RunError
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
-from fastscore.options import THREADS_VARIABLE
 from fastscore.run.engines.engine import (
     Answer,
     Done,
@@ -38,6 +37,7 @@ from fastscore.run.engines.engine import (
     thread_variables,
     threads_each,
 )
+from fastscore.settings.options import THREADS_VARIABLE
 
 EXCLUSIVE = "fastscore-exclusive"
 TASKS_PER_SLOT = 2

@@ -19,10 +19,10 @@ from typing import Any, Protocol, TypeVar
 from fastscore_jit.threads import POLL_SECONDS, StoppablePool
 
 from fastscore.errors import FastscoreError, UsageError
-from fastscore.extras import require
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
-from fastscore.options import THREADS_VARIABLE, available_processors
 from fastscore.run.interrupt import clear_stop, limit_memory, own_stop_flag, request_stop
+from fastscore.settings.extras import require
+from fastscore.settings.options import THREADS_VARIABLE, available_processors
 
 Key = TypeVar("Key")
 Done = TypeVar("Done")

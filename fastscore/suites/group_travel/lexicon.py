@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices
 
-from fastscore.options import lexicon_content, parse_lexicon
+from fastscore.settings.options import lexicon_content, parse_lexicon
 from fastscore.suites.declarations import Vocabulary
 from fastscore.suites.grouping import Ragged, factorize, first_of_each
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from fastscore.options import check_values, option
+from fastscore.settings.options import check_values, option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from fastscore.errors import UsageError
-from fastscore.options import check_values, option
+from fastscore.settings.options import check_values, option
 
 GROUPS = ("experiment_level",)
 LEVELS = (1, 2, 3, 4, 5)

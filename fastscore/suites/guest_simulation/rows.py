@@ -14,7 +14,7 @@ from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import string_changes
 
 from fastscore.errors import InputError, UsageError, listed
-from fastscore.options import read_option_file
+from fastscore.settings.options import read_option_file
 from fastscore.suites.columns import first_rows, gather_or_null
 from fastscore.suites.grouping import factorize, first_of_each
 from fastscore.suites.guest_simulation.options import (

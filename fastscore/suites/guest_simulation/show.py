@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.options import build_options
+from fastscore.settings.options import build_options
 from fastscore.suites.base import CommittedRun, Dialogue
 from fastscore.suites.guest_simulation.events import read_events
 from fastscore.suites.guest_simulation.options import MATCH_COLUMNS, STATE_COLUMNS, GuestSimulation

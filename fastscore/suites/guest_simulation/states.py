@@ -25,7 +25,7 @@ from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import count_phrases, keyword_groups, plain_words
 
 from fastscore.errors import UsageError
-from fastscore.options import read_option_file
+from fastscore.settings.options import read_option_file
 from fastscore.suites.columns import gather_or_null, last_rows, put_at
 from fastscore.suites.declarations import RejectReason
 from fastscore.suites.grouping import factorize, first_of_group, group_rows

@@ -14,7 +14,7 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices, Mask, UInt64Array
 from fastscore_kernels import keyword_groups
 
-from fastscore.options import TomlTable, lexicon_content, parse_lexicon
+from fastscore.settings.options import TomlTable, lexicon_content, parse_lexicon
 from fastscore.suites.columns import list_column
 from fastscore.suites.grouping import counts_of, factorize, factorize_rows, group_offsets
 from fastscore.suites.memory_finance.events import Frames, of_labels

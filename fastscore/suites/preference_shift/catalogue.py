@@ -30,7 +30,7 @@ from fastscore_jit.threads import raise_if_stopped
 
 from fastscore.errors import UsageError, did_you_mean, listed
 from fastscore.files import SUFFIXES, UnpackingError, cache_root, hash_bytes, unpack
-from fastscore.options import read_option_file
+from fastscore.settings.options import read_option_file
 
 LIST_SEPARATOR = "|"
 """Between the values of one CSV cell."""

@@ -24,7 +24,7 @@ from fastscore_jit.arrays import Indices
 from polars import col as C
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.options import read_option_file
+from fastscore.settings.options import read_option_file
 from fastscore.suites.grouping import factorize
 from fastscore.suites.preference_shift.catalogue import (
     PLOT,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from fastscore.errors import UsageError
-from fastscore.options import check_values, option
+from fastscore.settings.options import check_values, option
 
 ATTRIBUTES = ("genre", "actor", "director", "writer", "language", "year")
 PLOT = "plot"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from fastscore_kernels import ngram_copy_ratio
 
-from fastscore.extras import explained
+from fastscore.settings.extras import explained
 from fastscore.suites.base import AnalysisSettings, CommittedRun, Dialogue, Events
 from fastscore.suites.json_values import Problems
 from fastscore.suites.preference_shift.events import name_dialogues, read_messages

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fastscore.options import build_options
+from fastscore.settings.options import build_options
 from fastscore.statistics.clustered import clustered_mean
 from fastscore.suites.base import CommittedRun, Dialogue, Events
 from fastscore.suites.score_dialogue.events import read_events

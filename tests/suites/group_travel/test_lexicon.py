@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from fastscore.signature import signature
+from fastscore.run.signature import signature
 from fastscore.suites.group_travel import SUITE, GroupTravel
 from tests.suites.group_travel.travelling import dialogue, turn
 from tests.suites.reading import changed_lexicon, lexicon_of

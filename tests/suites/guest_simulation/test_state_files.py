@@ -11,7 +11,7 @@ import pytest
 
 import fastscore
 from fastscore.errors import UsageError
-from fastscore.signature import signature
+from fastscore.run.signature import signature
 from fastscore.suites.guest_simulation import SUITE, GuestSimulation
 from fastscore.vectors.view import VectorView
 from tests.conftest import fastscore_command

@@ -9,7 +9,7 @@ import pytest
 
 import fastscore
 from fastscore.errors import ModelError, UsageError
-from fastscore.options import build_options
+from fastscore.settings.options import build_options
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.suites.score_dialogue.metrics import StepPerplexities
 from fastscore.vectors.perplexity import PerplexityModel

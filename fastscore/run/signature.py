@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.errors import UsageError
-from fastscore.options import build_options, read_option_file
+from fastscore.settings.options import build_options, read_option_file
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite
 from fastscore.version import __version__
