@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import polars as pl
+
 from fastscore.errors import RunError, UsageError, counted, did_you_mean, listed
-from fastscore.results.compare import choose_metrics, compare_runs, lost_dialogues
+from fastscore.results.compare import choose_metrics, compare_runs, pairs_of_runs
 from fastscore.results.comparison import Comparison, beside, design_text
-from fastscore.results.differences import Inference
+from fastscore.results.differences import Inference, missing_dialogues
 from fastscore.results.groups import defined_parts
 from fastscore.results.metric_text import interval_text, number_text, p_text
 from fastscore.results.runs import Run
@@ -241,12 +243,13 @@ def _missing(
     run: Run, against: Run, limits: CheckLimits, how: Inference, notes: Sequence[str]
 ) -> Check:
     """Check how many dialogues of the other run are missing in this one, in every pair."""
-    lost, n_there, n_here = lost_dialogues(against, run, how)
-    n_lost, limit = int(lost["lost"].sum()), limits.max_missing
+    pairs, more = pairs_of_runs(against, run, how)
+    n_lost, limit = missing_dialogues(pairs, "a", "b"), limits.max_missing
+    n_there, n_here = pairs.select(pl.col("a", "b").sum()).row(0)
     within = not n_lost if limit is None else _is_allowed(n_lost, n_there, limit)
     outcome: Outcome = "passed" if within else "undecided" if limit is None else "failed"
-    details = [f"such as {lost['pair'][0]!r}"] if n_lost else []
-    details += notes
+    lacking = pairs.filter(pl.col("a") > pl.col("b"))["pair"]
+    details = [*dict.fromkeys([*(f"such as {pair!r}" for pair in lacking.head(1)), *notes, *more])]
     if outcome == "undecided":
         details.append("max_missing sets how many may be missing")
     return Check(

@@ -15,7 +15,15 @@ import polars as pl
 from fastscore.errors import RunError, UsageError, counted, did_you_mean
 from fastscore.results.agreement import JUDGE_TABLE, JudgedRun, judge_runs
 from fastscore.results.comparison import Comparison
-from fastscore.results.differences import Inference, Rows, Side, add_sides, concluded, no_pairs
+from fastscore.results.differences import (
+    Inference,
+    Rows,
+    Side,
+    add_sides,
+    concluded,
+    count_pairs,
+    require_pairs,
+)
 from fastscore.results.metric_text import fixed_rows
 from fastscore.results.runs import Run, as_runs, common_suite
 from fastscore.run.signature import deciding_differences
@@ -271,19 +279,23 @@ def _placed(run: Run, sums: Sums, table: str, how: Inference, notes: list[str]) 
                 f"{run.path}: {counted(lacking, 'dialogues')} of {table} without {name} left out"
             )
             sums = sums.where(pl.col(column).is_not_null())
-    return sums if how.pattern is None else _matched(run, sums, table, how, notes)
+    return replace(sums, frame=_matched(run, sums.frame, table, how, notes))
 
 
-def _matched(run: Run, sums: Sums, table: str, how: Inference, notes: list[str]) -> Sums:
-    """Name the pairs by what a pattern finds in their dialogue ids."""
-    pair = pl.col("pair").str.extract(how.pattern or "", 1)
+def _matched(
+    run: Run, dialogues: pl.DataFrame, table: str, how: Inference, notes: list[str]
+) -> pl.DataFrame:
+    """Name the pairs by what a pattern finds in their dialogue ids, if there is one."""
+    if how.pattern is None:
+        return dialogues
+    pair = pl.col("pair").str.extract(how.pattern, 1)
     is_unit = how.design.unit == how.design.pair
-    named = sums.frame.with_columns(pair=pair, **({"unit": pair} if is_unit else {}))
+    named = dialogues.with_columns(pair=pair, **({"unit": pair} if is_unit else {}))
     unmatched = named["pair"].null_count()
     if unmatched == named.height and named.height:
         raise UsageError(
             f"{run.path}: the pattern {how.pattern!r} matches no dialogue id, such as "
-            f"{sums.frame['pair'][0]!r}.",
+            f"{dialogues['pair'][0]!r}.",
             "Its one group must match what paired dialogues have in common.",
         )
     if unmatched:
@@ -291,7 +303,7 @@ def _matched(run: Run, sums: Sums, table: str, how: Inference, notes: list[str])
             f"{run.path}: {counted(unmatched, 'dialogues')} of {table} left out, whose id does not "
             f"match {how.pattern!r}"
         )
-    return replace(sums, frame=named.drop_nulls("pair"))
+    return named.drop_nulls("pair")
 
 
 def _groups(
@@ -348,33 +360,21 @@ def _few_levels(few: Mapping[str, Sequence[str]], how: Inference, *, is_all: boo
     ]
 
 
-def lost_dialogues(base: Run, run: Run, how: Inference) -> tuple[pl.DataFrame, int, int]:
-    """Return the pairs of which a run has fewer dialogues than a base, and how many each run has.
+def pairs_of_runs(base: Run, run: Run, how: Inference) -> tuple[pl.DataFrame, list[str]]:
+    """Count the dialogues of each pair in two runs (`count_pairs`), and note what has no pair.
 
-    A row a pair: `pair`, and how many of its dialogues are `lost`.
+    Two runs that have no pair in common are refused.
     """
-    there, here = _dialogues_of_pairs(base, run, how)
-    both = there.join(here, on="pair", how="left").fill_null(0)
-    lost = both.select("pair", lost=pl.col("n") - pl.col("n_right")).filter(pl.col("lost") > 0)
-    return lost, int(there["n"].sum()), int(here["n"].sum())
-
-
-def pairs_in_common(base: Run, run: Run, how: Inference) -> None:
-    """Refuse two runs that have no pair in common."""
-    there, here = (found["pair"] for found in _dialogues_of_pairs(base, run, how))
-    if how.paired and not there.is_in(here.implode()).any():
-        raise no_pairs(how, str(base.path), there, str(run.path), here)
-
-
-def _dialogues_of_pairs(base: Run, run: Run, how: Inference) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the pairs of two runs, ascending, and how many dialogues `n` each has."""
-    found = []
-    for one in (base, run):
-        keyed = dialogue_places(one.scan(LABEL_TABLE), how.design, ())
-        name = pl.col("pair") if how.pattern is None else pl.col("pair").str.extract(how.pattern, 1)
-        pairs = keyed.select(pair=name).drop_nulls()
-        found.append(pairs.group_by("pair").agg(n=pl.len().cast(pl.Int64)).sort("pair"))
-    return found[0], found[1]
+    notes: list[str] = []
+    frames = [
+        _matched(
+            one, dialogue_places(one.scan(LABEL_TABLE), how.design, ()), LABEL_TABLE, how, notes
+        )
+        for one in (base, run)
+    ]
+    pairs = count_pairs(frames)
+    require_pairs(pairs, how, str(base.path), str(run.path))
+    return pairs, notes
 
 
 def choose_metrics(

@@ -213,10 +213,11 @@ def _choose_design(a: Side, b: Side, how: Inference) -> tuple[tuple[int, int] | 
     """Return how many dialogues of pairs each side lacks, None without pairs, and notes."""
     if not how.paired:
         return None, []
-    pairs = [side.sums.frame["pair"].unique() for side in (a, b)]
-    n_paired = int(pairs[0].is_in(pairs[1].implode()).sum())
+    frames = [side.sums.frame for side in (a, b)]
+    pairs = count_pairs(frames)
+    n_paired = pairs.filter(pl.min_horizontal("a", "b") > 0).height
     are_levels = how.by is not None and a.group is None
-    least = min(map(len, pairs))
+    least = min(pairs.select(pl.col("a", "b").gt(0).sum()).row(0))
     if not least:  # a table without rows, such as that of shifts, has no pair to lack
         return (0, 0), []
     if are_levels and 2 * n_paired < least:
@@ -225,17 +226,12 @@ def _choose_design(a: Side, b: Side, how: Inference) -> tuple[tuple[int, int] | 
             f"{counted(least, 'values')} of {how.pair} have a partner ({a.name} has "
             f"{_example(a)}, {b.name} {_example(b)}). pair_by names columns that they share"
         ]
-    if not n_paired:
-        raise no_pairs(how, a.name, pairs[0], b.name, pairs[1])
-    frames = [side.sums.frame.unique(["id", "pair"]) for side in (a, b)]
-    of_pair = [frame.group_by("pair").len("dialogues") for frame in frames]
-    both = of_pair[0].join(of_pair[1], on="pair", how="full", coalesce=True).fill_null(0)
-    more = pl.col("dialogues").cast(pl.Int64) - pl.col("dialogues_right")
-    missing = both.select((-more).clip(0).sum().alias("a"), more.clip(0).sum().alias("b")).row(0)
+    require_pairs(pairs, how, a.name, b.name)
     notes = []
     pooled = ["pair", *(["repeat"] if how.design.repeat else ())]
     for side, frame in zip((a, b), frames, strict=True):
-        n_several = frame.filter(pl.struct(pooled).is_duplicated())["pair"].n_unique()
+        dialogues = frame.unique(["id", "pair"])
+        n_several = dialogues.filter(pl.struct(pooled).is_duplicated())["pair"].n_unique()
         if n_several:
             where = f"{how.by} {side.name}" if are_levels else side.name
             group = "" if side.group is None else f" with {how.by} {side.group}"
@@ -243,16 +239,32 @@ def _choose_design(a: Side, b: Side, how: Inference) -> tuple[tuple[int, int] | 
                 f"{counted(n_several, 'values')} of {how.pair} in {where}{group} with several "
                 "dialogues each, whose rows are pooled"
             )
-    return missing, notes
+    return (missing_dialogues(pairs, "b", "a"), missing_dialogues(pairs, "a", "b")), notes
 
 
-def no_pairs(how: Inference, a: str, of_a: pl.Series, b: str, of_b: pl.Series) -> UsageError:
-    """Say that two sides have no pair in common, with an example of each."""
-    return UsageError(
-        f"No {how.pair} of {a} (such as {of_a.min()!r}) is in {b} (such as {of_b.min()!r}).",
-        "Name columns that both share with pair_by, or compare independent samples with "
-        "unpaired=True.",
+def count_pairs(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Count the dialogues of each pair on two sides, ``a`` and ``b``, the pairs ascending."""
+    a, b = (
+        frame.unique(["id", "pair"]).group_by("pair").agg(pl.len().cast(pl.Int64).alias(name))
+        for name, frame in zip("ab", frames, strict=True)
     )
+    return a.join(b, on="pair", how="full", coalesce=True).fill_null(0).sort("pair")
+
+
+def missing_dialogues(pairs: pl.DataFrame, there: str, here: str) -> int:
+    """Count the dialogues of pairs that one side has more of than the other."""
+    return int((pairs[there] - pairs[here]).clip(0).sum())
+
+
+def require_pairs(pairs: pl.DataFrame, how: Inference, a: str, b: str) -> None:
+    """Refuse two sides that both have pairs, but none in common, with an example of each."""
+    of_a, of_b = (pairs.filter(pl.col(side) > 0)["pair"] for side in "ab")
+    if of_a.len() and of_b.len() and not of_a.is_in(of_b.implode()).any():
+        raise UsageError(
+            f"No {how.pair} of {a} (such as {of_a[0]!r}) is in {b} (such as {of_b[0]!r}).",
+            "Name columns that both share with pair_by, or compare independent samples with "
+            "unpaired=True.",
+        )
 
 
 def _example(side: Side) -> str:

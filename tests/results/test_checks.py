@@ -193,6 +193,22 @@ def test_dialogues_that_one_pair_lost_are_counted(tmp_path: Path) -> None:
     assert check(both, limits, one)[-1].outcome == "passed"
 
 
+def test_missing_dialogues_are_counted_in_the_pairs_of_compare(
+    twelve: dict[str, Run], tmp_path: Path
+) -> None:
+    """A pattern that matches nothing, or runs without a common pair, have no missing dialogues."""
+    limits = CheckLimits(max_missing=0)
+    with pytest.raises(UsageError, match=r"pattern 'z\(d\)' matches no dialogue id, such as 'd00"):
+        check(twelve["lost"], limits, twelve["base"], pair_by="z(d)")
+    others = scored(tmp_path, "others", ("m", 0.5, range(20, 24)))
+    with pytest.raises(UsageError, match=r"No dialogue_uid\+challenge_uid of .* is in .*others"):
+        check(others, limits, twelve["base"])
+    # ids that the pattern does not match have no pair: d00 to d07 of d00 to d11
+    (lost,) = check(twelve["lost"], limits, twelve["base"], pair_by="(d0[0-5])")
+    assert (lost.outcome, lost.found) == ("passed", "0 of 6 (0%)")
+    assert "6 dialogues of dialogues left out, whose id does not match" in lost.detail
+
+
 def test_a_candidate_that_lost_dialogues_does_not_pass_without_a_word(
     twelve: dict[str, Run], tmp_path: Path
 ) -> None:

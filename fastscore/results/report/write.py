@@ -25,7 +25,7 @@ from fastscore.results.compare import (
     check_signatures,
     choose_metrics,
     compare_runs,
-    pairs_in_common,
+    pairs_of_runs,
     require_one_suite,
 )
 from fastscore.results.comparison import Comparison, headline, verdict_notes
@@ -184,7 +184,8 @@ def _comparisons(
     how = Inference.of(first.run.suite.design, **design, contrasts="first")
     for one in shown[1:]:
         try:
-            pairs_in_common(first.run, one.run, how)
+            if how.paired:
+                pairs_of_runs(first.run, one.run, how)
         except FastscoreError as error:
             notes.append(f"{one.name} is not compared with {first.name}: {error.message}")
             others.remove(one)
