@@ -256,16 +256,20 @@ def _groups(run: Run, headlines: Headlines, design: Mapping[str, Any]) -> list[F
 
 
 def _difference_text(one: Differing, family: str) -> str:
-    message = f"{_named(one.metric)} differs by {one.label} (p = {p_text(one.p)}, {family})"
-    row = one.clearest
+    """State a difference with the one p that it rests on: of the clearest pair, else of all."""
+    message, row = f"{_named(one.metric)} differs by {one.label}", one.clearest
     if not row:
-        return f"{message}; no pair of its {one.n_groups:,} groups is clear by itself."
+        groups = f"{one.n_groups:,} groups"
+        return (
+            f"{message} (p of all {groups} = {p_text(one.p)}, {family}); no pair of them is clear "
+            "by itself."
+        )
     decimals = max(1, decimals_for((row["mean_a"], row["mean_b"])) - 1)
     a, b = (number_text(row[f"mean_{side}"], decimals) for side in ("a", "b"))
     difference = interval_text(row["difference"], row["low"], row["high"], decimals)
     return (
         f"{message}: {row['b']} has {b} and is {row['verdict']} than {row['a']} with {a}, "
-        f"difference {difference} (p = {p_text(row['p_holm'])}, Holm over "
+        f"difference {difference} (p of this pair = {p_text(row['p_holm'])}, Holm over "
         f"{counted(row['family_size'], 'tests')} of this label; {design_text(row)})"
         f"{beside(row)}."
     )

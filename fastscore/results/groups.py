@@ -67,18 +67,21 @@ def label_columns(run: Run) -> list[str]:
 
 def notes_on_rows(run: Run, metrics: Sequence[Metric]) -> list[str]:
     """Say over which rows metrics are shown; nothing of those that are shown over all."""
-    chosen = [one for one in metrics if one.fixed_where or one.scale.by]
-    parts = defined_parts(run, chosen)
-    notes = []
-    for metric in chosen:
-        own = [part for part in parts if part.metric.id == metric.id]
-        if len(own) > 1:
-            notes.append(
-                f"{metric.id}: its definition depends on {metric.scale.by}, so rows are not pooled"
-            )
-        elif own and own[0].where:
-            notes.append(f"{metric.id}: {own[0].where} only, its definition gives the other values")
-    return notes
+    found: dict[str, list[str]] = {}
+    for part in defined_parts(run, [one for one in metrics if one.fixed_where or one.scale.by]):
+        found.setdefault(part.metric.id, []).append(part.where)
+    notes, over = [], dict[str, list[str]]()
+    for id, wheres in found.items():
+        if len(wheres) > 1:
+            by = run.suite.metric(id).scale.by
+            notes.append(f"{id}: its definition depends on {by}, so rows are not pooled")
+        elif wheres[0]:
+            over.setdefault(wheres[0], []).append(id)
+    return notes + [
+        f"{', '.join(ids)}: the mean is over {where}. In the other rows the definition gives the "
+        "value."
+        for where, ids in over.items()
+    ]
 
 
 def defined_parts(

@@ -15,7 +15,9 @@ from benchmarks.inference import compared, metric, sums_of
 from fastscore.cli import cli
 from fastscore.errors import UsageError
 from fastscore.results.findings import (
+    Differing,
     Finding,
+    _difference_text,
     against_agent,
     findings_lines,
     list_findings,
@@ -80,6 +82,31 @@ def test_quality_is_named_only_where_the_source_names_it(suite_runs: Mapping[str
         for finding in find(run):
             for word in ("good", "poor", "excellent"):
                 assert word not in finding.text.split() or word in readings, finding.text
+
+
+def test_a_difference_of_groups_names_the_one_p_that_its_verdict_rests_on(tmp_path: Path) -> None:
+    example = fastscore.example("preference_shift", tmp_path / "shifts")
+    options = fastscore.PreferenceShift(
+        catalogue=str(tmp_path / "shifts" / "catalogue.jsonl"), segments="metadata"
+    )
+    run = fastscore.score(example.logs, options, embedder=None, output=tmp_path / "run")
+    (text,) = (
+        one.text for one in find(run) if one.metric == "topic_interference" and one.kind == "groups"
+    )
+    rows = fastscore.compare(run, by="model").differences
+    rows = rows.filter(pl.col("metric") == "topic_interference", pl.col("verdict") != "")
+    row = rows.sort(pl.col("difference").abs()).row(-1, named=True)
+    assert text.startswith("Mean copying (topic_interference) differs by model: recorded has ")
+    p = f"p of this pair = {row['p_holm']:.0e}, Holm over {row['family_size']} tests of this label"
+    assert p in text
+    assert text.count("(p of") == text.count(" = ") == 1
+    unclear = Differing(
+        metric=run.suite.metric("tas"), label="model", p=0.012, n_groups=3, clearest={}
+    )
+    assert _difference_text(unclear, "Holm over 6 tests").endswith(
+        " differs by model (p of all 3 groups = 0.0120, Holm over 6 tests); no pair of them is "
+        "clear by itself."
+    )
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -181,3 +208,13 @@ def test_a_summary_pools_no_levels(suite_runs: Mapping[str, Run]) -> None:
     assert dei["mean_all_rows"] == pytest.approx(values.mean())
     assert any(note.startswith("DEI: its definition depends on experiment_level") for note in notes)
     assert not any(note.startswith("ORA") for note in notes)
+
+
+def test_what_a_mean_leaves_out_is_a_sentence(suite_runs: Mapping[str, Run]) -> None:
+    run = suite_runs["group_travel"]
+    shown = [run.suite.metric(id) for id in ("M5", "M2", "M3", "M9")]
+    assert notes_on_rows(run, shown) == [
+        f"{ids}: the mean is over condition {conditions}. In the other rows the definition gives "
+        "the value."
+        for ids, conditions in (("M5", "C5"), ("M2, M3", "C3, C4, C5"))
+    ]
