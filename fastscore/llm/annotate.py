@@ -1,4 +1,4 @@
-"""AskingAboutLogs logs by a chat model: what the scoring of a suite then reads from a file.
+"""Annotating logs by a chat model: what the scoring of a suite then reads from a file.
 
 Nothing that scores asks a model. So a model's reading is a step of its own, which writes a file
 that is an input like others, with its hash in the signature: concepts of texts for
@@ -25,9 +25,9 @@ from fastscore.files import ANNOTATIONS, check_output
 from fastscore.llm.client import (
     ChatClient,
     Expectation,
+    Question,
     Structured,
     ask_each,
-    ask_until_read,
     expect_requests,
 )
 from fastscore.llm.requests import (
@@ -276,11 +276,13 @@ def _annotate(
     reporter: Reporter,
 ) -> Annotated:
     """Ask for every annotation, have the answers written, and record what that used up."""
+
+    def question(messages: Messages) -> Question[Read]:
+        request = asked.models.request(asked.model, *messages, seed=asked.seed, schema=schema)
+        return Question(request, read, lambda fault: PROMPTS["again"].format(fault=fault).strip())
+
     if asked.dry_run:
-        requests = (
-            asked.models.request(asked.model, *each, seed=asked.seed, schema=schema)
-            for each in messages
-        )
+        requests = (question(each).request for each in messages)
         expected = expect_requests(requests, asked.models, _TYPICAL_ANSWER)
         return Annotated(asked.output, expected=expected)
     client = ChatClient(asked.models)
@@ -293,18 +295,14 @@ def _annotate(
         "seed": asked.seed,
     }
 
-    def ask(messages: Messages) -> Structured[Read]:
-        request = client.options.request(asked.model, *messages, seed=asked.seed, schema=schema)
-        return ask_until_read(
-            client, request, read, lambda fault: PROMPTS["again"].format(fault=fault).strip()
-        )
-
     if asked.overwrite:
         manifest.unlink(missing_ok=True)
         for path in asked.output.glob("exp*/*_states.csv"):
             path.unlink()
     with spending_recorded(manifest, described, client.meter) as outcome:
-        answers = ask_each(client, messages, ask, reporter, stage="annotate", noun="annotations")
+        answers = ask_each(
+            client, messages, question, reporter, stage="annotate", noun="annotations"
+        )
         write(answers)
         failures = [each.failure for each in answers if each is not None and each.failure]
         not_asked = sum(each is None for each in answers)

@@ -197,7 +197,7 @@ class ChatClient:
         self.options = options.resolved()
         assert self.options.answers is not None
         self._key = api_key()
-        self.meter = meter or Meter(self.options.limits)
+        self.meter = meter or self.options.meter()
         self._closed = threading.Event()
         self.tell: Callable[[str], object] = lambda text: None
         self._waits_until = 0.0
@@ -534,19 +534,23 @@ class Structured(Generic[Read]):
     attempts: int
 
 
-def ask_until_read(
-    client: ChatClient,
-    request: ChatRequest,
-    read: Callable[[dict[str, Any]], Read],
-    again: Callable[[str], str],
-) -> Structured[Read]:
+@dataclass(frozen=True, slots=True)
+class Question(Generic[Read]):
+    """A request, how its answer is read, and what a model is told of one that cannot be used."""
+
+    request: ChatRequest
+    read: Callable[[dict[str, Any]], Read]
+    again: Callable[[str], str]
+
+
+def ask_until_read(client: ChatClient, question: Question[Read]) -> Structured[Read]:
     """Ask for a JSON object until one can be used, at most `MOST_ANSWERS` times.
 
     Answers that are kept from earlier runs are read first and are not counted.
     """
     attempts, failure, is_new = 0, None, False
     while not is_new:
-        asked = request.again(by=attempts)
+        asked = question.request.again(by=attempts)
         for _ in range(MOST_ANSWERS):
             is_kept = client.has_kept(asked)
             if client.options.replay and failure is not None and not is_kept:
@@ -560,11 +564,11 @@ def ask_until_read(
                 return Structured(None, last, attempts)
             attempts += 1
             try:
-                return Structured(read(read_object(answer)), None, attempts)
+                return Structured(question.read(read_object(answer)), None, attempts)
             except UnusableError as error:
                 failure = Failure(error.kind, str(error), answer.text, attempts)
             last_answer = (ASSISTANT, answer.content or "(nothing)")
-            asked = asked.again(last_answer, (USER, again(failure.reason)))
+            asked = asked.again(last_answer, (USER, question.again(failure.reason)))
     return Structured(None, failure, attempts)
 
 
@@ -618,33 +622,36 @@ def as_done(futures: dict[Future[Any], Any]) -> Iterator[Future[Any]]:
 def ask_each(
     client: ChatClient,
     tasks: Sequence[Task],
-    ask: Callable[[Task], Structured[Read]],
+    question: Callable[[Task], Question[Read]],
     reporter: Reporter,
     *,
     stage: str,
     noun: str,
-    sample_of: Callable[[int], int] = lambda number: number,
+    samples: Sequence[int] | None = None,
 ) -> list[Structured[Read] | None]:
     """Ask for every task, in threads, until more samples failed than may.
 
-    `sample_of` gives the sample that a task, by its number, belongs to. A task that was not asked
-    for has None.
+    `samples` has the sample that each task belongs to, by default one of its own. A task that was
+    not asked for has None. Prompts are long: each is made when it is sent.
     """
-    n_samples = len({sample_of(number) for number in range(len(tasks))})
-    allowed = client.options.failure_limit.allowed(n_samples)
+    samples = samples or range(len(tasks))
+    allowed = client.options.failure_limit.allowed(len({*samples}))
     found: list[Structured[Read] | None] = [None] * len(tasks)
     failed: set[int] = set()
     stopped: list[bool] = []
     with reporter.stage(stage, len(tasks)) as progress, asking_threads(client, reporter) as pool:
         shown = SpendingProgress(progress, client)
-        futures = {pool.submit(ask, task): number for number, task in enumerate(tasks)}
+        futures = {
+            pool.submit(lambda task: ask_until_read(client, question(task)), task): number
+            for number, task in enumerate(tasks)
+        }
         for future in as_done(futures):
             if future.cancelled():
                 continue
             number = futures[future]
             found[number] = result = future.result()
-            if result.failure is not None and sample_of(number) not in failed:
-                failed.add(sample_of(number))
+            if result.failure is not None and samples[number] not in failed:
+                failed.add(samples[number])
                 client.meter.count(failures=1)
             if len(failed) > allowed and not stopped:
                 stopped = [waiting.cancel() for waiting in futures]

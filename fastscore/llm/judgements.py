@@ -15,14 +15,13 @@ import os
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import orjson
@@ -34,9 +33,9 @@ from fastscore.files import check_output, hash_bytes
 from fastscore.llm.client import (
     ChatClient,
     Expectation,
+    Question,
     Structured,
     ask_each,
-    ask_until_read,
     expect_requests,
 )
 from fastscore.llm.requests import (
@@ -50,7 +49,6 @@ from fastscore.llm.requests import (
 )
 from fastscore.llm.spending import (
     MANIFEST,
-    Failure,
     Meter,
     Spent,
     TooManyFailuresError,
@@ -79,6 +77,9 @@ from fastscore.suites.chats import ASSISTANT_ROLE, ROLES
 from fastscore.terminal import result_console, write_line
 from fastscore.terminal.grids import Column, Grid, print_grid
 from fastscore.version import __version__
+
+Part = TypeVar("Part")
+Read = TypeVar("Read")
 
 _TABLES = ("title", "scale", "prompt", "shown", "dimension")
 _PROMPTS = ("system", "user", "again")
@@ -230,23 +231,17 @@ FAILURE_SCHEMA: dict[str, pl.DataType] = {
 """A repeat without scores: why, what was expected, and the last answer as it came."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judgements:
-    """The scores of a judge, in `SCORE_SCHEMA` and `FAILURE_SCHEMA`, in the order of the dialogues.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judging(AskingAboutLogs):
+    """What is judged, by which rubric, how often; without a rubric by that of the suite.
 
-    `not_asked` are numbers of dialogues that were not asked about, wholly or in part, because too
-    many others had failed.
+    The output names files as they are given, or from the folder `files_from`.
     """
 
-    scores: pl.DataFrame
-    failures: pl.DataFrame
-    not_asked: frozenset[int]
-    first_failure: Failure | None
-
-    @property
-    def failed(self) -> frozenset[int]:
-        """The numbers of dialogues of which a repeat failed."""
-        return frozenset(self.failures["row"])
+    suite: str | None = None
+    rubric: str = ""
+    repeats: int = 1
+    files_from: Path | None = None
 
 
 def check_repeats(rubric: Rubric, repeats: int) -> None:
@@ -263,60 +258,15 @@ def check_repeats(rubric: Rubric, repeats: int) -> None:
     )
 
 
-def judge_dialogues(
-    transcripts: Sequence[Transcript],
-    rubric: Rubric,
-    model: str,
-    client: ChatClient,
-    reporter: Reporter,
-    *,
-    repeats: int = 1,
-    seed: int = 0,
-) -> Judgements:
-    """Judge dialogues, each repeat with another seed, until more of them failed than may."""
-    places = [(row, repeat) for row in range(len(transcripts)) for repeat in range(repeats)]
-
-    def ask(place: tuple[int, int]) -> Structured[dict[str, int]]:
-        row, repeat = place
-        slots = _slots(rubric, rotated(tuple(rubric.questions), repeat))
-        return ask_until_read(
-            client,
-            judge_request(transcripts[row], rubric, model, client.options, repeat, seed),
-            lambda read: checked_scores(read, rubric),
-            lambda fault: rubric.prompts["again"].format(fault=fault, **slots).strip(),
-        )
-
-    answers = ask_each(
-        client,
-        places,
-        ask,
-        reporter,
-        stage="judge",
-        noun="judgements",
-        sample_of=lambda number: places[number][0],
-    )
-    expected = f"an object of whole numbers from {rubric.low} to {rubric.high}"
-    scores: list[tuple[Any, ...]] = []
-    failures: list[tuple[Any, ...]] = []
-    first: Failure | None = None
-    for (row, repeat), answer in zip(places, answers, strict=True):
-        if answer is None:
-            continue
-        if (failure := answer.failure) is not None:
-            why = (failure.kind, failure.reason, expected, failure.answer, failure.attempts)
-            failures.append((row, repeat + 1, *why))
-            first = first or failure
-        elif answer.value is not None:
-            order = rotated(tuple(rubric.questions), repeat)
-            scores += [
-                (row, repeat + 1, name, order.index(name) + 1, answer.value[name], answer.attempts)
-                for name in rubric.questions
-            ]
-    return Judgements(
-        pl.DataFrame(scores, schema=SCORE_SCHEMA, orient="row"),
-        pl.DataFrame(failures, schema=FAILURE_SCHEMA, orient="row"),
-        frozenset(row for (row, _), each in zip(places, answers, strict=True) if each is None),
-        first,
+def question_of(
+    transcript: Transcript, rubric: Rubric, repeat: int, asked: Judging
+) -> Question[dict[str, int]]:
+    """Return what a repeat (from 0) asks a judge about a dialogue."""
+    slots = _slots(rubric, rotated(tuple(rubric.questions), repeat))
+    return Question(
+        judge_request(transcript, rubric, asked.model, asked.models, repeat, asked.seed),
+        lambda found: checked_scores(found, rubric),
+        lambda fault: rubric.prompts["again"].format(fault=fault, **slots).strip(),
     )
 
 
@@ -394,31 +344,49 @@ ONE_REPEAT, ONE_ORDER = "one_repeat", "one_order"
 dimensions were shown in one order alone."""
 
 
-def write_judgements(
+def _write(
     folder: Path,
     transcripts: Sequence[Transcript],
-    judgements: Judgements,
+    answers: Mapping[tuple[int, int], Structured[dict[str, int]] | None],
     rubric: Rubric,
     described: dict[str, Any],
 ) -> dict[str, Any]:
-    """Write a judge's folder; return its summary.
+    """Write a judge's folder of answers, by dialogue and repeat from 0; return its summary.
 
     A dialogue is scored if all of its repeats were read. Means over fewer would weigh the orders of
     the dimensions unequally.
     """
+    expected = f"an object of whole numbers from {rubric.low} to {rubric.high}"
+    scored: list[tuple[Any, ...]] = []
+    unread: list[tuple[Any, ...]] = []
+    for (row, repeat), answer in answers.items():
+        if answer is not None and (why := answer.failure) is not None:
+            rest = (why.kind, why.reason, expected, why.answer, why.attempts)
+            unread.append((row, repeat + 1, *rest))
+        elif answer is not None and answer.value is not None:
+            order = rotated(tuple(rubric.questions), repeat)
+            scored += [
+                (row, repeat + 1, name, order.index(name) + 1, answer.value[name], answer.attempts)
+                for name in rubric.questions
+            ]
     places = place_rows(transcripts)
-    incomplete = list(judgements.failed | judgements.not_asked)
-    repeats = judgements.scores.join(places, on="row", how="left", maintain_order="left")
-    failures = judgements.failures.join(places, on="row", how="left", maintain_order="left")
-    complete = repeats.filter(~pl.col("row").is_in(incomplete))
+    repeats, failures = (
+        pl.DataFrame(rows, schema, orient="row").join(
+            places, on="row", how="left", maintain_order="left"
+        )
+        for rows, schema in ((scored, SCORE_SCHEMA), (unread, FAILURE_SCHEMA))
+    )
+    failed = {*failures["row"]}
+    not_asked = {row for (row, _), answer in answers.items() if answer is None}
+    complete = repeats.filter(~pl.col("row").is_in([*failed, *not_asked]))
     summary = {
         "fastscore": __version__,
         "scale": [rubric.low, rubric.high],
         **described,
         "dialogues": len(transcripts),
         "dialogues_judged": complete["row"].n_unique(),
-        "dialogues_failed": len(judgements.failed),
-        "dialogues_not_asked": len(judgements.not_asked - judgements.failed),
+        "dialogues_failed": len(failed),
+        "dialogues_not_asked": len(not_asked - failed),
         "failures": dict(failures["kind"].value_counts().sort("kind").iter_rows()),
         **summarise(complete, rubric, described["repeats"]),
     }
@@ -614,19 +582,6 @@ def _difference(name: str, first: str, second: str, pairs: pl.DataFrame) -> dict
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judging(AskingAboutLogs):
-    """What is judged, by which rubric, how often; without a rubric by that of the suite.
-
-    The output names files as they are given, or from the folder `files_from`.
-    """
-
-    suite: str | None = None
-    rubric: str = ""
-    repeats: int = 1
-    files_from: Path | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Judged:
     """The results of a judge: its folder, ``summary.json``, and what the call spent.
@@ -656,15 +611,14 @@ def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) ->
     suite, dialogues, n_rejects = read_dialogues(asked.inputs, asked, reporter)
     rubric = rubric_of(asked.rubric, suite)
     check_repeats(rubric, asked.repeats)
+    tasks = [(row, repeat) for row in range(len(dialogues)) for repeat in range(asked.repeats)]
+
+    def question(task: tuple[int, int]) -> Question[dict[str, int]]:
+        return question_of(dialogues[task[0]], rubric, task[1], asked)
+
     if client is None:
-        requests = (
-            judge_request(dialogue, rubric, asked.model, asked.models, repeat, asked.seed)
-            for dialogue in dialogues
-            for repeat in range(asked.repeats)
-        )
         answer = orjson.dumps(dict.fromkeys(rubric.questions, rubric.high)).decode()
-        return Judged(asked.output, expected=expect_requests(requests, asked.models, answer))
-    before = client.spent
+        return would_be_judged(asked, map(question, tasks), answer)
     described = {
         "suite": suite,
         "inputs": names_of(asked, asked.inputs),
@@ -674,44 +628,60 @@ def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) ->
         "log_rows_rejected": n_rejects,
         "turns_cut": count_cut_turns(dialogues, rubric, reporter),
     }
-    with recorded(asked, described, client) as outcome:
-        found = judge_dialogues(
-            dialogues,
-            rubric,
-            described["model"],
-            client,
-            reporter,
-            repeats=asked.repeats,
-            seed=asked.seed,
-        )
-        summary = write_judgements(asked.output, dialogues, found, rubric, described)
-        outcome |= {
-            "status": "incomplete" if found.failed or found.not_asked else "complete",
-            "failures": summary["failures"],
-        }
-    refusal = refuse_failures(found.first_failure, len(found.failed), len(dialogues), asked)
-    return Judged(asked.output, summary, client.spent - before, refusal=refusal)
+
+    def write(answers: Sequence[Structured[dict[str, int]] | None]) -> dict[str, Any]:
+        by_task = dict(zip(tasks, answers, strict=True))
+        return _write(asked.output, dialogues, by_task, rubric, described)
+
+    return judge_samples(asked, described, tasks, question, write, client, reporter)
 
 
-def refuse_failures(
-    first: Failure | None, failed: int, samples: int, asked: Judging, noun: str = "dialogues"
-) -> TooManyFailuresError | None:
-    """Return the error if more dialogues failed than may."""
-    limit, place = asked.models.failure_limit, str(asked.output / FAILURES)
-    return too_many(first, failed, samples, limit, noun=noun, place=place)
+def would_be_judged(asked: Judging, questions: Iterable[Question[Any]], answer: str) -> Judged:
+    """Say what would be asked, each with an answer as long as this one."""
+    requests = (each.request for each in questions)
+    return Judged(asked.output, expected=expect_requests(requests, asked.models, answer))
 
 
-@contextmanager
-def recorded(
-    asked: Judging, described: Mapping[str, Any], client: ChatClient
-) -> Iterator[dict[str, Any]]:
-    """Hold a judge's folder, which has nothing of others, and record what is spent in a block."""
+def judge_samples(
+    asked: Judging,
+    described: Mapping[str, Any],
+    tasks: Sequence[tuple[int, Part]],
+    question: Callable[[tuple[int, Part]], Question[Read]],
+    write: Callable[[Sequence[Structured[Read] | None]], dict[str, Any]],
+    client: ChatClient,
+    reporter: Reporter,
+    noun: str = "dialogues",
+) -> Judged:
+    """Ask about parts of samples, have the answers written and summarised, and record the costs.
+
+    The folder is held meanwhile, and has nothing of others.
+    """
+    before, limit = client.spent, asked.models.failure_limit
     check_output(asked.output, OUTPUT, (*_FILES, LOCK_NAME), alone=asked.overwrite)
     with run_lock(asked.output):
         for name in _FILES if asked.overwrite else ():
             (asked.output / name).unlink(missing_ok=True)
         with spending_recorded(asked.output / MANIFEST, described, client.meter) as outcome:
-            yield outcome
+            answers = ask_each(
+                client,
+                tasks,
+                question,
+                reporter,
+                stage="judge",
+                noun="judgements",
+                samples=[sample for sample, _ in tasks],
+            )
+            summary = write(answers)
+            n, failed = summary[noun], summary[f"{noun}_failed"]
+            is_complete = summary[f"{noun}_judged"] == n
+            outcome |= {
+                "status": "complete" if is_complete else "incomplete",
+                "failures": summary["failures"],
+            }
+    first = next((one.failure for one in answers if one and one.failure), None)
+    place = str(asked.output / FAILURES)
+    refusal = too_many(first, failed, n, limit, noun=noun, place=place)
+    return Judged(asked.output, summary, client.spent - before, refusal=refusal)
 
 
 def names_of(asked: Judging, inputs: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from fastscore.errors import UsageError
 from fastscore.files import hash_bytes
-from fastscore.llm.client import ChatClient, Structured, ask_each, ask_until_read, expect_requests
+from fastscore.llm.client import ChatClient, Question, Structured
 from fastscore.llm.judgements import (
     FAILURES,
     PAIRS,
@@ -25,19 +25,18 @@ from fastscore.llm.judgements import (
     Rubric,
     count_cut_turns,
     describe_judge,
+    judge_samples,
     load_rubric,
     names_of,
     read_dialogues,
-    recorded,
-    refuse_failures,
     rubric_of,
     run_judge,
     shown_conversation,
+    would_be_judged,
 )
 from fastscore.llm.requests import (
     SYSTEM,
     USER,
-    ChatRequest,
     StrPath,
     check_members,
     model_options,
@@ -112,11 +111,14 @@ def run_pairwise(
         raise UsageError(f"A has logs of {suite}, B of {suite_b}.", "Compare logs of one suite.")
     rubric = rubric_of(asked.rubric, suite)
     pairs = pair_up(side_a, side_b)
+    tasks = [(row, first) for row in range(len(pairs)) for first in (A, B)]
+
+    def question(task: tuple[int, str]) -> Question[Verdict]:
+        return _question(pairs[task[0]], task[1], rubric, asked)
+
     if client is None:
-        requests = (pair_request(pair, first, rubric, asked) for pair in pairs for first in (A, B))
         answer = _TYPICAL_REASON + '"personalization": "1", ' * len(questions_of(rubric))
-        return Judged(asked.output, expected=expect_requests(requests, asked.models, answer))
-    before = client.spent
+        return would_be_judged(asked, map(question, tasks), answer)
     shown = [side for pair in pairs for side in (pair.a, pair.b)]
     described = {
         "suite": suite,
@@ -127,18 +129,12 @@ def run_pairwise(
         "only_in_b": len(side_b) - len(pairs),
         "turns_cut": count_cut_turns(shown, rubric, reporter),
     }
-    with recorded(asked, described, client) as outcome:
-        answers = _ask_pairs(pairs, rubric, asked, client, reporter)
-        summary = _write(asked, pairs, answers, rubric, described)
-        is_complete = summary["pairs_judged"] == len(pairs)
-        outcome |= {
-            "status": "complete" if is_complete else "incomplete",
-            "failures": summary["failures"],
-        }
-    failures = [found.failure for of_pair in answers for found in of_pair if found]
-    first = next((failure for failure in failures if failure), None)
-    refusal = refuse_failures(first, summary["pairs_failed"], len(pairs), asked, noun="pairs")
-    return Judged(asked.output, summary, client.spent - before, refusal=refusal)
+
+    def write(found: Sequence[Structured[Verdict] | None]) -> dict[str, Any]:
+        answers = list(zip(found[::2], found[1::2], strict=True))
+        return _write(asked, pairs, answers, rubric, described)
+
+    return judge_samples(asked, described, tasks, question, write, client, reporter, "pairs")
 
 
 def pair_up(side_a: Sequence[Transcript], side_b: Sequence[Transcript]) -> list[Pair]:
@@ -162,58 +158,34 @@ def pair_up(side_a: Sequence[Transcript], side_b: Sequence[Transcript]) -> list[
     return pairs
 
 
-def _ask_pairs(
-    pairs: Sequence[Pair], rubric: Rubric, asked: Judging, client: ChatClient, reporter: Reporter
-) -> list[Answers]:
-    """Ask about every pair in both orders."""
-    tasks = [(row, first) for row in range(len(pairs)) for first in (A, B)]
-
-    def ask(task: tuple[int, str]) -> Structured[Verdict]:
-        row, first = task
-        request = pair_request(pairs[row], first, rubric, asked)
-        members = tuple(questions_of(rubric))
-        return ask_until_read(
-            client,
-            request,
-            lambda found: read_verdict(found, members, first),
-            lambda fault: PROMPTS["again"].format(fault=fault, members=_quoted(members)).strip(),
-        )
-
-    found = ask_each(
-        client,
-        tasks,
-        ask,
-        reporter,
-        stage="judge",
-        noun="judgements",
-        sample_of=lambda number: tasks[number][0],
-    )
-    return list(zip(found[::2], found[1::2], strict=True))
-
-
 def questions_of(rubric: Rubric) -> dict[str, str]:
     """Return the questions of a comparison: the rubric's and, if it has none, an overall one."""
     return {**rubric.questions, OVERALL: rubric.questions.get(OVERALL, PROMPTS[OVERALL])}
 
 
-def pair_request(pair: Pair, first: str, rubric: Rubric, asked: Judging) -> ChatRequest:
+def _question(pair: Pair, first: str, rubric: Rubric, asked: Judging) -> Question[Verdict]:
     """Return what is asked about a pair, with one side shown first."""
     questions = questions_of(rubric)
     shown = (pair.a, pair.b) if first == A else (pair.b, pair.a)
     one, two = (shown_conversation(each, rubric) for each in shown)
     words = {
-        "members": _quoted(tuple(questions)),
+        "members": ", ".join(f'"{name}"' for name in questions),
         "dimensions": "\n".join(f"- {name}: {text}" for name, text in questions.items()),
         "first": one,
         "second": two,
     }
     verdict = {"type": "string", "enum": ["1", "2", TIE]}
-    return asked.models.request(
+    request = asked.models.request(
         asked.model,
         (SYSTEM, PROMPTS["system"].format(**words).strip() + DATA),
         (USER, PROMPTS["user"].format(**words).strip()),
         seed=asked.seed,
         schema=object_schema({REASON: {"type": "string"}, **dict.fromkeys(questions, verdict)}),
+    )
+    return Question(
+        request,
+        lambda found: read_verdict(found, tuple(questions), first),
+        lambda fault: PROMPTS["again"].format(fault=fault, members=words["members"]).strip(),
     )
 
 
@@ -230,10 +202,6 @@ def read_verdict(found: Mapping[str, Any], members: Sequence[str], first: str) -
             raise UnusableError(f'{name} is {found[name]!r:.40}, not "1", "2" or "tie"')
         sides[name] = _VERDICTS[first][verdict]
     return Verdict(sides, found[REASON])
-
-
-def _quoted(members: Sequence[str]) -> str:
-    return ", ".join(f'"{name}"' for name in members)
 
 
 def _write(

@@ -20,7 +20,7 @@ from fastscore.files import cache_root, hash_bytes
 from fastscore.llm.spending import (
     DEFAULT_MAX_FAILURES,
     FailureLimit,
-    Limits,
+    Meter,
     Prices,
     UnusableError,
     parse_limit,
@@ -380,15 +380,9 @@ class ModelOptions:
             structured=self.structured,
         )
 
-    @property
-    def limits(self) -> Limits:
-        """The budget."""
-        return Limits(
-            requests=self.max_requests,
-            tokens=self.max_tokens,
-            cost=self.max_cost,
-            prices=self.prices,
-        )
+    def meter(self) -> Meter:
+        """Return what counts requests and holds them to the budget."""
+        return Meter(self.max_requests, self.max_tokens, self.max_cost, self.prices)
 
     @property
     def failure_limit(self) -> FailureLimit:

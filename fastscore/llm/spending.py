@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
@@ -226,21 +226,18 @@ class Bound:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The budget: the most requests, tokens and cost; None for no limit."""
-
-    requests: int | None = None
-    tokens: int | None = None
-    cost: float | None = None
-    prices: Prices = field(default_factory=Prices)
-
-
 class Meter:
-    """Counts what several threads spend and holds them to the limits."""
+    """Counts what several threads spend and holds them to a budget; None is no limit."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
+    def __init__(
+        self,
+        max_requests: int | None = None,
+        max_tokens: int | None = None,
+        max_cost: float | None = None,
+        prices: Prices | None = None,
+    ) -> None:
+        self.max_requests, self.max_tokens, self.max_cost = max_requests, max_tokens, max_cost
+        self.prices = prices or Prices()
         self.spent = Spent()
         self.watchers: list[Callable[[Spent], None]] = []
         self._reserved: list[Bound] = []
@@ -303,13 +300,13 @@ class Meter:
 
     def _exceeded(self, bound: Bound, reserved: list[Bound]) -> BudgetError | None:
         """Return the error of the limit that a request may exceed, if any."""
-        limits, spent = self.limits, self.spent
+        spent = self.spent
         total = sum(reserved, start=spent.most + bound)
-        cost = limits.prices.cost(total.prompt_tokens, total.completion_tokens)
+        cost = self.prices.cost(total.prompt_tokens, total.completion_tokens)
         found: tuple[tuple[str, float | None, float], ...] = (
-            ("max_requests", limits.requests, spent.requests + 1),
-            ("max_tokens", limits.tokens, total.tokens),
-            ("max_cost", limits.cost, cost),
+            ("max_requests", self.max_requests, spent.requests + 1),
+            ("max_tokens", self.max_tokens, total.tokens),
+            ("max_cost", self.max_cost, cost),
         )
         for name, limit, most in found:
             # costs are sums of products: equal ones may differ in the last digit
@@ -361,7 +358,7 @@ def spending_recorded(
     before, begun = meter.spent, {"id": secrets.token_hex(8), "ended": None}
 
     def entry(spent: Spent) -> dict[str, Any]:
-        used, prices = spent - before, meter.limits.prices
+        used, prices = spent - before, meter.prices
         return {
             **begun,
             **asdict(used),

@@ -241,7 +241,7 @@ def run_experiment(
     """Run an experiment, or what is left of it; return what was done and spent."""
     _check_folder(experiment, folder)
     options = replace(experiment.models, answers=folder / ANSWERS, replay=replay)
-    meter = Meter(options.limits)  # one budget for all stages
+    meter = options.meter()  # one budget for all stages
     endpoint = experiment.models.resolved().endpoint if experiment.asks_models else None
     described = {"agents": list(experiment.agents), "endpoint": endpoint}
     with spending_recorded(folder / MANIFEST, described, meter) as outcome:

@@ -14,7 +14,6 @@ from fastscore.llm.requests import ChatRequest, ModelOptions
 from fastscore.llm.spending import (
     Bound,
     BudgetError,
-    Limits,
     Meter,
     Prices,
     SampleError,
@@ -342,7 +341,7 @@ def test_a_budget_holds_for_requests_at_once(stub, tmp_path):
 
 
 def test_a_meter_adds_up_what_is_under_way():
-    meter = Meter(Limits(tokens=100, cost=1.0, prices=Prices(prompt=1e4, completion=0.0)))
+    meter = Meter(max_tokens=100, max_cost=1.0, prices=Prices(prompt=1e4, completion=0.0))
     meter.reserve(Bound(40, 10))
     meter.settle(Bound(40, 10), prompt_tokens=30, completion_tokens=5)
     meter.reserve(Bound(40, 10))
@@ -351,7 +350,7 @@ def test_a_meter_adds_up_what_is_under_way():
         meter.reserve(Bound(20, 0))
     meter.reserve(Bound(10, 0))
     assert (meter.spent.requests, meter.spent.tokens, meter.spent.timeouts) == (3, 35, 1)
-    cheap = Meter(Limits(cost=0.5, prices=Prices(prompt=1e4, completion=0.0)))
+    cheap = Meter(max_cost=0.5, prices=Prices(prompt=1e4, completion=0.0))
     with pytest.raises(BudgetError, match=r"max_cost=0\.5 .* up to 0\.51 would be spent"):
         cheap.reserve(Bound(51, 1000))
 
