@@ -242,7 +242,6 @@ SETUPS: dict[str, tuple[Setup, ...]] = {
     "docs/simulation.md": (catalogue,),
     "fastscore analyse": (scored("preference_shift", "run"), judged),
     "fastscore catalogue": (catalogue,),
-    "fastscore catalogue build": (catalogue,),
     "fastscore catalogue show": (catalogue,),
     "fastscore compare": (
         scored("memory_finance", "base", "new"),

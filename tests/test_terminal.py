@@ -156,7 +156,7 @@ models export P
 vectors verify P
 kernels list P
 doctor P
-catalogue build P
+catalogue show P
 completion P
 P
 """

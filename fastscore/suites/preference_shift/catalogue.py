@@ -1,35 +1,29 @@
-"""The catalogue: which values its items have in which fields, compiled once and cached.
+"""The catalogue: which values its items have in which fields.
 
 Its file is JSON, JSON Lines, CSV or Parquet, plain or compressed. A value is normalised as
 published: a genre loses " film", " movie" and " fiction", a year all but its digits, everything is
-lower case. The compiled catalogue does not depend on any option. It is kept in the cache under the
-hash of the file's content.
+lower case. The compiled catalogue does not depend on any option.
 """
 
 import codecs
-import contextlib
 import csv
 import hashlib
 import io
 import json
 import math
-import os
 import re
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 import orjson
 import polars as pl
-from fastscore_jit.system import make_private_folder, open_private
 from fastscore_jit.threads import raise_if_stopped
 
 from fastscore.errors import UsageError, did_you_mean, listed
-from fastscore.files import SUFFIXES, UnpackingError, cache_root, hash_bytes, unpack
+from fastscore.files import SUFFIXES, UnpackingError, unpack
 from fastscore.settings.options import read_option_file
 
 LIST_SEPARATOR = "|"
@@ -176,9 +170,6 @@ PLOT = "plot"
 YEAR = "year"
 NAME = "name"
 TITLE = "title"
-LAYOUT = 2
-"""Rises whenever the same file compiles to something else."""
-
 PLOT_WORD = re.compile(r"[a-zA-Z]{4,}")
 PLOT_STOP_WORDS = frozenset(
     """
@@ -188,15 +179,6 @@ PLOT_STOP_WORDS = frozenset(
     """.split()  # noqa: SIM905
 )
 _GENRE_SUFFIXES = (" film", " movie", " fiction")
-_ITEMS, _TERMS, _HASHES = "items.parquet", "terms.parquet", "hashes"
-_UNUSABLE = "fastscore.unusable"
-
-_ITEM_SCHEMA = {"title": pl.String}
-_TERM_SCHEMA: dict[str, Any] = {
-    **dict.fromkeys(("field", "value", "surface"), pl.String),
-    "n_items": pl.Int64,
-    "items": pl.List(pl.Int32),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +247,7 @@ def plot_keywords(text: str) -> list[str]:
 
 
 def load_catalogue(path: str) -> Catalogue:
-    """Return a file's compiled catalogue, from the cache where it is there."""
+    """Return a file's compiled catalogue; the latest ones are kept."""
     try:
         content = read_option_file(path)
     except OSError as error:
@@ -277,8 +259,9 @@ def load_catalogue(path: str) -> Catalogue:
     name = "".join(PurePath(path).suffixes[-2:]).lower().encode()
     digest = hashlib.blake2b(name + b"\0" + content, digest_size=8).hexdigest()
     with _lock:
-        known = _recent.pop(digest, None)
-        _recent[digest] = known or _cached(digest) or _compiled(path, content, digest)
+        _recent[digest] = _recent.pop(digest, None) or compile_records(
+            read_records(path, content), digest
+        )
         if len(_recent) > _MOST_RECENT:
             del _recent[next(iter(_recent))]
         return _recent[digest]
@@ -289,75 +272,6 @@ _MOST_RECENT = 4
 _lock = threading.Lock()
 
 
-def catalogue_folder(digest: str) -> Path:
-    """Return the folder in the cache that holds a compiled catalogue."""
-    return cache_root() / "catalogues" / f"{digest}-{LAYOUT}"
-
-
-def _cached(digest: str) -> Catalogue | None:
-    folder = catalogue_folder(digest)
-    try:
-        *written, hashes = (_read_private(folder / name) for name in (_ITEMS, _TERMS, _HASHES))
-        if hashes != _hashes(written):
-            return None  # damaged: it is compiled again
-        items, terms = map(pl.read_parquet, written)
-        unusable = json.loads(pl.read_parquet_metadata(io.BytesIO(written[1]))[_UNUSABLE])
-    except (OSError, pl.exceptions.PolarsError, KeyError, ValueError):
-        return None  # not compiled yet, or others could have written it
-    if items.schema != _ITEM_SCHEMA or terms.schema != _TERM_SCHEMA:
-        return None
-    return Catalogue(digest, items, terms, unusable)
-
-
-def _read_private(path: Path) -> bytes:
-    with os.fdopen(open_private(path), "rb") as file:
-        return file.read()
-
-
-def _compiled(path: str, content: bytes, digest: str) -> Catalogue:
-    catalogue = compile_records(read_records(path, content), digest)
-    with contextlib.suppress(OSError):  # a cache that cannot be written costs time only
-        _save(catalogue)
-    return catalogue
-
-
-def _save(catalogue: Catalogue) -> None:
-    """Write the files under another name, then rename: readers see all or nothing."""
-    folder = catalogue_folder(catalogue.digest)
-    make_private_folder(folder.parent)
-    made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        catalogue.items.write_parquet(made / _ITEMS)
-        unusable = json.dumps(dict(catalogue.unusable))
-        catalogue.terms.write_parquet(made / _TERMS, metadata={_UNUSABLE: unusable})
-        written = [(made / name).read_bytes() for name in (_ITEMS, _TERMS)]
-        (made / _HASHES).write_bytes(_hashes(written))
-        for path in made.iterdir():
-            path.chmod(path.stat().st_mode & ~0o022)
-        if folder.exists():
-            shutil.rmtree(folder)
-        made.rename(folder)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-
-
-def _hashes(written: Iterable[bytes]) -> bytes:
-    """Return what the hashes of the cache's files are kept as: a line each."""
-    return "".join(f"{hash_bytes(data)}\n" for data in written).encode()
-
-
-@dataclass(slots=True)
-class _Terms:
-    """The terms of a field while they are collected."""
-
-    surfaces: dict[str, str] = field(default_factory=dict)
-    items: dict[str, list[int]] = field(default_factory=dict)
-
-    def add(self, value: str, surface: str, item: int) -> None:
-        self.surfaces.setdefault(value, surface)
-        self.items.setdefault(value, []).append(item)
-
-
 def compile_records(records: Iterable[Record], digest: str = "") -> Catalogue:
     """Collect the terms of records.
 
@@ -365,46 +279,46 @@ def compile_records(records: Iterable[Record], digest: str = "") -> Catalogue:
     ``title``.
     """
     titles: list[str] = []
-    found: dict[str, _Terms] = {}
+    found: dict[str, list[tuple[str, str, int]]] = {}
     unusable: dict[str, str] = {}
     for item, record in enumerate(records):
         raise_if_stopped()
         fields = record.fields
         if NAME not in fields:
             fields = {**fields, NAME: fields.get(TITLE) if record.key is None else record.key}
-        name = _surface(fields.get(NAME)) if not isinstance(fields.get(NAME), list) else ""
-        titles.append(record.key if record.key is not None else name)
-        for field_name, value in fields.items():
-            terms = found.setdefault(field_name, _Terms())
+        name = "" if isinstance(fields[NAME], list) else _surface(fields[NAME])
+        titles.append(name if record.key is None else record.key)
+        for field, value in fields.items():
+            terms = found.setdefault(field, [])
             for element in value if isinstance(value, list) else (value,):
                 if isinstance(element, dict | list):
                     unusable.setdefault(
-                        field_name,
+                        field,
                         f"{record.place} has {shown(element)} there, "
                         "expected a text, a number or a list of them.",
                     )
-                elif field_name == PLOT:
-                    for word in plot_keywords(_surface(element)):
-                        terms.add(word, word, item)
-                else:
-                    normal = normalise(field_name, element)
-                    if normal:
-                        terms.add(normal, _surface(element), item)
-    columns: dict[str, list[Any]] = {name: [] for name in _TERM_SCHEMA}
-    for field_name, terms in found.items():
-        if field_name in unusable:
-            continue
-        columns["field"] += [field_name] * len(terms.items)
-        columns["value"] += terms.items
-        columns["surface"] += terms.surfaces.values()
-        columns["n_items"] += [len(set(items)) for items in terms.items.values()]
-        columns["items"] += terms.items.values()
-    return Catalogue(
-        digest,
-        pl.DataFrame({"title": titles}, schema=_ITEM_SCHEMA),
-        pl.DataFrame(columns, schema=_TERM_SCHEMA),
-        unusable,
+                elif field == PLOT:
+                    terms += ((word, word, item) for word in plot_keywords(_surface(element)))
+                elif normal := normalise(field, element):
+                    terms.append((normal, _surface(element), item))
+    usable = {field: terms for field, terms in found.items() if field not in unusable}
+    columns = {
+        "field": [field for field, terms in usable.items() for _ in terms],
+        "value": [value for terms in usable.values() for value, _, _ in terms],
+        "surface": [surface for terms in usable.values() for _, surface, _ in terms],
+        "item": [item for terms in usable.values() for _, _, item in terms],
+    }
+    schema = {**dict.fromkeys(("field", "value", "surface"), pl.String()), "item": pl.Int32()}
+    terms = (
+        pl.DataFrame(columns, schema=schema)
+        .group_by("field", "value", maintain_order=True)
+        .agg(
+            pl.col("surface").first(),
+            n_items=pl.col("item").n_unique().cast(pl.Int64),
+            items="item",
+        )
     )
+    return Catalogue(digest, pl.DataFrame({"title": titles}, {"title": pl.String}), terms, unusable)
 
 
 def check_fields(catalogue: Catalogue, names: Iterable[str], usual: Iterable[str]) -> None:
@@ -423,23 +337,20 @@ def check_fields(catalogue: Catalogue, names: Iterable[str], usual: Iterable[str
 def list_fields(catalogue: Catalogue) -> pl.DataFrame:
     """Return one row a field: how many values it has, in how many items, and the commonest."""
     usable = (
-        catalogue.terms.sort("n_items", descending=True, maintain_order=True)
-        .group_by("field", maintain_order=True)
+        catalogue.terms.group_by("field", maintain_order=True)
         .agg(
-            pl.len().cast(pl.Int64).alias("values"),
-            pl.col("items").list.explode().n_unique().cast(pl.Int64).alias("items"),
-            pl.col("value").first().alias("commonest"),
+            values=pl.len().cast(pl.Int64),
+            items=pl.col("items").list.explode().n_unique().cast(pl.Int64),
+            commonest=pl.col("value").get(pl.col("n_items").arg_max()),
         )
-        .with_columns(pl.lit(None, dtype=pl.String).alias("problem"))
+        .with_columns(problem=pl.lit(None, dtype=pl.String))
     )
-    order = {name: place for place, name in enumerate(catalogue.fields)}
     unusable = pl.DataFrame(
         [(name, 0, 0, None, problem) for name, problem in catalogue.unusable.items()],
         schema=usable.schema,
         orient="row",
     )
-    ordered = usable.sort(pl.col("field").replace_strict(order, return_dtype=pl.Int64))
-    return pl.concat([ordered, unusable])
+    return pl.concat([usable, unusable])
 
 
 def list_values(catalogue: Catalogue, field: str) -> pl.DataFrame:

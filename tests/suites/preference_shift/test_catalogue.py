@@ -1,12 +1,10 @@
-"""Catalogues: every format, the published normal forms, IDF, the cache, and clear errors."""
+"""Catalogues: every format, the published normal forms, IDF, and clear errors."""
 
 import csv
 import gzip
 import io
 import json
 import math
-import os
-import random
 import re
 from pathlib import Path
 from typing import Any
@@ -16,11 +14,9 @@ import pytest
 import zstandard
 
 from fastscore.errors import UsageError
-from fastscore.suites.preference_shift import catalogue as catalogues
 from fastscore.suites.preference_shift.catalogue import (
     PLOT_STOP_WORDS,
     Catalogue,
-    catalogue_folder,
     check_fields,
     inverse_document_frequency,
     load_catalogue,
@@ -33,13 +29,6 @@ from tests.suites.preference_shift.conversing import MOVIES, options, write_cata
 RECORDS = [{"title": title, **fields} for title, fields in MOVIES.items()]
 NESTED = r"(a deeply nested list|\[{60})"
 """How a list in a thousand lists is shown: each Python's `json` writes another depth."""
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FASTSCORE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(catalogues, "_recent", {})
-    return tmp_path / "cache"
 
 
 def values(catalogue: Catalogue, field: str) -> dict[str, int]:
@@ -156,65 +145,6 @@ def test_all_formats_hold_the_same_catalogue(tmp_path: Path, format: str) -> Non
     fields = ["name", "year", "genre", "actor", "director", "language", "plot"]
     for field in fields:
         assert found.field_terms(field).equals(expected.field_terms(field)), field
-
-
-def test_compiled_once_a_catalogue_comes_from_the_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write_catalogue(tmp_path)
-    first = load_catalogue(path)
-    monkeypatch.setattr(catalogues, "_recent", {})
-    monkeypatch.setattr(catalogues, "compile_records", None)
-    again = load_catalogue(path)
-    assert again.terms.equals(first.terms)
-    assert again.items.equals(first.items)
-    assert again.unusable == first.unusable
-
-
-def test_no_flipped_bit_of_the_cache_is_taken_for_true(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write_catalogue(tmp_path)
-    first = load_catalogue(path)
-    kept = {file: file.read_bytes() for file in catalogue_folder(first.digest).iterdir()}
-    rng = random.Random(0)
-    for _ in range(100):
-        file = rng.choice(sorted(kept))
-        data = bytearray(kept[file])
-        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-        file.write_bytes(data)
-        monkeypatch.setattr(catalogues, "_recent", {})
-        again = load_catalogue(path)
-        assert again.terms.equals(first.terms), file
-        assert again.items.equals(first.items), file
-        assert {file: file.read_bytes() for file in kept} == kept, file
-
-
-@pytest.mark.skipif(not hasattr(os, "getuid"), reason="there are no user ids")
-@pytest.mark.parametrize("shared", ["file", "folder"])
-def test_a_compiled_catalogue_that_others_could_have_written_is_compiled_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: str
-) -> None:
-    before = os.umask(0o002)
-    try:
-        path = write_catalogue(tmp_path)
-        first = load_catalogue(path)
-    finally:
-        os.umask(before)
-    folder = catalogue_folder(first.digest)
-    compiled: list[str] = []
-    monkeypatch.setattr(
-        catalogues, "read_records", lambda path, content: compiled.append(path) or iter(())
-    )
-    monkeypatch.setattr(catalogues, "_recent", {})
-    assert load_catalogue(path).terms.equals(first.terms)
-    assert not compiled
-    place = min(folder.iterdir()) if shared == "file" else folder.parent
-    place.chmod(place.stat().st_mode | 0o020)
-    monkeypatch.setattr(catalogues, "_recent", {})
-    load_catalogue(path)
-    assert compiled == [path]
-    folder.parent.chmod(0o755)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""``fastscore catalogue``: compiling a catalogue of items, and looking at what it holds."""
+"""``fastscore catalogue``: looking at what a catalogue of items holds."""
 
 import json
 
@@ -11,25 +11,7 @@ from fastscore.terminal.grids import Column, Grid, print_grid
 
 @click.group("catalogue", epilog="Example: fastscore catalogue show movies.jsonl --field genre")
 def command() -> None:
-    """Compile catalogues of items, and show the concepts in them.
-
-    Scoring compiles a catalogue by itself when it meets it first; compiled, it is kept in the
-    cache under the hash of its content.
-    """
-
-
-@command.command("build", epilog="Example: fastscore catalogue build movies.json")
-@click.argument("file")
-def build(file: str) -> None:
-    """Compile FILE into the cache.
-
-    FILE is JSON, JSON Lines, CSV or Parquet, also .gz or .zst.
-    """
-    from fastscore.suites.preference_shift.catalogue import catalogue_folder, load_catalogue
-
-    catalogue = load_catalogue(file)
-    write_line(f"{file}: {len(catalogue):,} items, {catalogue.terms.height:,} terms")
-    write_line(f"compiled in {catalogue_folder(catalogue.digest)}")
+    """Show the concepts in catalogues of items."""
 
 
 @command.command("show", epilog="Example: fastscore catalogue show movies.json --field genre")
@@ -38,7 +20,10 @@ def build(file: str) -> None:
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(file: str, field: str | None, limit: int, as_json: bool) -> None:
-    """Show the fields of FILE, or the values of one with their IDF."""
+    """Show the fields of FILE, or the values of one with their IDF.
+
+    FILE is JSON, JSON Lines, CSV or Parquet, also .gz or .zst.
+    """
     from fastscore.suites.preference_shift.catalogue import list_fields, list_values, load_catalogue
 
     catalogue = load_catalogue(file)
