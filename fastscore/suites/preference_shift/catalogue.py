@@ -21,6 +21,7 @@ from typing import Any
 import orjson
 import polars as pl
 from fastscore_jit.threads import raise_if_stopped
+from polars import col as C
 
 from fastscore.errors import UsageError, did_you_mean, listed
 from fastscore.files import SUFFIXES, UnpackingError, unpack
@@ -179,6 +180,7 @@ PLOT_STOP_WORDS = frozenset(
     """.split()  # noqa: SIM905
 )
 _GENRE_SUFFIXES = (" film", " movie", " fiction")
+_TERM_SCHEMA = {"field": pl.String, "value": pl.String, "surface": pl.String, "item": pl.Int32}
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +208,7 @@ class Catalogue:
             raise UsageError(
                 f"The catalogue's field {name!r} cannot be used: {self.unusable[name]}"
             )
-        return self.terms.filter(pl.col("field") == name)
+        return self.terms.filter(C("field") == name)
 
     def __len__(self) -> int:
         return self.items.height
@@ -259,9 +261,8 @@ def load_catalogue(path: str) -> Catalogue:
     name = "".join(PurePath(path).suffixes[-2:]).lower().encode()
     digest = hashlib.blake2b(name + b"\0" + content, digest_size=8).hexdigest()
     with _lock:
-        _recent[digest] = _recent.pop(digest, None) or compile_records(
-            read_records(path, content), digest
-        )
+        known = _recent.pop(digest, None)
+        _recent[digest] = known or compile_records(read_records(path, content), digest)
         if len(_recent) > _MOST_RECENT:
             del _recent[next(iter(_recent))]
         return _recent[digest]
@@ -289,7 +290,7 @@ def compile_records(records: Iterable[Record], digest: str = "") -> Catalogue:
         name = "" if isinstance(fields[NAME], list) else _surface(fields[NAME])
         titles.append(name if record.key is None else record.key)
         for field, value in fields.items():
-            terms = found.setdefault(field, [])
+            of_field = found.setdefault(field, [])
             for element in value if isinstance(value, list) else (value,):
                 if isinstance(element, dict | list):
                     unusable.setdefault(
@@ -298,25 +299,19 @@ def compile_records(records: Iterable[Record], digest: str = "") -> Catalogue:
                         "expected a text, a number or a list of them.",
                     )
                 elif field == PLOT:
-                    terms += ((word, word, item) for word in plot_keywords(_surface(element)))
+                    of_field += ((word, word, item) for word in plot_keywords(_surface(element)))
                 elif normal := normalise(field, element):
-                    terms.append((normal, _surface(element), item))
-    usable = {field: terms for field, terms in found.items() if field not in unusable}
-    columns = {
-        "field": [field for field, terms in usable.items() for _ in terms],
-        "value": [value for terms in usable.values() for value, _, _ in terms],
-        "surface": [surface for terms in usable.values() for _, surface, _ in terms],
-        "item": [item for terms in usable.values() for _, _, item in terms],
-    }
-    schema = {**dict.fromkeys(("field", "value", "surface"), pl.String()), "item": pl.Int32()}
+                    of_field.append((normal, _surface(element), item))
+    rows = [
+        (field, *term)
+        for field, of_field in found.items()
+        if field not in unusable
+        for term in of_field
+    ]
     terms = (
-        pl.DataFrame(columns, schema=schema)
+        pl.DataFrame(rows, schema=_TERM_SCHEMA, orient="row")
         .group_by("field", "value", maintain_order=True)
-        .agg(
-            pl.col("surface").first(),
-            n_items=pl.col("item").n_unique().cast(pl.Int64),
-            items="item",
-        )
+        .agg(C("surface").first(), n_items=C("item").n_unique().cast(pl.Int64), items="item")
     )
     return Catalogue(digest, pl.DataFrame({"title": titles}, {"title": pl.String}), terms, unusable)
 
@@ -340,8 +335,8 @@ def list_fields(catalogue: Catalogue) -> pl.DataFrame:
         catalogue.terms.group_by("field", maintain_order=True)
         .agg(
             values=pl.len().cast(pl.Int64),
-            items=pl.col("items").list.explode().n_unique().cast(pl.Int64),
-            commonest=pl.col("value").get(pl.col("n_items").arg_max()),
+            items=C("items").list.explode().n_unique().cast(pl.Int64),
+            commonest=C("value").get(C("n_items").arg_max()),
         )
         .with_columns(problem=pl.lit(None, dtype=pl.String))
     )

@@ -5,10 +5,10 @@ file give the same files, byte for byte.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from polars import col as C
 
 from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedRun
 from fastscore.suites.judged import collect_judged, describe_rejects
@@ -44,15 +44,11 @@ _DASH = "\N{EN DASH}"
 _MINUS = "\N{MINUS SIGN}"
 
 
-def _number(value: float) -> str:
-    return f"{value:.3f}".replace("-", _MINUS)
-
-
 def _cell(value: Any) -> str:
     if value is None:
         return _DASH
     if isinstance(value, float):
-        return _number(value)
+        return f"{value:.3f}".replace("-", _MINUS)
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
@@ -61,7 +57,7 @@ def _interval(value: str, ends: str) -> Callable[[Row], str]:
         low, high = row[f"{ends}low"], row[f"{ends}high"]
         if low is None or high is None:
             return _cell(row[value])
-        return f"{_number(row[value])} [{_number(low)}, {_number(high)}]"
+        return f"{_cell(row[value])} [{_cell(low)}, {_cell(high)}]"
 
     return write
 
@@ -72,8 +68,7 @@ def _p(column: str) -> Callable[[Row], str]:
     def write(row: Row) -> str:
         if row[column] is None and row.get("reason") and "holm" not in column:
             return str(row["reason"]).replace("_", " ")
-        is_small = row[column] is not None and row[column] < 0.001
-        return "< 0.001" if is_small else _cell(row[column])
+        return "< 0.001" if (row[column] or 1.0) < 0.001 else _cell(row[column])
 
     return write
 
@@ -167,13 +162,12 @@ _LEVELS: tuple[Shown, ...] = (
 
 
 Tables = Mapping[str, pl.DataFrame]
-"""The tables of an analysis by the names of their files."""
 
 
-def models_table(tables: Tables) -> list[Listing]:
+def models_table(tables: Tables) -> Listing:
     """List the models, or all conversations, with the mean of each score in a column."""
     components = tables["components"]
-    is_model = pl.col("group") == "model"
+    is_model = C("group") == "model"
     rows = components.filter(is_model if components.select(is_model.any()).item() else True)
     records = rows.rows(named=True)
     means = rows.with_columns(
@@ -181,54 +175,47 @@ def models_table(tables: Tables) -> list[Listing]:
             " ", "\n"
         ),
         pl.Series("model", map(_group, records), pl.String),
-        pl.col("score").replace_strict(SCORE_NAMES),
-        n=pl.col("n").max().over("value"),
+        C("score").replace_strict(SCORE_NAMES),
+        n=C("n").max().over("value"),
     )
     wide = means.pivot("score", index=["model", "n"], values="text")
     title = "Means of the scores, with 95 % confidence intervals"
-    return [Listing(title=title, frame=wide, written=tuple(wide.columns[2:]))]
+    return Listing(title=title, frame=wide, written=tuple(wide.columns[2:]))
 
 
-def sweep_table(tables: Tables) -> list[Listing]:
+def sweep_table(tables: Tables) -> Listing:
     """List the recovery rate, a column a window."""
-    rates = tables["window_sweep"].filter(pl.col("test") == "run")
+    rates = tables["window_sweep"].filter(C("test") == "run")
     windows = rates["window"].unique().sort()
-    most = pl.col("n_shifts").max().over("group", "value")
+    most = C("n_shifts").max().over("group", "value")
     wide = rates.with_columns(most).pivot(
         "window", index=["group", "value", "n_shifts"], values="rate"
     )
     shown: list[Shown] = [("group", _group), ("shifts at most", "n_shifts")]
     shown += [(f"W = {window}", f"{window}") for window in windows]
-    return [_listing("Recovery rate by window", shown, wide, words=1)]
+    return _listing("Recovery rate by window", shown, wide, words=1)
 
 
-def construct_table(tables: Tables) -> list[Listing]:
-    """List the contrasts over all conversations."""
-    rows = tables["construct_validity"].filter(pl.col("group") == ALL)
-    title = "Paired contrasts over all conversations" + _family(rows)
-    return [_listing(title, _CONSTRUCT, rows, words=2)]
-
-
-def top_concepts_table(tables: Tables) -> list[Listing]:
+def top_concepts_table(tables: Tables) -> Listing:
     """List the most frequent concepts of each kind over all conversations and fields."""
     rows = (
         tables["top_concepts"]
-        .filter(pl.col("group") == ALL)
-        .sort(pl.col("kind") == "hallucinated", -pl.col("n_turns"), "concept")
+        .filter(group=ALL)
+        .sort(C("kind") == "hallucinated", -C("n_turns"), "concept")
         .filter(pl.int_range(pl.len()).over("kind") < _TOP_SHOWN)
     )
-    return [_listing("Concepts that differ most often", _TOP_CONCEPTS, rows, words=2)]
+    return _listing("Concepts that differ most often", _TOP_CONCEPTS, rows, words=2)
 
 
 def convergent_table(tables: Tables) -> list[Listing]:
     """List the correlations over all conversations; nothing without a judge."""
-    rows = tables["convergent_validity"].filter(pl.col("group") == ALL)
+    rows = tables["convergent_validity"].filter(C("group") == ALL)
     if rows.is_empty():
         return []
-    within = rows.filter(pl.col("level") == CONVERSATION).sort(
+    within = rows.filter(C("level") == CONVERSATION).sort(
         "is_headline", descending=True, maintain_order=True
     )
-    others = rows.filter(pl.col("level") != CONVERSATION, pl.col("score").is_in(HEADLINES))
+    others = rows.filter(C("level") != CONVERSATION, C("score").is_in(HEADLINES))
     title = "Rank correlations of conversations within models" + _family(within)
     found = [_listing(title, _CONVERGENT, within, words=2)]
     if others.height:
@@ -266,7 +253,7 @@ def findings_of(tables: Tables) -> tuple[str, ...]:
 
 
 def _leading(tables: Tables) -> list[str]:
-    means = tables["components"].filter(pl.col("group") == "model").drop_nulls("mean")
+    means = tables["components"].filter(C("group") == "model").drop_nulls("mean")
     found = []
     for score in HEADLINES:
         rows = means.filter(score=score).sort("mean", descending=True).rows(named=True)
@@ -275,8 +262,8 @@ def _leading(tables: Tables) -> list[str]:
                 f"{row['value']} ({_interval('mean', '')(row)})" for row in (rows[0], rows[-1])
             )
             found.append(f"Mean {SCORE_NAMES[score]} is highest for {first}, lowest for {last}.")
-    grid = tables["weight_grid"].filter(pl.col("group") == "model").drop_nulls("tas")
-    is_highest = pl.col("tas") == pl.col("tas").max().over("w_cc", "w_cr")
+    grid = tables["weight_grid"].filter(C("group") == "model").drop_nulls("tas")
+    is_highest = C("tas") == C("tas").max().over("w_cc", "w_cr")
     n_leads = grid.filter(is_highest).group_by("value").len().sort("len", "value", descending=True)
     if n_leads.height and grid["value"].n_unique() > 1:
         choices = grid.select(pl.struct("w_cc", "w_cr").n_unique()).item()
@@ -286,7 +273,7 @@ def _leading(tables: Tables) -> list[str]:
 
 
 def _contrasts(tables: Tables) -> list[str]:
-    rows = tables["construct_validity"].filter(pl.col("group") == ALL, pl.col("is_headline"))
+    rows = tables["construct_validity"].filter(C("group") == ALL, C("is_headline"))
     found = []
     for row in rows.drop_nulls("difference").iter_rows(named=True):
         sign = _EXPECTED[row["first"], row["second"]]
@@ -304,108 +291,13 @@ def _contrasts(tables: Tables) -> list[str]:
 
 def _judged(tables: Tables) -> list[str]:
     rows = tables["convergent_validity"].filter(
-        pl.col("group") == ALL, pl.col("level") == CONVERSATION, pl.col("is_headline")
+        C("group") == ALL, C("level") == CONVERSATION, C("is_headline")
     )
     return [
         f"{_score(row)} and the judge's {row['judge']}: \u03c1 = {_interval('rho', 'rho_')(row)} "
         f"within models over {row['n']:,} conversations (p {_p('rho_holm_p')(row)}, Holm)."
         for row in rows.drop_nulls("rho").iter_rows(named=True)
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class PageSection:
-    """A part of the page: its heading, what it answers, its figures and its tables."""
-
-    heading: str
-    text: str
-    figures: Sequence[str] = ()
-    listings: Callable[[Tables], Sequence[Listing]] = lambda tables: ()
-
-    def filled(self, drawn: Mapping[str, Drawing], tables: Tables) -> Section:
-        """Fill in what there is to show, and say if a figure is missing."""
-        drawings = tuple(drawn[name] for name in self.figures if name in drawn)
-        missing = (
-            " Nothing to draw here: no conversation has what this figure needs (a shift, or a "
-            "judge's score)."
-        )
-        return Section(
-            title=self.heading,
-            text=self.text + missing * (len(drawings) < len(self.figures)),
-            drawings=drawings,
-            listings=tuple(self.listings(tables)),
-        )
-
-
-_SECTIONS = (
-    PageSection("Models by scores", "A column's heading sorts the models.", (), models_table),
-    PageSection(
-        "Scores and their parts",
-        "TAS and CAS with what they are made of, over conversations.",
-        ("distributions", "radar"),
-        lambda tables: [_listing("Scores by group", _COMPONENTS, tables["components"], words=2)],
-    ),
-    PageSection(
-        "Turn by turn",
-        "How CC, CR and copying move in one dialogue, and on average around shifts.",
-        ("timelines", "around_shifts"),
-    ),
-    PageSection(
-        "Concepts that are missing or hallucinated",
-        "Which concepts of the user the answers lack, and which they bring in unasked, by the "
-        "number of turns. Each field's and each model's are in tables/top_concepts.csv.",
-        (),
-        top_concepts_table,
-    ),
-    PageSection(
-        "Recovery",
-        "How soon the answers fit again after a shift. The window is varied over the scores of the "
-        "turns; nothing is scored again.",
-        ("recovery",),
-        sweep_table,
-    ),
-    PageSection(
-        "Ablations",
-        "Each score without some of its parts. Differences are paired by conversation. Tests are t "
-        "tests with cluster-robust errors, those of the intervals.",
-        ("ablations",),
-        lambda tables: [
-            _listing(
-                "Variants of TAS and CAS" + _family(tables["ablations"]),
-                _ABLATIONS,
-                tables["ablations"],
-                words=2,
-            )
-        ],
-    ),
-    PageSection(
-        "Weights",
-        "Whether the order of models hangs on the choice of weights. The whole grid is in "
-        "tables/weight_grid.csv.",
-        ("weights",),
-    ),
-    PageSection(
-        "Construct validity",
-        "Controlled shifts should show: CC drops at a shift and recovers, CR is higher within "
-        "segments than across them. These three contrasts are tested together. The others are "
-        "exploratory, and their p is uncorrected. Differences are paired by conversation. Tests "
-        "are t tests with cluster-robust errors. Each model's contrasts are in "
-        "tables/construct_validity.csv.",
-        ("construct",),
-        construct_table,
-    ),
-    PageSection(
-        "Convergent validity",
-        "Whether the scores order conversations as the judge does. Conversations are ranked within "
-        "their model, so differences between models add nothing. TAS and CAS with the judge's "
-        "overall score are tested together; the other correlations are exploratory. p counts every "
-        "order of up to eight units if each has one conversation with every model. Otherwise it is "
-        "the t test of the jackknife interval. Each model's correlations are in "
-        "tables/convergent_validity.csv.",
-        ("judge",),
-        convergent_table,
-    ),
-)
 
 
 TITLE = "Adaptation to preference shifts"
@@ -445,9 +337,106 @@ def analyse_run(
         title=TITLE,
         facts=_facts(scored),
         findings=findings_of(tables),
-        sections=tuple(section.filled(drawn, tables) for section in _SECTIONS),
+        sections=_sections(drawn, tables),
         tables=tables,
         notes=notes,
+    )
+
+
+NOTHING_DRAWN = (
+    " Nothing to draw here: no conversation has what this figure needs (a shift, or a judge's "
+    "score)."
+)
+
+
+def _sections(drawn: Mapping[str, Drawing], tables: Tables) -> tuple[Section, ...]:
+    """Fill the parts of the page: each has a heading, what it answers, figures and tables."""
+    ablated = tables["ablations"]
+    contrasts = tables["construct_validity"].filter(group=ALL)
+    parts: tuple[tuple[str, str, tuple[str, ...], list[Listing]], ...] = (
+        (
+            "Models by scores",
+            "A column's heading sorts the models.",
+            (),
+            [models_table(tables)],
+        ),
+        (
+            "Scores and their parts",
+            "TAS and CAS with what they are made of, over conversations.",
+            ("distributions", "radar"),
+            [_listing("Scores by group", _COMPONENTS, tables["components"], words=2)],
+        ),
+        (
+            "Turn by turn",
+            "How CC, CR and copying move in one dialogue, and on average around shifts.",
+            ("timelines", "around_shifts"),
+            [],
+        ),
+        (
+            "Concepts that are missing or hallucinated",
+            "Which concepts of the user the answers lack, and which they bring in unasked, by the "
+            "number of turns. Each field's and each model's are in tables/top_concepts.csv.",
+            (),
+            [top_concepts_table(tables)],
+        ),
+        (
+            "Recovery",
+            "How soon the answers fit again after a shift. The window is varied over the scores of "
+            "the turns; nothing is scored again.",
+            ("recovery",),
+            [sweep_table(tables)],
+        ),
+        (
+            "Ablations",
+            "Each score without some of its parts. Differences are paired by conversation. Tests "
+            "are t tests with cluster-robust errors, those of the intervals.",
+            ("ablations",),
+            [_listing("Variants of TAS and CAS" + _family(ablated), _ABLATIONS, ablated, words=2)],
+        ),
+        (
+            "Weights",
+            "Whether the order of models hangs on the choice of weights. The whole grid is in "
+            "tables/weight_grid.csv.",
+            ("weights",),
+            [],
+        ),
+        (
+            "Construct validity",
+            "Controlled shifts should show: CC drops at a shift and recovers, CR is higher within "
+            "segments than across them. These three contrasts are tested together. The others are "
+            "exploratory, and their p is uncorrected. Differences are paired by conversation. "
+            "Tests are t tests with cluster-robust errors. Each model's contrasts are in "
+            "tables/construct_validity.csv.",
+            ("construct",),
+            [
+                _listing(
+                    "Paired contrasts over all conversations" + _family(contrasts),
+                    _CONSTRUCT,
+                    contrasts,
+                    words=2,
+                )
+            ],
+        ),
+        (
+            "Convergent validity",
+            "Whether the scores order conversations as the judge does. Conversations are ranked "
+            "within their model, so differences between models add nothing. TAS and CAS with the "
+            "judge's overall score are tested together; the other correlations are exploratory. p "
+            "counts every order of up to eight units if each has one conversation with every "
+            "model. Otherwise it is the t test of the jackknife interval. Each model's "
+            "correlations are in tables/convergent_validity.csv.",
+            ("judge",),
+            convergent_table(tables),
+        ),
+    )
+    return tuple(
+        Section(
+            title=heading,
+            text=text + NOTHING_DRAWN * (not drawn.keys() >= set(figures)),
+            drawings=tuple(drawn[name] for name in figures if name in drawn),
+            listings=tuple(listings),
+        )
+        for heading, text, figures, listings in parts
     )
 
 

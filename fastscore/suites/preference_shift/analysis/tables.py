@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from polars import col as C
 
 from fastscore.statistics.clustered import LEVEL, Clusters, clustered_mean, hedges_g
 from fastscore.statistics.curves import Curve, difference_curve
@@ -39,35 +40,32 @@ DIFFERENCE_SCHEMA: dict[str, pl.DataType] = {
     "detectable": pl.Float64(),
     "reason": pl.String(),
 }
-"""A mean difference of pairs over ``n_pair_units`` units: its 95 % interval, Hedges' g with its
-interval, and the test that belongs to the interval, by the method of `difference_curve`. ``holm_p``
-is p corrected by Holm's procedure for the ``family`` headline tests of the group, null for others.
-``is_significant`` is whether it is below 0.05 and the interval excludes 0. ``detectable`` is the
-smallest true difference that such data show with a power of 80 %. ``reason`` is why there is no
-test."""
+"""A mean difference of pairs by the method of `difference_curve`; docs/analysis.md has the rest."""
 
 
 def mean_intervals(
     frame: pl.DataFrame, columns: Sequence[str], bounds: Mapping[str, Bounds]
 ) -> list[dict[str, Any]]:
     """Return the mean of every column over its rows that are not null, with a 95 % interval."""
-    found = []
     sums, counts = cluster_sums(frame, columns)
-    for k, column in enumerate(columns):
-        minimum, maximum = bounds[column]
-        mean = clustered_mean(sums[:, k], counts[:, k], minimum=minimum, maximum=maximum)
-        found.append(
-            {
-                "n": frame[column].count(),
-                "n_null": frame[column].null_count(),
-                "n_units": mean.n_units,
-                "mean": mean.value,
-                "low": mean.low,
-                "high": mean.high,
-                "reason": mean.reason,
-            }
+    means = {
+        column: clustered_mean(
+            sums[:, k], counts[:, k], minimum=bounds[column][0], maximum=bounds[column][1]
         )
-    return found
+        for k, column in enumerate(columns)
+    }
+    return [
+        {
+            "n": frame[column].count(),
+            "n_null": frame[column].null_count(),
+            "n_units": mean.n_units,
+            "mean": mean.value,
+            "low": mean.low,
+            "high": mean.high,
+            "reason": mean.reason,
+        }
+        for column, mean in means.items()
+    ]
 
 
 def paired_difference(
@@ -146,10 +144,6 @@ GROUP_SCHEMA: dict[str, pl.DataType] = {"group": pl.String(), "value": pl.String
 """As in a run's summary: ``all`` with no value, or ``model`` with its name."""
 
 NAME = "identity"
-_NAME = pl.col("dialogue").alias(NAME)
-_TURN_COLUMNS = ("turn", "segment", "is_shift", "both_empty", "cc", "cr", "i", "tas")
-_CC_OF_CONCEPTS = pl.when(~pl.col("both_empty")).then("cc").alias("cc_of_concepts")
-_SHIFT_COLUMNS = ("turn", "in_dialogue", "recovered", "delay")
 _SCORES = {
     "tas": "context_adaptation_score",
     "cc": "cross_coherence",
@@ -185,16 +179,12 @@ SCORE_NAMES = {
 class Scored:
     """The scores of a run."""
 
-    # one row each, in input order: `conversation` (its number from 0), `cluster` (the number of its
-    # unit, from 0 in sorted order: by default its session_id, so that the answers of several models
-    # in one dialogue are one unit), `identity` (unique in the run), file, line, `dialogue` (the
-    # session_id, by which judges name it), model, n_turns, n_shifts, judge (JSON), and its scores
-    # by their short names (`SCORE_NAMES`), null as the run has them
+    # in input order: `conversation` (its number), `cluster` (its unit's number), `identity` (unique
+    # in the run), file, line, `dialogue` (by which judges name it), model, n_turns, n_shifts, judge
+    # and the scores by their short names
     conversations: pl.DataFrame
-    # one row each: conversation, cluster, model, turn, segment, is_shift, both_empty, cc, cr, i,
-    # tas and `cc_of_concepts`: cc, null where neither side has a concept and cc is 1 by convention
+    # by conversation, cluster and model; `cc_of_concepts` is null where neither side has a concept
     turns: pl.DataFrame
-    # one row each: conversation, cluster, model, turn, in_dialogue, recovered, delay
     shifts: pl.DataFrame
     options: PreferenceShift  # the options that the run was scored with
     signature: str  # the run's signature
@@ -210,7 +200,7 @@ def of_models(scored: Scored, models: list[str]) -> Scored:
     """Return the scores of these models, or all scores if no model is named."""
     if not models:
         return scored
-    is_shown = pl.col("model").is_in(models)
+    is_shown = C("model").is_in(models)
     return replace(
         scored,
         conversations=scored.conversations.filter(is_shown),
@@ -223,38 +213,39 @@ def make_scored(
     tables: Mapping[str, pl.LazyFrame], options: PreferenceShift, signature: str, unit: str = UNIT
 ) -> Scored:
     """Make the frames of an analysis from the suite's tables."""
-    label = pl.col(unit).cast(pl.String).fill_null(pl.col("dialogue"))
+    label = C(unit).cast(pl.String).fill_null(C("dialogue"))
     conversations = (
         tables["dialogues"]
         .select(
-            _NAME,
+            C("dialogue").alias(NAME),
             "file",
             "line",
-            (label.rank("dense") - 1).cast(pl.Int64).alias("cluster"),
-            pl.col("session_id").alias("dialogue"),
-            "model",
-            "n_turns",
-            "n_shifts",
-            "judge",
-            *(pl.col(column).cast(pl.Float64).alias(name) for name, column in _SCORES.items()),
+            *("model", "n_turns", "n_shifts", "judge"),
+            cluster=(label.rank("dense") - 1).cast(pl.Int64),
+            dialogue="session_id",
+            **{name: C(column).cast(pl.Float64) for name, column in _SCORES.items()},
         )
         .collect()
         .with_row_index("conversation")
     )
-    labels = conversations.lazy().select(NAME, "conversation", "cluster", "model")
-    return Scored(
-        conversations,
-        _labelled(tables["turns"].select(_NAME, *_TURN_COLUMNS, _CC_OF_CONCEPTS), labels),
-        _labelled(tables["shifts"].select(_NAME, *_SHIFT_COLUMNS), labels),
-        options,
-        signature,
-        unit,
+    labels = conversations.lazy().select("conversation", "cluster", "model", dialogue=NAME)
+    cc_of_concepts = pl.when(~C("both_empty")).then("cc").alias("cc_of_concepts")
+    turns, shifts = (
+        tables[name]
+        .select("dialogue", *columns)
+        .join(labels, on="dialogue", how="inner")
+        .drop("dialogue")
+        .sort("conversation", "turn")
+        .collect()
+        for name, columns in (
+            (
+                "turns",
+                ("turn", "segment", "both_empty", "cc", "cr", "i", "tas", cc_of_concepts),
+            ),
+            ("shifts", ("turn", "in_dialogue", "recovered", "delay")),
+        )
     )
-
-
-def _labelled(rows: pl.LazyFrame, labels: pl.LazyFrame) -> pl.DataFrame:
-    joined = rows.join(labels, on=NAME, how="inner").drop(NAME)
-    return joined.sort("conversation", "turn").collect()
+    return Scored(conversations, turns, shifts, options, signature, unit)
 
 
 def turns_around_shifts(
@@ -263,27 +254,23 @@ def turns_around_shifts(
     """Return the turns around every shift that belong to the segments it parts."""
     turns = scored.turns.select("conversation", "segment", "turn", *columns)
     shifts = (
-        scored.shifts.select("conversation", "cluster", "model", pl.col("turn").alias("shift"))
+        scored.shifts.select("conversation", "cluster", "model", shift="turn")
         .join(
-            turns.select("conversation", "segment", pl.col("turn").alias("shift")),
+            turns.select("conversation", shift="turn", begun="segment"),
             on=["conversation", "shift"],
             how="inner",
             maintain_order="left",
         )
         .with_row_index("shift_row")
     )
-    distance = pl.col("turn") - pl.col("shift")
-    sides = [
-        shifts.with_columns(segment)
-        .join(turns, on=["conversation", "segment"], how="inner", maintain_order="left_right")
-        .with_columns(distance.alias("distance"))
-        .filter(pl.col("distance").is_between(low, high))
-        for segment, low, high in (
-            (pl.col("segment") - 1, -before, -1),
-            (pl.col("segment"), 0, after),
-        )
-    ]
-    return pl.concat(sides)
+    distance = C("turn") - C("shift")
+    is_before = (C("segment") == C("begun") - 1) & distance.is_between(-before, -1)
+    is_after = (C("segment") == C("begun")) & distance.is_between(0, after)
+    return (
+        shifts.join(turns, on="conversation", maintain_order="left_right")
+        .filter(is_before | is_after)
+        .with_columns(distance=distance)
+    )
 
 
 def by_group(frame: pl.DataFrame) -> Iterator[tuple[dict[str, str | None], pl.DataFrame]]:
@@ -292,7 +279,7 @@ def by_group(frame: pl.DataFrame) -> Iterator[tuple[dict[str, str | None], pl.Da
     models = frame["model"].drop_nulls().unique().sort()
     if len(models) > 1:
         for model in models:
-            yield {"group": MODEL, "value": model}, frame.filter(pl.col("model") == model)
+            yield {"group": MODEL, "value": model}, frame.filter(C("model") == model)
 
 
 STEPS = 10
@@ -305,8 +292,7 @@ GRID_SCHEMA: dict[str, pl.DataType] = {
     **dict.fromkeys(("tas", "low", "high"), pl.Float64()),
     "rank": pl.Int64(),
 }
-"""TAS of a group under one choice of weights: w_cc CC + w_cr CR - w_copying I, the mean over ``n``
-conversations with a 95 % interval, and the model's rank by it (1 is the highest)."""
+"""TAS of a group under one choice of weights, w_cc CC + w_cr CR - w_copying I."""
 
 
 def simplex(steps: int = STEPS) -> npt.NDArray[np.float64]:
@@ -341,8 +327,8 @@ def weight_grid(scored: Scored) -> pl.DataFrame:
 
 def _rank(score: str, *within: str) -> pl.Expr:
     """Rank the models of a table by a score, 1 being the highest."""
-    rank = pl.col(score).rank("min", descending=True).over("group", *within)
-    return pl.when(pl.col("group") == MODEL).then(rank).cast(pl.Int64).alias("rank")
+    rank = C(score).rank("min", descending=True).over("group", *within)
+    return pl.when(C("group") == MODEL).then(rank).cast(pl.Int64).alias("rank")
 
 
 LONGEST = 10
@@ -354,10 +340,7 @@ SWEEP_SCHEMA: dict[str, pl.DataType] = {
     **dict.fromkeys(("rate", "low", "high", "mean_delay"), pl.Float64()),
     "is_own": pl.Boolean(),
 }
-"""Recovery of a group's shifts in a window: the share of ``n_shifts`` shifts (micro; only those of
-which it is known) that a turn of the window meets the test for, with a 95 % interval over
-``n_units`` units, and the mean delay of those. ``test`` is ``run`` (the run's own) or ``cosine``
-(only CR). ``is_own`` marks the run's own window."""
+"""Recovery of a group's shifts (micro) in a window, by the run's own test or by CR alone."""
 
 
 def window_sweep(scored: Scored) -> pl.DataFrame:
@@ -368,8 +351,16 @@ def window_sweep(scored: Scored) -> pl.DataFrame:
     names = [f"{window}" for window in windows]
     rows: list[dict[str, Any]] = []
     for test in ("run", "cosine"):
-        delays = first_recoveries(scored, options, test)
-        for group, shifts in by_group(delays.with_columns(map(_is_recovered, windows))):
+        delays = first_recoveries(scored, options, test).with_columns(
+            pl.when((C("delay") < window).fill_null(False))
+            .then(True)
+            .when((C("unknown_from") < window).fill_null(False))
+            .then(None)
+            .otherwise(False)
+            .alias(f"{window}")
+            for window in windows
+        )
+        for group, shifts in by_group(delays):
             rates = mean_intervals(shifts, names, dict.fromkeys(names, (0.0, 1.0)))
             rows += [
                 {
@@ -380,7 +371,7 @@ def window_sweep(scored: Scored) -> pl.DataFrame:
                     "n_shifts": rate["n"],
                     "n_recovered": shifts[name].sum(),
                     "rate": rate["mean"],
-                    "mean_delay": shifts.filter(pl.col("delay") < window)["delay"].mean(),
+                    "mean_delay": shifts.filter(C("delay") < window)["delay"].mean(),
                     "is_own": window == own,
                 }
                 for window, name, rate in zip(windows, names, rates, strict=True)
@@ -388,29 +379,22 @@ def window_sweep(scored: Scored) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SWEEP_SCHEMA)
 
 
-def _is_recovered(window: int) -> pl.Expr:
-    met, unknown = ((pl.col(name) < window).fill_null(False) for name in ("delay", "unknown_from"))
-    return pl.when(met | ~unknown).then(met).alias(f"{window}")
-
-
 def first_recoveries(scored: Scored, options: PreferenceShift, test: str) -> pl.DataFrame:
     """Return how many turns after each shift a turn first meets the test, whatever the window."""
-    met = pl.col("cr") >= options.recovery_cr
+    met = C("cr") >= options.recovery_cr
     if test == "run":
-        by_cc = pl.col("cc") >= options.recovery_cc
+        by_cc = C("cc") >= options.recovery_cc
         met = by_cc | met if options.recovery == "cc-or-cr" else by_cc
     shifts = scored.shifts.select("conversation", "cluster", "model", "turn").sort("turn")
-    for name, is_found in (("delay", met), ("unknown_from", pl.col("cc").is_null())):
-        turns = scored.turns.filter(is_found).select(
-            "conversation", "turn", pl.col("turn").alias(name)
-        )
+    for name, is_found in (("delay", met), ("unknown_from", C("cc").is_null())):
+        turns = scored.turns.filter(is_found).select("conversation", "turn", C("turn").alias(name))
         shifts = shifts.join_asof(
             turns.sort("turn"),
             on="turn",
             by="conversation",
             strategy="forward",
             check_sortedness=False,
-        ).with_columns(pl.col(name) - pl.col("turn"))
+        ).with_columns(C(name) - C("turn"))
     return shifts.sort("conversation", "turn")
 
 
@@ -422,9 +406,7 @@ COMPONENT_SCHEMA: dict[str, pl.DataType] = {
     "median": pl.Float64(),
     "reason": pl.String(),
 }
-"""A score in a group: its mean over the ``n`` conversations of ``n_units`` units that have it, the
-mean's 95 % confidence interval, the sample standard deviation and the median. The score is null in
-``n_null`` conversations. ``reason`` is why there is no interval."""
+"""A score in a group; ``reason`` is why there is no interval."""
 
 
 def components(scored: Scored) -> pl.DataFrame:
@@ -459,10 +441,8 @@ ABLATION_SCHEMA: dict[str, pl.DataType] = {
     "n_pairs": pl.Int64(),
     **DIFFERENCE_SCHEMA,
 }
-"""A variant of a score in a group: its mean over ``n`` conversations of ``n_units`` units with a
-95 % interval, the model's rank by it (1 is the highest), and its mean difference from the unaltered
-score over the ``n_pairs`` conversations that have both, as in `DIFFERENCE_SCHEMA`. The four
-variants of a group are one family."""
+"""A variant of a score in a group, and its mean difference from the unaltered score over the
+``n_pairs`` conversations that have both."""
 
 
 def ablations(scored: Scored) -> pl.DataFrame:
@@ -484,44 +464,33 @@ def ablations(scored: Scored) -> pl.DataFrame:
 
 def ablated_scores(scored: Scored) -> pl.DataFrame:
     """Return every variant for each conversation."""
-    o = scored.options
+    o, shares = scored.options, scored.options.cas_shares
     kept = {
-        "tas_without_copying": o.alpha * pl.col("cc") + o.beta * pl.col("cr"),
-        "cc_only": o.alpha * pl.col("cc"),
-        "cr_only": o.beta * pl.col("cr"),
+        "tas_without_copying": o.alpha * C("cc") + o.beta * C("cr"),
+        "cc_only": o.alpha * C("cc"),
+        "cr_only": o.beta * C("cr"),
     }
     means = scored.turns.group_by("conversation", maintain_order=True).agg(
         score.clip(-1.0, 1.0).mean().alias(variant) for variant, score in kept.items()
     )
+    parts = {
+        "topic_interference": 1.0 - C("i").clip(0.0, 1.0),
+        "cross_coherence": C("cc"),
+        "context_retention": C("cr"),
+    }
+    total = sum(shares[name] for name in parts)
+    weighted = [shares[name] / total * part for name, part in parts.items() if total]
+    rest = pl.sum_horizontal(weighted or [pl.lit(None, pl.Float64)], ignore_nulls=False)
     return scored.conversations.join(
         means, on="conversation", how="left", maintain_order="left"
     ).select(
-        "conversation",
-        "cluster",
-        "model",
-        "tas",
+        *("conversation", "cluster", "model", "tas", "cas", "cas_all"),
         *(
-            pl.when(pl.col("n_turns") == 0).then("tas").otherwise(variant).alias(variant)
+            pl.when(C("n_turns") == 0).then("tas").otherwise(variant).alias(variant)
             for variant in kept
         ),
-        "cas",
-        "cas_all",
-        _without_recovery(o).alias("cas_without_recovery"),
+        cas_without_recovery=pl.when(C("n_turns") > 0).then(rest),
     )
-
-
-def _without_recovery(options: PreferenceShift) -> pl.Expr:
-    shares = options.cas_shares
-    parts = {
-        "topic_interference": 1.0 - pl.col("i").clip(0.0, 1.0),
-        "cross_coherence": pl.col("cc"),
-        "context_retention": pl.col("cr"),
-    }
-    total = sum(shares[name] for name in parts)
-    if total == 0:
-        return pl.lit(None, dtype=pl.Float64)
-    weighted = [shares[name] / total * part for name, part in parts.items()]
-    return pl.when(pl.col("n_turns") > 0).then(pl.sum_horizontal(weighted, ignore_nulls=False))
 
 
 def read_weights(scored: Scored) -> tuple[pl.DataFrame | None, str]:
@@ -549,40 +518,34 @@ TOP_CONCEPTS_SCHEMA: dict[str, pl.DataType] = {
     "n_conversations": pl.Int64(),
     "share_of_turns": pl.Float64(),
 }
-"""A concept among the most frequent ones of its kind (``missing``: only of the user;
-``hallucinated``: only of the system) and field in a group: in how many turns and conversations it
-is that, and in which share of the group's turns; ``rank`` from 1 by turns, then by name."""
+"""A concept that only the user (``missing``) or only the system (``hallucinated``) often has."""
 
 
 def top_concepts(turns: pl.LazyFrame) -> pl.DataFrame:
     """List the concepts that are missing or hallucinated most often, by field."""
-    counted = pl.concat([_by_model(turns, kind) for kind in ("missing", "hallucinated")]).collect()
-    n_turns = turns.group_by("model").agg(pl.len().alias("turns")).collect()
-    over_all = (
-        counted.group_by("kind", "concept")
-        .agg(pl.col("n_turns", "n_conversations").sum())
-        .with_columns(turns=n_turns["turns"].sum(), value=pl.lit(None, dtype=pl.String))
-    )
-    parts = [_ranked(over_all, ALL, MOST_OVER_ALL)]
-    if n_turns["model"].drop_nulls().len() > 1:
-        of_models = counted.drop_nulls("model").join(n_turns, on="model").rename({"model": "value"})
-        parts.append(_ranked(of_models, MODEL, MOST_OF_A_MODEL))
-    return pl.concat(parts)
-
-
-def _by_model(turns: pl.LazyFrame, kind: str) -> pl.LazyFrame:
-    """Count the turns and conversations of each model that have each concept."""
-    return (
-        turns.select("dialogue", "model", pl.col(f"{kind}_concepts").alias("concept"))
+    counted = pl.concat(
+        turns.select("dialogue", "model", concept=f"{kind}_concepts")
         .explode("concept")
         .drop_nulls("concept")
         .group_by("model", "concept")
         .agg(
-            pl.lit(kind).alias("kind"),
-            pl.len().cast(pl.Int64).alias("n_turns"),
-            pl.col("dialogue").n_unique().cast(pl.Int64).alias("n_conversations"),
+            kind=pl.lit(kind),
+            n_turns=pl.len().cast(pl.Int64),
+            n_conversations=C("dialogue").n_unique().cast(pl.Int64),
         )
+        for kind in ("missing", "hallucinated")
+    ).collect()
+    n_turns = turns.group_by(value="model").agg(turns=pl.len()).collect()
+    over_all = (
+        counted.group_by("kind", "concept")
+        .agg(C("n_turns", "n_conversations").sum())
+        .with_columns(turns=n_turns["turns"].sum(), value=pl.lit(None, dtype=pl.String))
     )
+    parts = [_ranked(over_all, ALL, MOST_OVER_ALL)]
+    if n_turns["value"].drop_nulls().len() > 1:
+        of_models = counted.rename({"model": "value"}).join(n_turns, on="value")
+        parts.append(_ranked(of_models, MODEL, MOST_OF_A_MODEL))
+    return pl.concat(parts)
 
 
 def _ranked(counted: pl.DataFrame, group: str, most: int) -> pl.DataFrame:
@@ -591,11 +554,11 @@ def _ranked(counted: pl.DataFrame, group: str, most: int) -> pl.DataFrame:
     return (
         counted.with_columns(
             group=pl.lit(group),
-            field=pl.col("concept").str.split_exact("=", 1).struct[0],
-            share_of_turns=pl.col("n_turns") / pl.col("turns"),
+            field=C("concept").str.split_exact("=", 1).struct[0],
+            share_of_turns=C("n_turns") / C("turns"),
         )
-        .sort("value", pl.col("kind") == "hallucinated", "field", -pl.col("n_turns"), "concept")
+        .sort("value", C("kind") == "hallucinated", "field", -C("n_turns"), "concept")
         .with_columns(rank=rank)
-        .filter(pl.col("rank") <= most)
+        .filter(C("rank") <= most)
         .select(*TOP_CONCEPTS_SCHEMA)
     )

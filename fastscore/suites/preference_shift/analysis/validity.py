@@ -1,16 +1,14 @@
 """Construct and convergent validity: scores at shifts, and scores beside a judge.
 
 The paired unit is a conversation: scores are averaged over its shifts, or its segments, first.
-
-Three questions are kept apart. Do scores order the conversations of one model as the judge does?
-Conversations are ranked within their model, and a dialogue that several models answered is one
-unit. Do they order the models as the judge does? The models' means are ranked. Ranking all
-conversations of all models together mixes the two: this correlation has no test.
+Correlations with a judge are within models, between the models' means, or pooled: that one mixes
+the other two and has no test.
 """
 
 from typing import Any
 
 import polars as pl
+from polars import col as C
 
 from fastscore.statistics.agreement import (
     MEASURES,
@@ -41,8 +39,7 @@ AROUND_SHIFTS = [(score, first, second) for score in TURN_SCORES for first, seco
 SEGMENTS = ("cr", "within", "across")
 
 EXPECTED_AT_SHIFTS = (("cc", "at", "before"), ("cc", "after", "at"), SEGMENTS)
-"""What controlled shifts should show: CC drops at a shift and rises after it, and CR is higher
-within segments than across them. CC with concepts is a variant of CC, and TAS contains CC."""
+"""What controlled shifts should show. CC with concepts is a variant of CC, and TAS contains CC."""
 
 CONSTRUCT_SCHEMA: dict[str, pl.DataType] = {
     **GROUP_SCHEMA,
@@ -54,9 +51,7 @@ CONSTRUCT_SCHEMA: dict[str, pl.DataType] = {
     "mean_second": pl.Float64(),
     **DIFFERENCE_SCHEMA,
 }
-"""A score compared between two places of a conversation, ``first`` minus ``second``, over the ``n``
-conversations of the group that have both (``n_null`` have a shift, but not both): means, and the
-mean difference as in `DIFFERENCE_SCHEMA`. The headline contrasts of a group are one family."""
+"""A score at two places of a conversation, over the ``n`` conversations that have both."""
 
 
 def construct_validity(scored: Scored, segment_cosines: pl.DataFrame | None) -> pl.DataFrame:
@@ -79,14 +74,14 @@ def around_shifts(scored: Scored) -> pl.DataFrame:
     """
     window = max(1, scored.options.window)
     near = turns_around_shifts(scored, window, window, TURN_SCORES)
-    distance = pl.col("distance")
+    distance = C("distance")
     phases = {"before": distance < 0, "at": distance == 0, "after": distance > 0}
     return (
         near.drop("turn")
         .rename({"shift": "turn"})
         .group_by("shift_row", "conversation", "cluster", "model", "turn", maintain_order=True)
         .agg(
-            pl.col(score).filter(is_in).mean().alias(f"{score}:{phase}")
+            C(score).filter(is_in).mean().alias(f"{score}:{phase}")
             for phase, is_in in phases.items()
             for score in TURN_SCORES
         )
@@ -103,60 +98,50 @@ def segment_similarities(
     rows = (
         turns.select("dialogue", "segment", "user_concepts", "system_concepts")
         .join(labels, on="dialogue", how="inner", maintain_order="left")
-        .filter(pl.col("segment").n_unique().over("conversation") > 1)
+        .filter(C("segment").n_unique().over("conversation") > 1)
         .collect()
     )
-    user, system = (_vectors(rows, side, idf) for side in ("user", "system"))
-    dots = (
-        user.join(system, on=["conversation", "concept"], how="inner", suffix="_system")
-        .sort("conversation", "segment", "segment_system", "concept")
-        .group_by("conversation", "segment", "segment_system", maintain_order=True)
-        .agg((pl.col("weight") * pl.col("weight_system")).sum().alias("dot"))
-    )
-    segments = rows.select("conversation", "segment").unique().sort("conversation", "segment")
-    cosine = pl.col("dot") / (pl.col("norm") * pl.col("norm_system"))
-    step = (pl.col("segment_system") - pl.col("segment")).abs()
-    return (
-        segments.join(_norms(user), on=["conversation", "segment"], how="left")
-        .join(
-            segments.join(_norms(system), on=["conversation", "segment"], how="left"),
-            on="conversation",
-            suffix="_system",
+    user, system = (_vectors(rows, f"{side}_concepts", idf) for side in ("user", "system"))
+    segments = rows.select("conversation", "segment").unique()
+    pair = ("conversation", "segment", "segment_system")
+    cosines = (
+        user.join(system, on=["conversation", "concept"], suffix="_system")
+        .sort(*pair, "concept")
+        .group_by(pair, maintain_order=True)
+        .agg(
+            cosine=(C("weight") * C("weight_system")).sum()
+            / (C("norm").first() * C("norm_system").first())
         )
-        .filter(step <= 1)
-        .join(dots, on=["conversation", "segment", "segment_system"], how="left")
-        .sort("conversation", "segment", "segment_system")
-        .with_columns(cosine.fill_null(0.0).alias("cosine"))
+    )
+    step = (C("segment_system") - C("segment")).abs()
+    return (
+        segments.join(segments, on="conversation", suffix="_system")
+        .join(cosines, on=pair, how="left")
+        .sort(pair)
+        .with_columns(C("cosine").fill_null(0.0))
         .group_by("conversation", maintain_order=True)
         .agg(
-            pl.col("cosine").filter(step == 0).mean().alias("cr:within"),
-            pl.col("cosine").filter(step == 1).mean().alias("cr:across"),
+            C("cosine").filter(step == distance).mean().alias(f"cr:{name}")
+            for name, distance in (("within", 0), ("across", 1))
         )
     )
 
 
 def _vectors(rows: pl.DataFrame, side: str, idf: pl.DataFrame) -> pl.DataFrame:
-    """Return the weight of every concept of one side in every segment."""
-    return (
-        rows.lazy()
-        .select("conversation", "segment", pl.col(f"{side}_concepts").alias("concept"))
+    """Return the weight of every concept of one side in every segment, and the vector's norm."""
+    segment = ("conversation", "segment")
+    weights = (
+        rows.select(*segment, concept=side)
         .explode("concept")
         .drop_nulls("concept")
-        .group_by("conversation", "segment", "concept")
+        .group_by(*segment, "concept")
         .len("count")
-        .join(idf.lazy(), on="concept", how="inner")
-        .select(
-            "conversation", "segment", "concept", (pl.col("count") * pl.col("idf")).alias("weight")
-        )
-        .sort("conversation", "segment", "concept")
-        .collect()
+        .join(idf, on="concept", how="inner")
+        .select(*segment, "concept", weight=C("count") * C("idf"))
+        .sort(*segment, "concept")
     )
-
-
-def _norms(vectors: pl.DataFrame) -> pl.DataFrame:
-    return vectors.group_by("conversation", "segment", maintain_order=True).agg(
-        (pl.col("weight") ** 2).sum().sqrt().alias("norm")
-    )
+    norms = weights.group_by(segment, maintain_order=True).agg(norm=(C("weight") ** 2).sum().sqrt())
+    return weights.join(norms, on=segment)
 
 
 def _conversation_pairs(scored: Scored, segment_cosines: pl.DataFrame | None) -> pl.DataFrame:
@@ -168,15 +153,15 @@ def _conversation_pairs(scored: Scored, segment_cosines: pl.DataFrame | None) ->
         around_shifts(scored)
         .group_by("conversation", maintain_order=True)
         .agg(
-            pl.col(f"{score}:{side}")
-            .filter(pl.col(f"{score}:{other}").is_not_null())
+            C(f"{score}:{side}")
+            .filter(C(f"{score}:{other}").is_not_null())
             .mean()
             .alias(f"{score}:{first}-{second}:{side}")
             for score, first, second in AROUND_SHIFTS
             for side, other in ((first, second), (second, first))
         )
     )
-    shifted = scored.conversations.filter(pl.col("n_shifts") > 0).select(
+    shifted = scored.conversations.filter(C("n_shifts") > 0).select(
         "conversation", "cluster", "model"
     )
     if segment_cosines is None:
@@ -226,15 +211,8 @@ CONVERGENT_SCHEMA: dict[str, pl.DataType] = {
     "tau_holm_p": pl.Float64(),
     "reason": pl.String(),
 }
-"""Spearman's rho and Kendall's tau-b of a score and a judge's score. ``level`` is ``conversation``
-(within models), ``model`` (the models' means) or ``pooled`` (all conversations together). ``n`` is
-how many conversations, or models, have both scores, and ``n_units`` how many units they are.
-``n_null_score`` conversations lack the suite's score, ``n_null_judge`` more the judge's. Intervals
-have 95 %. ``rho_holm_p`` is corrected by Holm's procedure for the ``family`` headline tests of the
-group. ``smallest_holm_p`` is the smallest that any correlation of these conversations can have, and
-``detectable_rho`` the smallest true correlation that is found with a power of 80 %. Tau is a second
-measure of rho's test, so ``tau_holm_p`` is its p-value times ``family`` (Bonferroni). ``reason`` is
-why there is no rho, no p or no interval."""
+"""Spearman's rho and Kendall's tau-b of a score and a judge's score, by level. Tau is a second
+measure of rho's test, so ``tau_holm_p`` is its p-value times ``family`` (Bonferroni)."""
 
 
 def convergent_validity(scored: Scored, judged: Judged) -> pl.DataFrame:
@@ -246,12 +224,13 @@ def convergent_validity(scored: Scored, judged: Judged) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for group, frame in by_group(with_judge(scored, judged)):
         of_group = [
-            _within_models(frame, *pair) | {"is_headline": pair in headlines} for pair in pairs
+            _correlate(frame, *pair, CONVERSATION) | {"is_headline": pair in headlines}
+            for pair in pairs
         ]
         of_group = _with_corrected(of_group)
         if group["group"] == ALL and len(scored.models) > 1:
             of_group += [
-                compare(frame, *pair) for compare in (_between_models, _pooled) for pair in pairs
+                _correlate(frame, *pair, level) for level in (MODELS, POOLED) for pair in pairs
             ]
         rows += [group | row for row in of_group]
     return pl.DataFrame(rows, schema=CONVERGENT_SCHEMA)
@@ -259,9 +238,7 @@ def convergent_validity(scored: Scored, judged: Judged) -> pl.DataFrame:
 
 def untestable(table: pl.DataFrame) -> str:
     """Return a sentence if no headline correlation over all conversations can be significant."""
-    headlines = table.filter(
-        pl.col("group") == ALL, pl.col("is_headline"), pl.col("rho").is_not_null()
-    )
+    headlines = table.filter(C("group") == ALL, C("is_headline"), C("rho").is_not_null())
     smallest = headlines["smallest_holm_p"].fill_null(1.0).min()
     if headlines.is_empty() or not isinstance(smallest, float) or smallest < ALPHA:
         return ""
@@ -304,73 +281,42 @@ def _with_corrected(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _with_both(frame: pl.DataFrame, score: str, judge: str) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Return the conversations that have both scores, with the columns of names and counts."""
+def _correlate(frame: pl.DataFrame, score: str, judge: str, level: str) -> dict[str, Any]:
+    """Correlate a score with a judge's: of conversations within models, of models, or of all."""
+    column = f"judge:{judge}"
     scored = frame.drop_nulls(score)
-    both = scored.drop_nulls(f"judge:{judge}")
-    return both, {
+    both = scored.drop_nulls(column)
+    rows, labels = both, [both["cluster"]]
+    if level == CONVERSATION:
+        labels.append(both["model"].fill_null(""))
+    elif level == MODELS:
+        rows = (
+            both.drop_nulls("model")
+            .sort("model", score, column)
+            .group_by("model", maintain_order=True)
+            .agg(C(score, column).mean())
+        )
+        labels = [rows["model"]]
+    rho, tau = (
+        clustered_correlation(measure, rows[score], rows[column], *labels) for measure in MEASURES
+    )
+    found = {
+        "level": level,
         "score": score,
         "judge": judge,
         "is_headline": False,
-        "n": both.height,
+        "n": rows.height,
+        "n_units": rho.clusters if level == CONVERSATION else labels[0].n_unique(),
         "n_null_score": frame.height - scored.height,
         "n_null_judge": scored.height - both.height,
-    }
-
-
-def _within_models(frame: pl.DataFrame, score: str, judge: str) -> dict[str, Any]:
-    both, row = _with_both(frame, score, judge)
-    pairs = both[score], both[f"judge:{judge}"], both["cluster"], both["model"].fill_null("")
-    rho, tau = (clustered_correlation(measure, *pairs) for measure in MEASURES)
-    return row | {
-        "level": CONVERSATION,
-        "n_units": rho.clusters,
         "rho": rho.value,
-        "rho_low": rho.low,
-        "rho_high": rho.high,
-        "rho_p": rho.p_value,
-        "p_method": rho.method,
         "tau": tau.value,
-        "tau_low": tau.low,
-        "tau_high": tau.high,
-        "tau_p": tau.p_value,
         "reason": rho.reason,
-        "of_rho": rho,
     }
-
-
-def _between_models(frame: pl.DataFrame, score: str, judge: str) -> dict[str, Any]:
-    both, row = _with_both(frame, score, judge)
-    column = f"judge:{judge}"
-    means = (
-        both.drop_nulls("model")
-        .sort("model", score, column)
-        .group_by("model", maintain_order=True)
-        .agg(pl.col(score, column).mean())
-    )
-    pairs = means[score], means[column], means["model"]
-    rho, tau = (clustered_correlation(measure, *pairs) for measure in MEASURES)
-    return row | {
-        "level": MODELS,
-        "n": means.height,
-        "n_units": means.height,
-        "rho": rho.value,
-        "rho_p": rho.p_value,
-        "p_method": rho.method,
-        "tau": tau.value,
-        "tau_p": tau.p_value,
-        "reason": None if rho.p_value is not None else rho.reason,
-    }
-
-
-def _pooled(frame: pl.DataFrame, score: str, judge: str) -> dict[str, Any]:
-    both, row = _with_both(frame, score, judge)
-    pairs = both[score], both[f"judge:{judge}"], both["cluster"]
-    rho, tau = (clustered_correlation(measure, *pairs) for measure in MEASURES)
-    return row | {
-        "level": POOLED,
-        "n_units": both["cluster"].n_unique(),
-        "rho": rho.value,
-        "tau": tau.value,
-        "reason": (rho.reason if rho.value is None else None) or "mixes_models",
-    }
+    if level == POOLED:
+        return found | {"reason": (rho.reason if rho.value is None else None) or "mixes_models"}
+    found |= {"rho_p": rho.p_value, "p_method": rho.method, "tau_p": tau.p_value}
+    if level == MODELS:
+        return found | {"reason": rho.reason if rho.p_value is None else None}
+    ends = {"rho_low": rho.low, "rho_high": rho.high, "tau_low": tau.low, "tau_high": tau.high}
+    return found | ends | {"of_rho": rho}
