@@ -173,7 +173,7 @@ def hub_served() -> Iterator[Hub]:
     hub = Hub()
     with _Server(hub) as server, _Server(hub) as other:
         for each in (server, other):
-            threading.Thread(target=each.serve_forever, daemon=True).start()
+            threading.Thread(target=each.serve_forever, args=(0.05,), daemon=True).start()
         hub.url, hub.other_url = server.url, other.url
         try:
             yield hub

@@ -191,7 +191,7 @@ def refusing_server() -> Iterator[str]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Refusal) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/v1"
         server.shutdown()
 

@@ -19,7 +19,7 @@ from fastscore.cli.parameters import (
 from fastscore.cli.score import declared_setting
 from fastscore.logs.inputs.column_map import CHAT_OPTIONS, parse_map
 from fastscore.run.request import chat_options
-from fastscore.settings.options import available_processors
+from fastscore.settings.options import available_processors, flag_name
 from fastscore.terminal import write_line, write_note
 
 if TYPE_CHECKING:
@@ -33,6 +33,13 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 MODEL_HEADING = "How models are asked"
 
 _asked = partial(option, heading=MODEL_HEADING)
+
+
+def _bounded(name: str, help: str, *, kind: type[float] = int, default: Any = None) -> Any:
+    """Declare a number that keeps to the bounds of the argument of its name."""
+    return _asked(flag_name(name), type=ranged(name, kind), default=default, help=help)
+
+
 _MODEL_OPTIONS = (
     _asked(
         "--base-url",
@@ -41,12 +48,7 @@ _MODEL_OPTIONS = (
         "OPENAI_API_KEY.",
     ),
     _asked("--temperature", type=float, help="Passed on.  [default: the server's]"),
-    _asked(
-        "--answer-tokens",
-        type=ranged("answer_tokens", int),
-        default=512,
-        help="The most tokens of an answer.",
-    ),
+    _bounded("answer_tokens", "The most tokens of an answer.", default=512),
     _asked(
         "--structured",
         type=click.Choice(["json-schema", "json-object", "none"]),
@@ -54,35 +56,17 @@ _MODEL_OPTIONS = (
         help="How to request JSON: json-object is for llama.cpp's Python server, none "
         "uses the prompt only.",
     ),
-    _asked(
-        "--concurrency",
-        type=ranged("concurrency", int),
-        default=8,
-        help="The most requests at once.",
-    ),
-    _asked("--timeout", type=ranged("timeout"), default=120.0, help="Seconds of a request."),
-    _asked(
-        "--retries",
-        type=ranged("retries", int),
-        default=6,
-        help="Retries of a request after a failure that may pass.",
-    ),
+    _bounded("concurrency", "The most requests at once.", default=8),
+    _bounded("timeout", "Seconds of a request.", kind=float, default=120.0),
+    _bounded("retries", "Retries of a request after a failure that may pass.", default=6),
     _asked(
         "--max-failures",
         default="5%",
         help="Maximum of failed samples: a count or a share such as 5%. Above it exit 4.",
     ),
-    _asked(
-        "--max-requests",
-        type=ranged("max_requests", int),
-        help="Maximum number of requests. Later the command can continue.",
-    ),
-    _asked(
-        "--max-tokens", type=ranged("max_tokens", int), help="The most tokens, sent and received."
-    ),
-    _asked(
-        "--max-cost", type=ranged("max_cost"), help="The most that tokens may cost, by --prices."
-    ),
+    _bounded("max_requests", "Maximum number of requests. Later the command can continue."),
+    _bounded("max_tokens", "The most tokens, sent and received."),
+    _bounded("max_cost", "The most that tokens may cost, by --prices.", kind=float),
     _asked(
         "--prices",
         type=(click.FloatRange(min=0), click.FloatRange(min=0)),
@@ -209,24 +193,23 @@ def simulate_preference_shift(quiet: bool, **given: Any) -> None:
 
     asked = Simulation(**with_model_options(given))
     done = simulate(asked, reporter(quiet=quiet))
+    if done.spent is not None and not quiet:
+        write_note(done.spent.line(asked.models.prices))
     if done.refusal is not None:
-        if done.spent is not None and not quiet:
-            write_note(done.spent.line(asked.models.prices))
         raise done.refusal
-    if not quiet:
-        if done.spent is not None:
-            write_note(done.spent.line(asked.models.prices))
-        if done.failed:
-            write_note(
-                f"{done.failed:,} sessions failed and are missing from the logs; the same command "
-                "asks for them again"
-            )
-        if done.refused:
-            write_note(f"{done.refused:,} turns were refused by a model and are marked in the logs")
+    if quiet:
+        return
+    if done.failed:
         write_note(
-            f"next: fastscore score preference_shift {asked.output} --catalogue {asked.catalogue} "
-            "--segments metadata --embedder none -o RUN"
+            f"{done.failed:,} sessions failed and are missing from the logs; the same command "
+            "asks for them again"
         )
+    if done.refused:
+        write_note(f"{done.refused:,} turns were refused by a model and are marked in the logs")
+    write_note(
+        f"next: fastscore score preference_shift {asked.output} --catalogue {asked.catalogue} "
+        "--segments metadata --embedder none -o RUN"
+    )
 
 
 @click.command(

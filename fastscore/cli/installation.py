@@ -199,13 +199,6 @@ _STORE_OPTIONS = (
 )
 
 
-def _store_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of a model's store."""
-    for add in reversed(_STORE_OPTIONS):
-        verb = add(verb)
-    return verb
-
-
 def _with_store(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of a model's store; it takes the open ``store``."""
 
@@ -215,7 +208,7 @@ def _with_store(verb: Callable[..., Any]) -> Callable[..., Any]:
     ) -> None:
         verb(store=open_store(embedder, store, precision, device), **given)
 
-    return _store_options(call)
+    return functools.reduce(lambda made, add: add(made), reversed(_STORE_OPTIONS), call)
 
 
 @click.group("vectors", cls=SuggestingGroup, epilog="Example: fastscore vectors stats")

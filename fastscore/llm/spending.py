@@ -338,20 +338,15 @@ def spending_recorded(
 
     Yields the outcome, for the block to fill in: its status is ``incomplete`` until then.
     """
-    earlier = _read(path)
-    differing = [
-        name
-        for name, value in described.items()
-        if earlier and name not in _MAY_CHANGE and earlier.get(name) != value
-    ]
-    if differing:
+    earlier = read_object(path)
+    if others := differing(earlier, described, _MAY_CHANGE):
         raise RunConflictError(
-            f"{path} records another {' and another '.join(differing)} than is asked for now.",
+            f"{path} records another {others} than is asked for now.",
             "Choose another output, or replace what is there with overwrite=True.",
         )
     journal = path.with_suffix(".spending.json")
     known = [one for one in earlier.get("commands", ()) if one.keys() >= _ENTRY]
-    killed = _read(journal)
+    killed = read_object(journal)
     is_known = killed.get("id") in [one["id"] for one in known]
     commands = [*known, killed] if killed.keys() >= _ENTRY and not is_known else known
     outcome: dict[str, Any] = {"status": "incomplete"}
@@ -405,7 +400,15 @@ def _open_journal(path: Path) -> FileIO:
         raise explain(path, error) from error
 
 
-def _read(path: Path) -> dict[str, Any]:
+def differing(
+    earlier: Mapping[str, Any], described: Mapping[str, Any], may_change: Sequence[str] = ()
+) -> str:
+    """Name what an earlier description, if there is one, has otherwise."""
+    names = (name for name in described if earlier and name not in may_change)
+    return " and another ".join(name for name in names if earlier.get(name) != described[name])
+
+
+def read_object(path: Path) -> dict[str, Any]:
     """Return what a JSON file holds; nothing if it is missing or damaged."""
     try:
         found = orjson.loads(path.read_bytes())

@@ -162,16 +162,20 @@ def local_agent(name: str, retrieval: Retrieval) -> Agent:
     """Return an agent that needs no chat model."""
     if name == OFFLINE:
         return OfflineAgent(retrieval)
-    if name.startswith(PYTHON):
-        return CallableAgent(name, _callable(name, _imported(name.removeprefix(PYTHON))))
     installed = {point.name: point for point in entry_points(group=GROUP)}
-    if name not in installed:
+    if name.startswith(PYTHON):
+        found = _imported(name.removeprefix(PYTHON))
+    elif name in installed:
+        found = installed[name].load()
+    else:
         raise UsageError(
             f"Unknown agent {name!r}.",
             did_you_mean(name, (OFFLINE, *installed))
             + " Others: openai:MODEL, python:module.object.",
         )
-    return CallableAgent(name, _callable(name, installed[name].load()))
+    if not callable(found):
+        raise UsageError(f"agent {name}: is {found!r:.60}, expected something to call.")
+    return CallableAgent(name, found)
 
 
 def _imported(path: str) -> object:
@@ -185,12 +189,6 @@ def _imported(path: str) -> object:
             f"agent {PYTHON}{path}: cannot be imported: {error}.",
             "Expected python:module.object of a module that Python finds from here.",
         ) from error
-
-
-def _callable(name: str, found: object) -> Callable[..., Any]:
-    if not callable(found):
-        raise UsageError(f"agent {name}: is {found!r:.60}, expected something to call.")
-    return found
 
 
 MARK, ASK_AGAIN, IGNORE, LEAVE_OUT = "mark", "ask-again", "ignore", "leave-out"
@@ -224,23 +222,18 @@ class ModelAgent:
     or first asked about again, or not looked for. Refusals are treated by one of `REFUSALS`.
     """
 
-    model: str
+    name: str
     retrieval: Retrieval
     client: Asks
     off_catalogue: str = MARK
     refusals: str = MARK
 
     @property
-    def name(self) -> str:
-        """The model's name."""
-        return self.model
-
-    @property
     def identity(self) -> str:
         """Model, server, prompt and what is done about unknown titles."""
         asked = self.client.options
         return (
-            f"{OPENAI}{self.model} {asked.endpoint} temperature={asked.temperature} "
+            f"{OPENAI}{self.name} {asked.endpoint} temperature={asked.temperature} "
             f"tokens={asked.answer_tokens} off-catalogue={self.off_catalogue} "
             f"refusals={self.refusals} {_READING} "
             f"{PROMPTS_DIGEST}"
@@ -288,7 +281,7 @@ class ModelAgent:
             history = history[1:]
         turns = ((roles[turn["speaker"]], _said(turn)) for turn in history)
         return self.client.options.request(
-            self.model, (SYSTEM, system.strip()), *turns, seed=_seed(draws)
+            self.name, (SYSTEM, system.strip()), *turns, seed=_seed(draws)
         )
 
     def _answer(self, request: ChatRequest) -> tuple[Answer, list[str]]:

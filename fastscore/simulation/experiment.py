@@ -31,7 +31,15 @@ from fastscore.llm.judgements import (
 )
 from fastscore.llm.pairwise import run_pairwise
 from fastscore.llm.requests import OPENAI, Answer, ChatRequest, ModelOptions, estimated_tokens
-from fastscore.llm.spending import MANIFEST, Meter, Prices, parse_limit, spending_recorded
+from fastscore.llm.spending import (
+    MANIFEST,
+    Meter,
+    Prices,
+    differing,
+    parse_limit,
+    read_object,
+    spending_recorded,
+)
 from fastscore.llm.transcripts import Transcript
 from fastscore.results.agreement import agreement
 from fastscore.results.analyse import analyse
@@ -141,9 +149,9 @@ def read_experiment(path: Path) -> Experiment:
     _check(path, experiment)
     folder = path.parent
     people = dataclasses.asdict(experiment.people)
-    return dataclasses.replace(
+    return replace(
         experiment,
-        models=dataclasses.replace(experiment.models, prices=experiment.prices),
+        models=replace(experiment.models, prices=experiment.prices),
         people=PeoplePart(**{key: name and str(folder / name) for key, name in people.items()}),
         catalogue=str(folder / experiment.catalogue),
         policy=None if experiment.policy is None else str(folder / experiment.policy),
@@ -193,10 +201,8 @@ def _typed(path: Path, key: str, value: Any, kind: str) -> Any:
 
 def _check(path: Path, experiment: Experiment) -> None:
     """Refuse values that are out of range."""
-    least = {"sessions": 1, "turns": 1, "seed": 0}
-    for name, value in least.items():
-        if getattr(experiment, name) < value:
-            found = getattr(experiment, name)
+    for name, value in {"sessions": 1, "turns": 1, "seed": 0}.items():
+        if (found := getattr(experiment, name)) < value:
             raise UsageError(f"{path}: {name} is {found}, expected at least {value}.")
     for judge in experiment.judge:
         if judge.repeats < 1:
@@ -338,21 +344,11 @@ def _check_folder(experiment: Experiment, folder: Path) -> None:
     described["models"] = {"temperature": experiment.models.temperature}
     signed = orjson.loads(orjson.dumps(described))
     path = folder / DESCRIPTION
-    try:
-        found = orjson.loads(path.read_bytes())
-    except (OSError, orjson.JSONDecodeError):
-        found = None
-    if found is not None:
-        differing = [
-            name
-            for name, value in signed.items()
-            if name not in _UNSIGNED and found.get(name) != value
-        ]
-        if differing:
-            raise RunConflictError(
-                f"{folder}: holds an experiment with another {' and another '.join(differing)}.",
-                "Choose another folder with -o.",
-            )
+    if others := differing(read_object(path), signed, _UNSIGNED):
+        raise RunConflictError(
+            f"{folder}: holds an experiment with another {others}.",
+            "Choose another folder with -o.",
+        )
     check_output(folder, EXPERIMENT)
     commit_json(path, signed)
 

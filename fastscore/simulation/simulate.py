@@ -33,7 +33,9 @@ from fastscore.llm.spending import (
     SampleError,
     Spent,
     TooManyFailuresError,
+    differing,
     outcome_of,
+    read_object,
     spending_recorded,
     too_many,
 )
@@ -285,27 +287,18 @@ def check_folder(simulation: Simulation, described: dict[str, Any]) -> None:
     folder, state = simulation.output, simulation.output / STATE
     if not folder.exists() or not any(folder.iterdir()):
         return
-    try:
-        found = orjson.loads((state / _DESCRIPTION).read_bytes())
-    except (OSError, orjson.JSONDecodeError):
-        found = None
     check_output(folder, SIMULATION, (STATE,))  # alone if it was interrupted at its very start
-    if found is None:
-        return
-    differing = [name for name, value in described.items() if found.get(name) != value]
-    more = found.get("sessions", 0) > simulation.sessions
-    if not differing and not more:
+    found = read_object(state / _DESCRIPTION)
+    others = differing(found, described)
+    if not others and found.get("sessions", 0) <= simulation.sessions:
         return
     if simulation.overwrite:
         with run_lock(state):
-            for path in folder.glob("sessions-*.jsonl"):
-                path.unlink()
-            for path in state.glob("*.json"):
+            for path in (*folder.glob("sessions-*.jsonl"), *state.glob("*.json")):
                 path.unlink()
         return
-    what = f"another {' and another '.join(differing)}" if differing else "more sessions"
     raise RunConflictError(
-        f"{folder}: holds a simulation with {what}.",
+        f"{folder}: holds a simulation with {f'another {others}' if others else 'more sessions'}.",
         "Choose another folder as output, or replace it with overwrite=True.",
     )
 

@@ -298,12 +298,6 @@ def _joins_words(character: str) -> bool:
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
 
-def find_year(text: str) -> str | None:
-    """Return the first year of the 20th or 21st century in a text."""
-    found = _YEAR.search(text)
-    return found[0] if found else None
-
-
 Phrases = tuple[str, ...]
 
 _RATES = ("request_other_genre", "contradiction", "shift", "take_focus", "drop_constraint")
@@ -386,8 +380,8 @@ class ConstraintReader:
             self.constraints = {GENRE: [genre]}
             return dict(self.constraints)
         found = {GENRE: [genre]}
-        if year := find_year(message):
-            found["year"] = [year]
+        if year := _YEAR.search(message):
+            found["year"] = [year[0]]
         values = self.retrieval.find_attributes(message, words=True)
         found |= {name: [values[name]] for name in _BY_VALUE if name in values}
         if keywords := self.retrieval.find_plot_keywords(message, PLOT_LIMIT):

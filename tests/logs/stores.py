@@ -212,7 +212,7 @@ def served() -> Iterator[Store]:
     store = Store()
     with _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"store": store})) as server:
         store.url = f"http://127.0.0.1:{server.server_address[1]}"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         try:
             yield store
         finally:

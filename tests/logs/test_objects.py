@@ -468,7 +468,7 @@ def test_https_is_never_left_for_http(
     with ThreadingHTTPServer(("localhost", 0), type("Handler", (_ToPlain,), place)) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         secure = f"https://localhost:{server.server_address[1]}"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         with pytest.raises(InputError, match=rf"{secure}/a\.jsonl' cannot be read"):
             objects.look_up(f"{secure}/a.jsonl")
         server.shutdown()

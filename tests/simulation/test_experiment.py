@@ -1,5 +1,6 @@
 import json
 import socket
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -76,7 +77,20 @@ def contents(folder):
     }
 
 
+KEY = "sk-not-to-be-told-0123456789"
+
+
+def assert_key_is_in_no_file(folder):
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert len(files) > 10
+    assert not [path for path in files if KEY.encode() in path.read_bytes()]
+
+
 def test_agents_are_simulated_judged_scored_and_compared(stub, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    stub.answer = lambda body: (
+        answer(body) if body["model"] == "judge" else f"{answer(body)} Your key is {KEY}."
+    )
     path, folder = written(tmp_path, stub), tmp_path / "run"
     summary = run(path, folder)
     # 4 sessions of 5 turns of one model, and 8 dialogues judged three times
@@ -103,6 +117,8 @@ def test_agents_are_simulated_judged_scored_and_compared(stub, tmp_path, monkeyp
     assert paired["n_a"].to_list() == [4]
     judged = (folder / "judgements" / "judgements.jsonl").read_text().splitlines()
     assert len(judged) == 8
+    assert "Your key is ***." in (folder / "logs/openai%3Atiny/sessions-00000.jsonl").read_text()
+    assert_key_is_in_no_file(folder)
 
     leave_out_pages(monkeypatch)
     before = contents(folder)
@@ -126,11 +142,17 @@ def test_agents_are_simulated_judged_scored_and_compared(stub, tmp_path, monkeyp
 
 def test_an_experiment_is_written_before_a_judge_that_fails_ends_it(stub, tmp_path, monkeypatch):
     leave_out_pages(monkeypatch, "write_report")
+    made = []
+    monkeypatch.setattr(
+        experiment_module,
+        "analyse",
+        lambda run, folder, **how: made.append(how) or SimpleNamespace(page=folder),
+    )
     stub.answer = lambda body: "Fine." if body["model"] == "tiny" else "I would rather not say."
     file = written(tmp_path, stub)
     with pytest.raises(TooManyFailuresError, match="of 8 dialogues failed"):
         run(file, tmp_path / "run")
-    assert (tmp_path / "run" / "analysis" / "analysis.html").is_file()
+    assert made == [{}]  # it has no scores of a judge
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert manifest["status"] == "incomplete"
     assert manifest["spent"]["failures"] > 0
@@ -140,26 +162,20 @@ def test_an_experiment_is_written_before_a_judge_that_fails_ends_it(stub, tmp_pa
     assert json.loads((tmp_path / "run" / "manifest.json").read_text())["status"] == "complete"
 
 
-def test_a_key_appears_nowhere(stub, tmp_path, monkeypatch, capfd):
-    key = "sk-not-to-be-told-0123456789"
-    monkeypatch.setenv("OPENAI_API_KEY", key)
-    leave_out_pages(monkeypatch, "_analyse")  # the report has what it draws
+def test_a_key_that_a_server_repeats_is_told_nowhere(stub, tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    leave_out_pages(monkeypatch)
     path, folder = written(tmp_path, stub), tmp_path / "run"
-    plain = stub.answer
-    stub.answer = lambda body: plain(body) if body["model"] == "judge" else f"Your key is {key}."
     stub.fault = lambda number: "unauthorised" if number == 7 else None
     shown = [
         CliRunner().invoke(experiment_command, [str(path), "-o", str(folder)]) for _ in range(2)
     ]
     assert isinstance(shown[0].exception, ModelServerError)
     assert shown[1].exit_code == 0, shown[1].output
-    assert all(headers["authorization"] == f"Bearer {key}" for headers in stub.headers)
-    assert "Your key is ***." in (folder / "logs/openai%3Atiny/sessions-00000.jsonl").read_text()
+    assert all(headers["authorization"] == f"Bearer {KEY}" for headers in stub.headers)
     told = [each.output + str(each.exception) for each in shown] + list(capfd.readouterr())
-    assert key not in "".join(told)
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) > 10
-    assert not [path for path in files if key.encode() in path.read_bytes()]
+    assert KEY not in "".join(told)
+    assert_key_is_in_no_file(tmp_path)
 
 
 @pytest.mark.usefixtures("no_pages")

@@ -14,6 +14,7 @@ from fastscore.errors import RunConflictError, RunError, UsageError
 from fastscore.run.progress import SilentReporter
 from fastscore.simulation import agents as agents_module
 from fastscore.simulation.simulate import SESSIONS_A_SHARD, Simulation, simulate
+from tests.conftest import often
 from tests.simulation.worlds import SAMPLE
 
 
@@ -31,11 +32,11 @@ def shards(folder):
 
 
 def test_logs_are_equal_for_any_number_of_workers(tmp_path):
-    for workers in (1, 2, 8):
+    for workers in (1, 3):  # a worker a shard
         run(asked(tmp_path / str(workers), workers=workers))
     one = shards(tmp_path / "1")
     assert list(one) == [f"sessions-{number:05}.jsonl" for number in range(3)]
-    assert one == shards(tmp_path / "2") == shards(tmp_path / "8")
+    assert one == shards(tmp_path / "3")
     logs = [json.loads(line) for content in one.values() for line in content.splitlines()]
     assert [log["session_id"] for log in logs] == [f"{number:05}" for number in range(107)]
 
@@ -48,7 +49,7 @@ def test_what_was_killed_is_finished_with_the_same_bytes(tmp_path):
     seconds = time.monotonic() - started
     command += ["-o", str(tmp_path / "killed"), "-q"]
     chosen = random.Random(0)
-    for attempt in range(20):
+    for attempt in range(often(4, 20)):
         workers = ["--workers", str(1 + attempt % 2)]
         process = subprocess.Popen([*command, *workers], start_new_session=True)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -204,6 +205,6 @@ def test_workers_import_nothing_from_the_folder_of_their_user(tmp_path):
         (tmp_path / f"{name}.py").write_text("open('imported', 'w')")
     program = "import sys; sys.path.remove(''); from fastscore.cli import main; main()"
     command = [sys.executable, "-c", program, "simulate", "preference_shift", "-q", "-o", "logs"]
-    command += ["--catalogue", str(SAMPLE), "--sessions", "107", "--turns", "2", "--workers", "2"]
+    command += ["--catalogue", str(SAMPLE), "--sessions", "51", "--turns", "2", "--workers", "2"]
     assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
     assert not (tmp_path / "imported").exists()
