@@ -7,11 +7,13 @@ with quadratic weights, all raters by Krippendorff's alpha.
 
 import math
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from itertools import chain, combinations, islice
 from os import PathLike, fspath
 from pathlib import Path, PurePath
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,10 +25,11 @@ from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import join_parts, read_shard
 from fastscore.logs.samples.records import records
 from fastscore.logs.score_input import ScoreInput
-from fastscore.results.metric_text import write_data
+from fastscore.results.metric_text import number_text, under_headings, write_data
 from fastscore.results.runs import Run
 from fastscore.settings.options import check_arguments
 from fastscore.statistics.agreement import (
+    Coefficient,
     Level,
     categorical_agreement,
     krippendorff_alpha,
@@ -53,7 +56,6 @@ from fastscore.suites.judged import (
 from fastscore.suites.sums import can_label
 from fastscore.terminal import result_console, write_line
 from fastscore.terminal.grids import (
-    Column,
     Format,
     Grid,
     column_of,
@@ -251,34 +253,20 @@ def _with_table(
     )
 
 
-PAIRS_SCHEMA: dict[str, pl.DataType] = {
-    **dict.fromkeys(("dimension", "first", "second"), pl.String()),
-    "n": pl.Int64(),
-    **dict.fromkeys(("kappa", "low", "high", "difference"), pl.Float64()),
-    "reason": pl.String(),
-}
-"""Two raters: of how many dialogues both scored the dimension, their weighted kappa with its 95 %
-confidence interval, the mean of the second's score minus the first's, and why a value is null."""
-
-ALPHAS_SCHEMA: dict[str, pl.DataType] = {
-    **dict.fromkeys(("dimension", "distance"), pl.String()),
-    **dict.fromkeys(("raters", "n"), pl.Int64()),
-    **dict.fromkeys(("alpha", "low", "high"), pl.Float64()),
-    "reason": pl.String(),
-}
-"""All raters: by how many the dimension is scored, in how many dialogues by two or more, alpha with
-its 95 % confidence interval, and why a value is null."""
-
 COEFFICIENTS_SCHEMA: dict[str, pl.DataType] = {
     **dict.fromkeys(("dimension", "coefficient", "first", "second"), pl.String()),
     **dict.fromkeys(("raters", "n"), pl.Int64()),
-    **dict.fromkeys(("value", "low", "high"), pl.Float64()),
+    **dict.fromkeys(("value", "low", "high", "difference"), pl.Float64()),
     "reason": pl.String(),
 }
-"""Coefficients of scores as categories (`categorical_agreement`), of two raters or, if ``first`` is
-null, of all of more than two. Categories are the whole numbers of the scale, or A, tie and B."""
+"""One row a dimension, coefficient and two raters, or all of them where ``first`` is null: the
+dialogues that two or more scored, the value with its 95 % confidence interval, and why one is null.
+``weighted_kappa`` has the mean of the second's score minus the first's, too. Categories of
+`categorical_agreement` are the whole numbers of the scale, or A, tie and B."""
 
-_DISTANCES: tuple[Level, ...] = ("ordinal", "interval")
+Write = Callable[[Mapping[str, Any]], str]
+_KAPPA = "weighted_kappa"
+_LEVELS: tuple[Level, ...] = ("ordinal", "interval")
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,8 +277,8 @@ class Agreement:
     ----------
     raters
         Their names: who judged, as the files say, else the file.
-    pairs, alphas, coefficients
-        In `PAIRS_SCHEMA`, `ALPHAS_SCHEMA` and `COEFFICIENTS_SCHEMA`.
+    coefficients
+        In `COEFFICIENTS_SCHEMA`.
     notes
         What was left out.
 
@@ -302,13 +290,11 @@ class Agreement:
     """
 
     raters: tuple[str, ...]
-    pairs: pl.DataFrame
-    alphas: pl.DataFrame
     coefficients: pl.DataFrame
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:
-        dimensions = ", ".join(self.alphas["dimension"].unique(maintain_order=True))
+        dimensions = ", ".join(self.coefficients["dimension"].unique(maintain_order=True))
         return f"Agreement of {listed(self.raters, _RATERS_NAMED)} on {dimensions}"
 
     def _repr_html_(self) -> str:
@@ -350,7 +336,7 @@ def agreement(
     >>> people = judge.with_columns(overall=pl.Series([5, 2, 5]))
     >>> judge.write_csv("judge.csv")
     >>> people.write_csv("people.csv")
-    >>> fastscore.agreement("judge.csv", "people.csv").pairs.select("dimension", "kappa")
+    >>> fastscore.agreement("judge.csv", "people.csv").coefficients.head(3)
     """
     check_arguments(agreement, locals())
     rated, notes = read_ratings(files, columns, scale)
@@ -376,30 +362,21 @@ def agreement(
             f"{counted(elsewhere['thing'].n_unique(), 'dialogues')} were read from files of "
             f"several names, such as {names[0]} and {names[1]}: are they the same dialogues?"
         )
-    tables: tuple[list[tuple[Any, ...]], ...] = ([], [], [])
     whole = range(math.ceil(scale[0]), math.floor(scale[1]) + 1)
     categories = sorted(VERDICTS.values()) if are_pairs else list(map(float, whole))
+    rows: list[dict[str, Any]] = []
     for name in ratings["dimension"].unique(maintain_order=True):
-        of_dimension = ratings.filter(pl.col("dimension") == name)
         # a row a thing: its dialogue, and a column of scores a rater
-        wide = of_dimension.pivot("rater", index=["dialogue", "thing"], values="score").drop(
-            "thing"
+        wide = ratings.filter(dimension=name).pivot(
+            "rater", index=["dialogue", "thing"], values="score"
         )
-        if wide.width - 1 < 2:
-            notes.append(f"{name}: only {wide.columns[1]} scored it; it is not compared.")
-            continue
-        for table, rows in zip(tables, _compared(name, wide, categories), strict=True):
-            table += rows
-    pairs, alphas, coefficients = tables
-    if not any(n for _, _, _, n, *_ in pairs):
+        if wide.width < 4:
+            notes.append(f"{name}: only {wide.columns[2]} scored it; it is not compared.")
+        else:
+            rows += _compared(name, wide.drop("thing"), categories)
+    if not any(row["n"] for row in rows if row["coefficient"] == _KAPPA):
         raise _nothing_shared(ratings, raters)
-    return Agreement(
-        tuple(raters),
-        pl.DataFrame(pairs, schema=PAIRS_SCHEMA, orient="row"),
-        pl.DataFrame(alphas, schema=ALPHAS_SCHEMA, orient="row"),
-        pl.DataFrame(coefficients, schema=COEFFICIENTS_SCHEMA, orient="row"),
-        tuple(notes),
-    )
+    return Agreement(tuple(raters), pl.DataFrame(rows, COEFFICIENTS_SCHEMA), tuple(notes))
 
 
 def _nothing_shared(ratings: pl.DataFrame, raters: Sequence[str]) -> UsageError:
@@ -535,40 +512,32 @@ def _shortest_names(files: pl.Series) -> pl.Series:
     return files.replace(names)
 
 
-def _scores(wide: pl.DataFrame, raters: Sequence[str]) -> Any:
-    return wide.select(pl.col(raters).fill_null(np.nan)).to_numpy()
-
-
 def _compared(
     dimension: str, wide: pl.DataFrame, categories: Sequence[float]
-) -> tuple[list[tuple[Any, ...]], ...]:
-    """Return the rows of a dimension in the schemas of pairs, alphas and coefficients."""
+) -> Iterator[dict[str, Any]]:
+    """Yield the coefficients of all raters, then of each pair."""
     raters = wide.columns[1:]
     clusters = wide["dialogue"].rank("dense").to_numpy()
-    pairs, alphas, coefficients = [], [], []
-
-    def add_coefficients(chosen: Sequence[str], first: str | None, second: str | None) -> None:
-        found = categorical_agreement(_scores(wide, chosen), categories, clusters)
+    for pair in ((), *combinations(raters, 2)):
+        chosen = [*pair] or raters
+        scores = wide.select(pl.col(chosen).fill_null(np.nan)).to_numpy()
+        found, difference = dict[str, Coefficient](), None
+        if pair:
+            a, b = scores.T
+            found[_KAPPA] = weighted_kappa(a, b, clusters)
+            of_both = (b - a)[np.isfinite(b - a)]
+            difference = float(of_both.mean()) if of_both.size else None
+        else:
+            found = {f"alpha_{one}": krippendorff_alpha(scores, one, clusters) for one in _LEVELS}
+        if pair or len(raters) > 2:
+            found |= categorical_agreement(scores, categories, clusters)
+        first, second = pair or (None, None)
+        place = {"dimension": dimension, "first": first, "second": second, "raters": len(chosen)}
         for name, one in found.items():
-            coefficients.append((dimension, name, first, second, len(chosen), *astuple(one)))
-
-    for first, second in combinations(raters, 2):
-        a, b = _scores(wide, [first, second]).T
-        kappa = weighted_kappa(a, b, clusters)
-        difference = (b - a)[np.isfinite(b - a)]
-        mean = float(difference.mean()) if difference.size else None
-        row = (kappa.n, kappa.value, kappa.low, kappa.high, mean, kappa.reason)
-        pairs.append((dimension, first, second, *row))
-        add_coefficients([first, second], first, second)
-    if len(raters) > 2:
-        add_coefficients(raters, None, None)
-    for distance in _DISTANCES:
-        alpha = krippendorff_alpha(_scores(wide, raters), distance, clusters)
-        alphas.append((dimension, distance, len(raters), *astuple(alpha)))
-    return pairs, alphas, coefficients
+            of_pair = difference if name == _KAPPA else None
+            yield {**place, "coefficient": name, "difference": of_pair, **asdict(one)}
 
 
-_FORMS = {"kappa": "{:.3f}", "value": "{:.3f}", "difference": "{:+.3f}"}
 _REASONS = {
     "too_few_values": "too few dialogues",
     "zero_variance": "nothing varies",
@@ -581,15 +550,15 @@ _NAMES = {
     "fleiss_kappa": "Fleiss' kappa",
     "ac1": "Gwet's AC1",
     "ac2": "Gwet's AC2, quadratic",
-    "ordinal": "Krippendorff's alpha, ordinal",
-    "interval": "Krippendorff's alpha, interval",
+    "alpha_ordinal": "Krippendorff's alpha, ordinal",
+    "alpha_interval": "Krippendorff's alpha, interval",
 }
 
 
 def show_agreement(found: Agreement, *, format: Format = "table") -> None:
     """Print the agreement of raters."""
-    tables = {"pairs": found.pairs, "alphas": found.alphas, "coefficients": found.coefficients}
-    if write_data({"raters": found.raters, **tables, "notes": found.notes}, format):
+    content = {"raters": found.raters, "coefficients": found.coefficients, "notes": found.notes}
+    if write_data(content, format):
         return
     show_grids(agreement_grids(found), format)
     if format == "table":
@@ -599,55 +568,46 @@ def show_agreement(found: Agreement, *, format: Format = "table") -> None:
 
 def agreement_grids(found: Agreement) -> tuple[Grid, ...]:
     """Lay out the pairs of raters, and all raters."""
-    of_all = pl.concat(
-        [
-            found.alphas.rename({"distance": "coefficient", "alpha": "value"}),
-            found.coefficients.filter(pl.col("first").is_null() | (len(found.raters) == 2)),
-        ],
-        how="diagonal",
-    ).drop("first", "second")
-    dimensions = pl.Enum(found.alphas["dimension"].unique(maintain_order=True))
-    of_all = of_all.sort(pl.col("dimension").cast(dimensions), maintain_order=True)
-    of_all = of_all.with_columns(pl.col("coefficient").replace(_NAMES))
+    is_kappa = pl.col("coefficient") == _KAPPA
+    of_all = ~is_kappa & (pl.col("first").is_null() | (len(found.raters) == 2))
+    pairs, every = (found.coefficients.filter(rows).to_dicts() for rows in (is_kappa, of_all))
+    title = "Each pair of raters: Cohen's kappa with quadratic weights"
+    second = {"second": lambda row: row["second"]}
+    difference = {"difference": lambda row: number_text(row["difference"], 3, "+")}
     return (
-        _grid("Each pair of raters: Cohen's kappa with quadratic weights", found.pairs),
-        _grid("All raters", of_all),
+        _grid(title, pairs, {"first": lambda row: row["first"], **second}, "kappa", difference),
+        _grid(
+            "All raters", every, {"coefficient": lambda row: _NAMES[row["coefficient"]]}, "value"
+        ),
     )
 
 
-def _grid(title: str, rows: pl.DataFrame) -> Grid:
-    """Lay out rows under the names of their dimensions."""
-    records: list[dict[str, Any]] = []
-    names: dict[int, str] = {}
-    for row in rows.iter_rows(named=True):
-        if row["dimension"] not in names.values():
-            names[len(records)] = row["dimension"]
-            records.append({})
-        records.append(row)
-    shown = rows.drop("dimension", "high", "reason").schema
-    first, *others = (_column(records, name, dtype.is_numeric()) for name, dtype in shown.items())
-    cells = tuple(names.get(place, cell) for place, cell in enumerate(first.cells))
-    return Grid(title, (replace(first, cells=cells), *others), frozenset(names))
+def _grid(
+    title: str,
+    rows: Sequence[Mapping[str, Any]],
+    names: Mapping[str, Write],
+    value: str,
+    more: Mapping[str, Write] = MappingProxyType({}),
+) -> Grid:
+    """Lay out coefficients under the names of their dimensions."""
+    records, headings = under_headings(rows, lambda row: row["dimension"])
+    column = partial(column_of, records)
+    first, *others = (column(name, write, right=False, wraps=True) for name, write in names.items())
+    cells = tuple(headings.get(place, cell) for place, cell in enumerate(first.cells))
+    columns = (
+        replace(first, cells=cells),
+        *others,
+        *([] if more else [column("raters", "{raters:,}".format_map)]),
+        column("n", "{n:,}".format_map),
+        column(value, lambda row: number_text(row["value"], 3)),
+        column("95 % interval", _interval),
+        *(column(name, write) for name, write in more.items()),
+    )
+    return Grid(title, columns, frozenset(headings))
 
 
-def _column(records: Sequence[dict[str, Any]], name: str, is_number: bool) -> Column:
-    """Write a column; both ends of the interval in one, or the reason why there is none."""
-    if name == "low":
-        return column_of(
-            records,
-            "95 % interval",
-            lambda row: (
-                _REASONS[row["reason"]]
-                if row["low"] is None
-                else f"{row['low']:.3f} to {row['high']:.3f}"
-            ),
-        )
-    if not is_number:
-        return column_of(records, name, lambda row: row[name], right=False, wraps=True)
-    form = _FORMS.get(name, "{:,}")
-    # adding 0 leaves no minus before 0.000
-    return column_of(
-        records,
-        name,
-        lambda row: "-" if row[name] is None else form.format(round(row[name], 3) + 0),
+def _interval(row: Mapping[str, Any]) -> str:
+    """Write both ends of an interval, or why there is none."""
+    return (
+        _REASONS[row["reason"]] if row["low"] is None else "{low:.3f} to {high:.3f}".format_map(row)
     )

@@ -4,18 +4,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape
-from typing import Any
 
 import polars as pl
 
 from fastscore.errors import counted
 from fastscore.results.metric_text import (
     NONE,
+    Record,
     decimals_for,
     interval_text,
     json_text,
     number_text,
     p_text,
+    under_headings,
     write_csv,
 )
 from fastscore.results.repeats import PASS_SCHEMA, REPEATS_SCHEMA, passes_grid, repeats_grid
@@ -36,8 +37,6 @@ NAMED = 4
 MOST_NOTES = 12
 VERDICTS = ("better", "worse", "higher", "lower")
 EFFECTS = {"paired": "g_z", "independent": "g"}
-
-Record = Mapping[str, Any]
 
 SIDES_SCHEMA: dict[str, pl.DataType] = {
     **dict.fromkeys(("group", "side", "metric"), pl.String()),
@@ -455,14 +454,9 @@ def _names(
 
 
 def _differences(rows: pl.DataFrame, comparison: Comparison) -> Grid:
-    records: list[Record] = []
-    headings: dict[int, str] = {}
     pairs = rows.partition_by("group", "a", "b", maintain_order=True)
-    for pair in pairs:
-        if len(pairs) > 1:
-            headings[len(records)] = _sides_of(pair.row(0, named=True))
-            records.append({})
-        records += pair.to_dicts()
+    records: list[Record] = [row for pair in pairs for row in pair.to_dicts()]
+    records, headings = under_headings(records, _sides_of) if len(pairs) > 1 else (records, {})
     first = rows.row(0, named=True)
     design = str(first["design"])
     sides = _sides_of(first) if len(pairs) == 1 else "b against a"
@@ -522,14 +516,12 @@ def _needed(row: Record) -> str:
 
 
 def _ranking(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
-    records: list[Record] = []
-    headings: dict[int, str] = {}
-    for part in rows.partition_by("group", "metric", maintain_order=True):
-        first = part.row(0, named=True)
-        metric = declared[first["metric"]]
+    def heading(row: Record) -> str:
+        metric = declared[row["metric"]]
         name = f"{metric.name} ({metric.id}) {ARROWS[metric.scale.better]}"
-        headings[len(records)] = _within(first["group"], name)
-        records += [{}, *part.to_dicts()]
+        return _within(row["group"], name)
+
+    records, headings = under_headings(rows.to_dicts(), heading)
     column = partial(column_of, records)
     names = tuple(headings.get(place) or row["system"] for place, row in enumerate(records))
     columns = (

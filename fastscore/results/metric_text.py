@@ -3,7 +3,8 @@
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import polars as pl
@@ -19,6 +20,8 @@ from fastscore.terminal.grids import Format
 
 NONE = "-"
 
+Record = Mapping[str, Any]
+
 
 def decimals_for(values: Iterable[float | None]) -> int:
     """Return how many decimals numbers of one kind are written with, by the largest of them."""
@@ -26,9 +29,9 @@ def decimals_for(values: Iterable[float | None]) -> int:
     return 4 if largest < 10 else 2 if largest < 1_000 else 1
 
 
-def number_text(value: float | None, decimals: int = 4) -> str:
-    """Write a number, a dash for none; what rounds to zero has no sign."""
-    return NONE if value is None else f"{value:z,.{decimals}f}"
+def number_text(value: float | None, decimals: int = 4, sign: str = "") -> str:
+    """Write a number, a dash for none; what rounds to zero has no minus."""
+    return NONE if value is None else f"{value:{sign}z,.{decimals}f}"
 
 
 def value_text(value: float | None) -> str:
@@ -134,6 +137,18 @@ def write_data(content: Mapping[str, Any], format: Format) -> bool:
         frames = [value for value in content.values() if isinstance(value, pl.DataFrame)]
         write(write_csv(pl.concat(frames, how="diagonal")))
     return format in ("json", "csv")
+
+
+def under_headings(
+    rows: Iterable[Record], heading: Callable[[Record], str]
+) -> tuple[list[Record], dict[int, str]]:
+    """Put an empty record before the rows of each heading, and name its place."""
+    records: list[Record] = []
+    headings: dict[int, str] = {}
+    for text, part in groupby(rows, heading):
+        headings[len(records)] = text
+        records += [{}, *part]
+    return records, headings
 
 
 def find_metrics(names: Sequence[str]) -> list[Suite]:

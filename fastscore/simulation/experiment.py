@@ -464,9 +464,8 @@ def _compare_raters(experiment: Experiment, folder: Path, reporter: Reporter) ->
         except UsageError as error:  # of rubrics without a common dimension
             reporter.note(f"No agreement of {kind}: {error.message}")
             continue
-        for name in ("pairs", "alphas", "coefficients"):
-            table = folder / AGREEMENT / kind / f"{name}.parquet"
-            commit_table(table, getattr(found, name), {"fastscore.raters": ", ".join(found.raters)})
+        table = folder / AGREEMENT / f"{kind}.parquet"
+        commit_table(table, found.coefficients, {"fastscore.raters": ", ".join(found.raters)})
     if files["pairs"]:
         ranked = rank(*files["pairs"], columns=columns)
         for name in ("strengths", "differences"):

@@ -15,6 +15,17 @@ from fastscore.errors import InputError, UsageError
 from tests.conftest import fastscore_command
 from tests.statistics.test_agreement import plain_alpha
 
+
+def kappas(found: fastscore.Agreement) -> pl.DataFrame:
+    """Return the rows of pairs' kappas."""
+    return found.coefficients.filter(coefficient="weighted_kappa")
+
+
+def alphas(found: fastscore.Agreement) -> pl.DataFrame:
+    """Return the rows of alphas of all raters."""
+    return found.coefficients.filter(pl.col("coefficient").str.starts_with("alpha_"))
+
+
 ONE = [1, 2, 3, 4, 5, 3, 2, 4, 1, 5]
 TWO = [1, 3, 3, 4, 4, 2, 2, 5, 2, 5]
 PEOPLE = [2, 2, 3, 5, 4, 3, 1, 4, 1, 4]
@@ -46,12 +57,12 @@ def test_pairs_of_raters_have_the_kappa_of_scikit_learn(files: list[Path]) -> No
     found = fastscore.agreement(*files)
     assert found.raters == ("one", "two", "ann", "bob")
     scores = {"one": ONE, "two": TWO[::-1], "ann": PEOPLE, "bob": TWO[:4]}
-    assert found.pairs.height == 6
-    for row in found.pairs.iter_rows(named=True):
+    assert kappas(found).height == 6
+    for row in kappas(found).iter_rows(named=True):
         n = row["n"]
         a, b = scores[row["first"]][:n], scores[row["second"]][:n]
         expected = cohen_kappa_score(a, b, weights="quadratic", labels=[1, 2, 3, 4, 5])
-        assert row["kappa"] == pytest.approx(expected, abs=1e-12)
+        assert row["value"] == pytest.approx(expected, abs=1e-12)
         assert row["difference"] == pytest.approx(np.mean(b) - np.mean(a))
         assert n == (4 if "bob" in (row["first"], row["second"]) else 10)
         assert row["reason"] == ("too_few_values" if n == 4 else None)
@@ -81,11 +92,12 @@ def test_all_raters_have_krippendorffs_alpha(files: list[Path]) -> None:
     found = fastscore.agreement(*files)
     nan = np.nan
     matrix = np.array([ONE, TWO[::-1], PEOPLE, [*TWO[:4], *[nan] * 6]], float).T
-    for row in found.alphas.iter_rows(named=True):
-        assert row["alpha"] == pytest.approx(plain_alpha(matrix, row["distance"]), abs=1e-12)
+    rows = alphas(found).to_dicts()
+    for row, level in zip(rows, ("ordinal", "interval"), strict=True):
+        assert row["coefficient"] == f"alpha_{level}"
+        assert row["value"] == pytest.approx(plain_alpha(matrix, level), abs=1e-12)
         assert (row["raters"], row["n"]) == (4, 10)
-        assert row["low"] < row["alpha"] < row["high"]
-    assert found.alphas["distance"].to_list() == ["ordinal", "interval"]
+        assert row["low"] < row["value"] < row["high"]
 
 
 def test_models_and_files_tell_dialogues_of_one_id_apart(tmp_path: Path) -> None:
@@ -98,14 +110,15 @@ def test_models_and_files_tell_dialogues_of_one_id_apart(tmp_path: Path) -> None
     ]
     (tmp_path / "both.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = fastscore.agreement(tmp_path / "both.jsonl")
-    (pair,) = found.pairs.iter_rows(named=True)
+    (pair,) = kappas(found).iter_rows(named=True)
     assert (pair["first"], pair["second"], pair["n"]) == ("one", "two", 20)
     # equal scores of both models say nothing new: the interval is that of ten dialogues
     alone = fastscore.agreement(
         judge_file(tmp_path / "a.jsonl", ONE),
         judge_file(tmp_path / "b.jsonl", np.roll(ONE, 1).tolist()),
-    ).pairs.row(0, named=True)
-    for name in ("kappa", "low", "high"):
+    )
+    alone = kappas(alone).row(0, named=True)
+    for name in ("value", "low", "high"):
         assert pair[name] == pytest.approx(alone[name], abs=1e-12)
     assert alone["first"] == str(tmp_path / "a.jsonl")  # no rater is named
 
@@ -124,7 +137,7 @@ def test_raters_who_read_another_model_are_not_compared(tmp_path: Path) -> None:
         fastscore.agreement(*files)
     # people who name no model rated the only one that there is
     people = judge_file(tmp_path / "people.jsonl", PEOPLE, judged_by="ann")
-    assert fastscore.agreement(files[0], people).pairs["n"].to_list() == [10]
+    assert kappas(fastscore.agreement(files[0], people))["n"].to_list() == [10]
     with pytest.raises(InputError, match=r"people\.jsonl:1: dialogue 'd0' has no model, and other"):
         fastscore.agreement(*files, people)
 
@@ -146,8 +159,8 @@ def test_two_judgements_of_levels_that_share_ids_are_compared(tmp_path: Path) ->
         (tmp_path / f"{rater}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
     files = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
     found = fastscore.agreement(*files)
-    assert found.pairs["n"].to_list() == [20]
-    assert found.pairs["reason"].to_list() == ["too_few_values"]  # four units have no interval
+    assert kappas(found)["n"].to_list() == [20]
+    assert kappas(found)["reason"].to_list() == ["too_few_values"]  # four units have no interval
     # the remedy of the refusal works: without places rows of one id are refused, with levels not
     bare = [
         {key: value for key, value in json.loads(line).items() if not key.startswith("judged_f")}
@@ -182,11 +195,11 @@ def test_verdicts_on_pairs_are_compared(tmp_path: Path) -> None:
     people += [f"d8,m,n,ann,{verdicts[8]}", "d9,m,n,ann,A"]  # the last one disagrees
     (tmp_path / "people.csv").write_text("\n".join(people))
     found = fastscore.agreement(tmp_path / "pairs.jsonl", tmp_path / "people.csv")
-    (pair,) = found.pairs.iter_rows(named=True)
+    (pair,) = kappas(found).iter_rows(named=True)
     worth = {"A": 2, "tie": 1, "B": 0}
     judged = [worth[one] for one in verdicts]
     expected = cohen_kappa_score(judged, [*judged[:9], 2], weights="quadratic", labels=[0, 1, 2])
-    assert (pair["n"], pair["kappa"]) == (10, pytest.approx(expected))
+    assert (pair["n"], pair["value"]) == (10, pytest.approx(expected))
     assert pair["difference"] == pytest.approx(0.1)
     shares = {row["coefficient"]: row["value"] for row in found.coefficients.to_dicts()}
     assert shares["percent_agreement"] == pytest.approx(0.9)
@@ -206,12 +219,12 @@ def test_opposite_and_constant_raters_have_no_interval(tmp_path: Path) -> None:
     }
     files = [judge_file(tmp_path / f"{name}.jsonl", scores) for name, scores in rows.items()]
     opposite, constant = fastscore.agreement(*files[:2]), fastscore.agreement(*files[2:])
-    (kappa,) = opposite.pairs.iter_rows(named=True)
-    assert (kappa["kappa"], kappa["low"], kappa["reason"]) == (-1.0, None, "opposite_ratings")
-    (kappa,) = constant.pairs.iter_rows(named=True)
-    assert (kappa["kappa"], kappa["low"], kappa["reason"]) == (0.0, None, "zero_variance")
-    assert constant.alphas["low"].to_list() == [None, None]
-    assert constant.alphas["reason"].to_list() == ["zero_variance"] * 2
+    (kappa,) = kappas(opposite).iter_rows(named=True)
+    assert (kappa["value"], kappa["low"], kappa["reason"]) == (-1.0, None, "opposite_ratings")
+    (kappa,) = kappas(constant).iter_rows(named=True)
+    assert (kappa["value"], kappa["low"], kappa["reason"]) == (0.0, None, "zero_variance")
+    assert alphas(constant)["low"].to_list() == [None, None]
+    assert alphas(constant)["reason"].to_list() == ["zero_variance"] * 2
     shown = fastscore_command(["agreement", *map(str, files[:2])]).stdout
     assert "opposite scores" in shown
     assert "no disagreement" not in shown
@@ -225,7 +238,7 @@ def test_two_files_of_one_name_are_two_raters(tmp_path: Path) -> None:
 def test_what_is_left_out_is_noted(tmp_path: Path, files: list[Path]) -> None:
     (tmp_path / "odd.csv").write_text("dialogue,coherence,wit\nd0,9,3\nd1,2,3\nd2,3,4\n")
     found = fastscore.agreement(files[0], tmp_path / "odd.csv", columns=["wit"])
-    assert found.pairs["n"].to_list() == [2]
+    assert kappas(found)["n"].to_list() == [2]
     first, second = found.notes
     assert "0 rows and 1 score were refused, the first at line 2: judge.coherence" in first
     assert second == f"wit: only {tmp_path / 'odd.csv'} scored it; it is not compared."
@@ -260,7 +273,6 @@ def test_the_command_shows_both_tables_and_every_value(files: list[Path]) -> Non
     assert "too few dialogues" in shown.stdout
     found = fastscore.agreement(*files)
     written = json.loads(fastscore_command(["agreement", *paths, "--json"]).stdout)
-    assert written["pairs"] == found.pairs.to_dicts()
     table = pl.read_csv(fastscore_command(["agreement", *paths, "--format", "csv"]).stdout.encode())
     assert table.height == 6 + 2 + 4 * (6 + 1)
     assert written["coefficients"] == found.coefficients.to_dicts()
@@ -280,8 +292,8 @@ def test_frames_and_rows_are_compared_as_their_files(tmp_path: Path) -> None:
     found = fastscore.agreement(pl.DataFrame(rows), others)
     assert found.raters == ("frame 1", "frame 2")
     names = ("first", "second")
-    assert found.pairs.drop(names).equals(of_files.pairs.drop(names))
-    assert found.alphas.equals(of_files.alphas)
+    assert kappas(found).drop(names).equals(kappas(of_files).drop(names))
+    assert alphas(found).equals(alphas(of_files))
     named = fastscore.agreement(
         pl.DataFrame(rows).with_columns(rater=pl.lit("ann")), others, columns=["empathy"]
     )

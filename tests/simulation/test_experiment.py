@@ -300,9 +300,13 @@ def test_a_papers_experiment_is_one_file(stub, tmp_path):
     assert overall.select("system", "wins", "ties", "losses").rows() == [
         ("mini", 12, 0, 0), ("tiny", 6, 0, 6), ("offline", 0, 0, 12)
     ]  # fmt: skip
-    between = pl.read_parquet(folder / "agreement" / "scores" / "pairs.parquet")
+    between = pl.read_parquet(folder / "agreement" / "scores.parquet").filter(
+        coefficient="weighted_kappa"
+    )
     assert between.filter(dimension="coherence")["n"].to_list() == [18]
-    verdicts = pl.read_parquet(folder / "agreement" / "pairs" / "pairs.parquet")
+    verdicts = pl.read_parquet(folder / "agreement" / "pairs.parquet").filter(
+        coefficient="weighted_kappa"
+    )
     assert verdicts.filter(dimension="overall")["n"].to_list() == [18]
 
     # people who think as one judge does, in scores and in pairs
@@ -323,10 +327,11 @@ def test_a_papers_experiment_is_one_file(stub, tmp_path):
     named = '[people]\nscores = "people.csv"\npairs = "pairs.csv"'
     path.write_text(PAPER.format(catalogue=SAMPLE, url=stub.url, people=named))
     run(path, tmp_path / "with_people")
-    agreed = pl.read_parquet(tmp_path / "with_people" / "agreement" / "scores" / "pairs.parquet")
+    agreed = pl.read_parquet(tmp_path / "with_people" / "agreement" / "scores.parquet")
+    agreed = agreed.filter(coefficient="weighted_kappa")
     ann = agreed.filter(dimension="coherence", second="ann").sort("first")
     assert ann["n"].to_list() == [18, 18]
-    assert ann["kappa"][0] == pytest.approx(1.0)
+    assert ann["value"][0] == pytest.approx(1.0)
     strict = [
         json.loads(line)["judge"]["coherence"]
         for line in (folder / "judgements/strict-pepper/judgements.jsonl").read_text().splitlines()
@@ -334,7 +339,7 @@ def test_a_papers_experiment_is_one_file(stub, tmp_path):
     mine = [row["judge"]["coherence"] for row in rows]
     apart = sum((a - b) ** 2 for a, b in zip(strict, mine, strict=True)) / 18
     by_chance = sum((a - b) ** 2 for a in strict for b in mine) / 18**2
-    assert ann["kappa"][1] == pytest.approx(1 - apart / by_chance)
+    assert ann["value"][1] == pytest.approx(1 - apart / by_chance)
     ranked = pl.read_parquet(tmp_path / "with_people" / "ranking" / "strengths.parquet")
     assert ranked.filter(dimension="overall", rater="ann", system="mini")["wins"].to_list() == [6]
 
