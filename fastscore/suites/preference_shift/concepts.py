@@ -2,21 +2,14 @@
 
 A concept is a pair of a field and a normalised value, written ``field=value``. Concepts are
 numbered in the order of what is written, so that a sorted set of numbers reads as a sorted list.
-Topic words are keyword spotting, not topic modelling, and are offered only for segments.
-
-Texts are lowered by Python and joined, thousands in one string. The separator is in no value and is
-no letter, so no text changes because of its neighbour. Matches are places in one array of code
-points. Which text, whether a word is cut, and which keyword comes first is array arithmetic.
-
-By vectors, texts are compared with values (extraction) and with texts (segments). By n-grams,
-TF-IDF over n-grams of 3 to 5 characters within words is fitted on the values of each field. The
-values of highest cosine count, from a threshold on. Exact: see `fastscore_kernels`.
+Texts are lowered by Python and joined, thousands in one string, by a separator that is in no value
+and is no letter. Matches are places in one array of code points.
 """
 
 import re
 import threading
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,6 +25,7 @@ from fastscore_kernels import (
     index_character_ngrams,
     nearest_by_character_ngrams,
 )
+from polars import col as C
 
 from fastscore.suites.columns import list_column
 from fastscore.suites.grouping import factorize, place_in_group, take
@@ -40,7 +34,6 @@ from fastscore.suites.preference_shift.catalogue import (
     Catalogue,
     check_fields,
     inverse_document_frequency,
-    load_catalogue,
 )
 from fastscore.suites.preference_shift.options import ATTRIBUTES, PreferenceShift
 
@@ -63,6 +56,11 @@ class Concepts:
     def __len__(self) -> int:
         return self.terms.height
 
+    @property
+    def weights(self) -> pl.DataFrame:
+        """The inverse document frequency of every concept: ``concept`` and ``idf``."""
+        return self.terms.select("concept", pl.Series("idf", self.idf))
+
     def names(self, sets: Sets) -> pl.Series:
         """Return sets of concepts as lists of what they are written as."""
         values, offsets = sets
@@ -77,13 +75,11 @@ def concepts_of(catalogue: Catalogue, options: PreferenceShift) -> Concepts:
     terms = (
         pl.concat([catalogue.field_terms(name) for name in names])
         .select(
-            pl.concat_str(pl.col("field").replace(written), pl.col("value"), separator="=").alias(
-                "concept"
-            ),
             "field",
             "value",
-            (pl.col("field") == PLOT).alias("is_plot"),
             "n_items",
+            concept=pl.concat_str(C("field").replace(written), "value", separator="="),
+            is_plot=C("field") == PLOT,
         )
         .sort("concept")
     )
@@ -94,12 +90,6 @@ def concepts_of(catalogue: Catalogue, options: PreferenceShift) -> Concepts:
     }
     weights = [idf[having] for having in terms["n_items"].to_list()]
     return Concepts(terms, np.array(weights, np.float64))
-
-
-def concept_idf(options: PreferenceShift) -> pl.DataFrame:
-    """Return the inverse document frequency of every concept that the options know."""
-    concepts = concepts_of(load_catalogue(options.catalogue), options)
-    return concepts.terms.select("concept", pl.Series("idf", concepts.idf))
 
 
 def sets_of(pairs: pl.DataFrame, n_rows: int) -> Sets:
@@ -202,7 +192,7 @@ def topic_sets(texts: pl.Series) -> Sets:
 def joined_topics(texts: pl.Series) -> pl.Series:
     """Return the topic words of each text, best first, with spaces between; empty for none."""
     codes, once = factorize(texts)
-    joined = _topic_words(once).group_by("text").agg(pl.col("word").str.join(" "))
+    joined = _topic_words(once).group_by("text").agg(C("word").str.join(" "))
     numbers = pl.DataFrame({"text": range(len(once))}, schema={"text": pl.Int64})
     found = numbers.join(joined, on="text", how="left", maintain_order="left")
     return found["word"].fill_null("")[codes]
@@ -210,34 +200,26 @@ def joined_topics(texts: pl.Series) -> pl.Series:
 
 def _topic_words(texts: pl.Series) -> pl.DataFrame:
     """Return the topic words of each text, best first: ``text`` (its number) and ``word``."""
-    return _best_words(texts).filter(
-        pl.col("word").str.len_chars() >= 2,
-        ~pl.col("word").is_in(GENERIC),
-        pl.col("word").str.contains(f"{_HINT_PATTERN}|{_KEPT}"),
-    )
-
-
-def _best_words(texts: pl.Series) -> pl.DataFrame:
-    """Return the words of each text that score best: ``text`` (its number) and ``word``."""
-    cleaned = pl.col("word").str.to_lowercase().str.replace_all(r"[^a-z0-9\s-]", " ")
+    cleaned = C("word").str.to_lowercase().str.replace_all(r"[^a-z0-9\s-]", " ")
+    n_reasons = C("word").is_in(HINTS).cast(pl.Int64) + C("word").str.contains(_SCORED)
     return (
-        pl.DataFrame(
-            {"text": range(len(texts)), "word": texts}, schema_overrides={"text": pl.Int64}
-        )
-        .with_columns(cleaned.str.extract_all(r"\S+"))
+        pl.DataFrame({"word": texts})
+        .with_row_index("text")
+        .select(C("text").cast(pl.Int64), cleaned.str.extract_all(r"\S+"))
         .explode("word")
         .drop_nulls("word")
-        .filter(~pl.col("word").is_in(STOP_WORDS))
+        .filter(~C("word").is_in(STOP_WORDS))
         .with_row_index("place")
         .group_by("text", "word")
-        .agg(pl.len().cast(pl.Int64).alias("score"), pl.col("place").min())
-        .with_columns(
-            pl.col("score")
-            + _BONUS * pl.col("word").is_in(HINTS).cast(pl.Int64)
-            + _BONUS * pl.col("word").str.contains(_SCORED).cast(pl.Int64)
-        )
+        .agg(C("place").min(), score=pl.len().cast(pl.Int64))
+        .with_columns(C("score") + _BONUS * n_reasons)
         .sort("text", "score", "place", descending=[False, True, False])
         .filter(pl.int_range(pl.len()).over("text") < MOST_TOPICS)
+        .filter(
+            C("word").str.len_chars() >= 2,
+            ~C("word").is_in(GENERIC),
+            C("word").str.contains(f"{_HINT_PATTERN}|{_KEPT}"),
+        )
     )
 
 
@@ -254,6 +236,17 @@ def cut_in_parts(texts: pl.Series) -> list[pl.Series]:
     marks = np.arange(_CHARACTERS_PER_PART, ends[-1] if len(ends) else 0, _CHARACTERS_PER_PART)
     edges = [0, *np.searchsorted(ends, marks).tolist(), len(texts)]
     return [texts[low:high] for low, high in pairwise(edges) if low < high]
+
+
+def find_in_parts(texts: pl.Series, find: Callable[[pl.Series], tuple[Indices, Indices]]) -> Sets:
+    """Find the concepts of texts part by part; ``find`` returns pairs of a text and a concept."""
+    rows, concepts, done = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    for part in cut_in_parts(texts):
+        row, concept = find(part)
+        rows.append(row + done)
+        concepts.append(concept)
+        done += len(part)
+    return as_sets(np.concatenate(rows), np.concatenate(concepts), len(texts))
 
 
 def join_lower(texts: pl.Series, mark: str) -> tuple[str, Indices]:
@@ -288,14 +281,7 @@ class Matcher:
 
     def extract(self, texts: pl.Series) -> Sets:
         """Find the concepts of texts."""
-        rows, concepts = [], []
-        done = 0
-        for part in cut_in_parts(texts):
-            found, of_row = self._search(part)
-            rows.append(found + done)
-            concepts.append(of_row)
-            done += len(part)
-        return as_sets(_joined(rows), _joined(concepts), len(texts))
+        return find_in_parts(texts, self._search)
 
     def _search(self, texts: pl.Series) -> tuple[Indices, Indices]:
         """Return pairs of a text and a concept, repeats among them."""
@@ -327,7 +313,7 @@ def matcher_of(concepts: Concepts, aliases: pl.DataFrame, *, words: bool) -> Mat
         pl.concat(
             [
                 named.select("value", "concept_row"),
-                spelled.select(pl.col("spelling").alias("value"), "concept_row"),
+                spelled.select("concept_row", value="spelling").select("value", "concept_row"),
             ]
         )
         .unique()
@@ -349,10 +335,6 @@ def _separator(patterns: Iterable[str]) -> str:
     used = set().union(*patterns)
     codes = chain((0x0A,), range(0x20), _PRIVATE_USE)
     return next(chr(code) for code in codes if chr(code) not in used)
-
-
-def _joined(parts: list[Indices]) -> Indices:
-    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
 def _first_keywords(row: Indices, concept: Indices, start: Indices, is_keyword: Mask) -> Indices:
@@ -406,13 +388,9 @@ def is_word_character(points: CodePoints) -> Mask:
     Letters, marks, numbers and connecting punctuation are (categories L, M, N, Pc), but those of
     scripts that are written without spaces are not.
     """
-    kinds = _kinds[points]
-    unknown = kinds == _UNKNOWN
-    if unknown.any():
-        for point in np.unique(points[unknown]).tolist():
-            _kinds[point] = _WORD if _joins_words(point) else _OTHER
-        kinds = _kinds[points]
-    found: Mask = kinds == _WORD
+    for point in np.unique(points[_kinds[points] == _UNKNOWN]).tolist():
+        _kinds[point] = _WORD if _joins_words(point) else _OTHER
+    found: Mask = _kinds[points] == _WORD
     return found
 
 
@@ -485,35 +463,26 @@ def _nearest(
     return found
 
 
-def consecutive_cosines(texts: pl.Series, rows: Indices, vectors: "VectorView") -> Float64Array:
-    """Return the cosine of each of these texts with the one before it."""
-    if not len(rows):
-        return np.zeros(0)
-    earlier = vectors.codes(texts[rows - 1])
-    later = vectors.codes(texts[rows])
-    cosines: Float64Array = cosine_pairs(vectors.matrix, earlier, later)
-    return cosines
-
-
 _SPACE = " "
 _BEYOND_SPACES = 0x3001
 _IS_SPACE = np.array([chr(point).isspace() for point in range(_BEYOND_SPACES)] + [False])
 
 
 def concepts_by_ngrams(texts: pl.Series, concepts: Concepts, options: PreferenceShift) -> Sets:
-    """Find for each text the values of each field whose n-grams are nearest."""
+    """Find for each text the values of each field whose n-grams are nearest.
+
+    TF-IDF over n-grams of 3 to 5 characters within words is fitted on the values of each field.
+    """
     rows, index = _indexed(concepts)
-    found_rows, found = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    done = 0
-    for part in cut_in_parts(texts):
+
+    def find(part: pl.Series) -> tuple[Indices, Indices]:
         nearest = nearest_by_character_ngrams(
             index, *_spaced(part), top=options.embed_top, least=options.embed_threshold, threads=1
         )
         row, place = np.nonzero(nearest >= 0)
-        found_rows.append(row + done)
-        found.append(rows[nearest[row, place]])
-        done += len(part)
-    return as_sets(np.concatenate(found_rows), np.concatenate(found), len(texts))
+        return row, rows[nearest[row, place]]
+
+    return find_in_parts(texts, find)
 
 
 _lock = threading.Lock()
@@ -524,7 +493,7 @@ def _indexed(concepts: Concepts) -> tuple[Indices, CharacterNgrams]:
     """Return the rows of the candidates and their index, made once for all shards."""
     with _lock:
         if not _latest or _latest[0][0] is not concepts:
-            terms = concepts.terms.with_row_index("row").filter(~pl.col("is_plot"))
+            terms = concepts.terms.with_row_index("row").filter(~C("is_plot"))
             # terms are in the order of field=value, so a field's are together
             sizes = terms.group_by("field", maintain_order=True).len()["len"].to_numpy()
             groups = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))

@@ -1,14 +1,9 @@
 """From texts to sets of concepts: each distinct text once, by the extractor of the options.
 
-Aliases are other spellings of the catalogue's values. Texts are searched for a spelling as for the
-value itself, and both mean the same concept. An alias adds to what is found and removes nothing.
-
-Annotations are concepts that a chat model, or a person, has read from texts. A line of the file
-has a ``text`` and its ``concepts``, lists of values by field as they were written. Values are
-normalised as the catalogue's are. A value that is not in the catalogue is replaced by the first
-value of its field, in the catalogue's order, that contains it or is contained in it. Otherwise it
-is ignored. If none of its values is in the catalogue, a text has the concepts of its words, as
-published.
+Aliases are other spellings of the catalogue's values: an alias adds to what is found and removes
+nothing. Annotations are concepts that a chat model, or a person, has read from texts. A line of
+their file has a ``text`` and its ``concepts``, lists of values by field as they were written. If
+none of its values is in the catalogue, a text has the concepts of its words, as published.
 """
 
 import difflib
@@ -79,17 +74,16 @@ def extract_concepts(
     codes, texts = factorize(written)
     if options.extract == "embed":
         found = nearest_concepts(texts, concepts, vectors, options)
-    elif options.extract == "ngrams":
-        found = concepts_by_ngrams(texts, concepts, options)
-        if options.plot_keywords:
-            found = _with_plot_keywords(found, matcher.extract(texts), concepts)
-    elif options.extract == "llm":
-        matched = matcher.extract(texts)
-        found = annotated_concepts(texts, matched, concepts, options)
-        if options.plot_keywords:
-            found = _with_plot_keywords(found, matched, concepts)
     else:
         found = matcher.extract(texts)
+    if options.extract in ("ngrams", "llm"):
+        matched = found
+        if options.extract == "ngrams":
+            found = concepts_by_ngrams(texts, concepts, options)
+        else:
+            found = annotated_concepts(texts, matched, concepts, options)
+        if options.plot_keywords:
+            found = _with_plot_keywords(found, matched, concepts)
     height = turns.height
     return concepts, Extracted(
         gather_sets(found, codes[:height]),
@@ -189,21 +183,23 @@ def _aliases(
     spellings = [_text(place, SPELLING, cell).lower() for cell in _cells(record, SPELLING)]
     for cell in _cells(record, VALUE):
         value = _text(place, VALUE, cell)
+        # a year's digits are in other values, too
+        is_year = value.isascii() and value.isdigit()
+        names = [field] if field else [name for name in values if name != YEAR or is_year]
         of_fields = [
             (name, normalise(name, value))
-            for name in ([field] if field else _fields_of(value, values))
+            for name in names
             if normalise(name, value) in values[name]
         ]
         if not of_fields:
-            raise UsageError(_unknown(place, field, value), _hint(field, value, values))
+            where = f"the catalogue's field {field!r}" if field else "a field of the catalogue"
+            raise UsageError(
+                f"{place}: {VALUE} is {value!r}, expected a value of {where}.",
+                _hint(value, values[field] if field else set().union(*values.values())),
+            )
         for spelling in spellings:
             for name, normal in of_fields:
                 yield spelling, name, normal
-
-
-def _fields_of(value: str, values: dict[str, set[str]]) -> list[str]:
-    """Return the fields that a value may be of: a year's digits are in other values, too."""
-    return [name for name in values if name != YEAR or (value.isascii() and value.isdigit())]
 
 
 def _cells(record: Record, name: str) -> list[Any]:
@@ -217,14 +213,8 @@ def _text(place: str, name: str, cell: Any) -> str:
     return cell.strip()
 
 
-def _unknown(place: str, field: str, value: str) -> str:
-    where = f"the catalogue's field {field!r}" if field else "a field of the catalogue"
-    return f"{place}: {VALUE} is {value!r}, expected a value of {where}."
-
-
-def _hint(field: str, value: str, values: dict[str, set[str]]) -> str:
-    known = sorted(values[field]) if field else sorted(set().union(*values.values()))
-    close = difflib.get_close_matches(value.lower(), known, n=1, cutoff=0.5)
+def _hint(value: str, known: set[str]) -> str:
+    close = difflib.get_close_matches(value.lower(), sorted(known), n=1, cutoff=0.5)
     listing = "`fastscore catalogue show` lists the values."
     return f"Did you mean {close[0]!r}? {listing}" if close else listing
 
@@ -260,23 +250,16 @@ def _parse(path: str, content: bytes) -> Iterator[tuple[str, list[dict[str, str]
         try:
             found = orjson.loads(line)
             text, concepts = found["text"], found["concepts"]
-            pairs = [
-                {"field": name, "value": value}
-                for name, values in concepts.items()
-                for value in values
-            ]
-        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-            raise _odd_line(path, number) from error
-        if not isinstance(text, str) or not all(isinstance(pair["value"], str) for pair in pairs):
-            raise _odd_line(path, number)
-        yield text, pairs
-
-
-def _odd_line(path: str, number: int) -> UsageError:
-    return UsageError(
-        f"annotations {path}:{number}: no annotation, expected an object with "
-        "a text and, under 'concepts', lists of texts by field."
-    )
+            pairs = [(name, value) for name, values in concepts.items() for value in values]
+            is_sound = all(isinstance(each, str) for each in (text, *(value for _, value in pairs)))
+        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+            is_sound = False
+        if not is_sound:
+            raise UsageError(
+                f"annotations {path}:{number}: no annotation, expected an object with "
+                "a text and, under 'concepts', lists of texts by field."
+            )
+        yield text, [{"field": name, "value": value} for name, value in pairs]
 
 
 def annotated_concepts(
@@ -289,7 +272,7 @@ def annotated_concepts(
         .with_row_index("row")
         .join(given.with_columns(known=True), on="text", how="left", maintain_order="left")
     )
-    unknown = rows.filter(pl.col("known").is_null() & (pl.col("text").str.strip_chars() != ""))
+    unknown = rows.filter(C("known").is_null() & (C("text").str.strip_chars() != ""))
     if unknown.height:
         raise UsageError(
             f"annotations {options.annotations}: has no line for "
@@ -311,27 +294,24 @@ def annotated_concepts(
 
 
 def _meanings(given: pl.DataFrame, concepts: Concepts, options: PreferenceShift) -> pl.DataFrame:
-    """Return the concept of each distinct pair of a field and a written value."""
-    pairs = given.select(pl.col("concepts").explode()).drop_nulls().unnest("concepts").unique()
+    """Return the concept of each distinct pair of a field and a written value.
+
+    A value that is not in the catalogue means the first value of its field, in the catalogue's
+    order, that contains it or is contained in it, or else nothing.
+    """
+    pairs = given.select(C("concepts").explode()).drop_nulls().unnest("concepts").unique()
+    terms = concepts.terms.with_row_index("number").filter(~C("is_plot"))
+    numbers = {(name, value): n for name, value, n in terms["field", "value", "number"].rows()}
     catalogue = load_catalogue(options.catalogue)
-    numbers: dict[str, dict[str, int]] = {}
-    rows = concepts.terms.with_row_index("concept_row").filter(~pl.col("is_plot"))
-    for name, value, number in rows.select("field", "value", "concept_row").iter_rows():
-        numbers.setdefault(name, {})[value] = number
-    order = {name: catalogue.field_terms(name)["value"].to_list() for name in numbers}
-    found: list[tuple[str, str, int]] = []
+    order = {
+        name: catalogue.field_terms(name)["value"].to_list() for name in terms["field"].unique()
+    }
+    found = []
     for name, value in pairs.select("field", "value").iter_rows():
-        number = _meaning(normalise(name, value), numbers.get(name, {}), order.get(name, []))
-        if number is not None:
-            found.append((name, value, number))
+        normal = normalise(name, value)
+        near = (other for other in order.get(name, ()) if normal in other or other in normal)
+        meant = normal if (name, normal) in numbers or not normal else next(near, "")
+        if (name, meant) in numbers:
+            found.append((name, value, numbers[name, meant]))
     schema: Mapping[str, Any] = {"field": pl.String, "value": pl.String, "concept": pl.Int64}
     return pl.DataFrame(found, schema=schema, orient="row")
-
-
-def _meaning(normal: str, numbers: Mapping[str, int], order: list[str]) -> int | None:
-    if not normal:
-        return None
-    if normal in numbers:
-        return numbers[normal]
-    near = next((value for value in order if normal in value or value in normal), None)
-    return None if near is None else numbers.get(near)

@@ -4,17 +4,14 @@ A conversation has means over its turns, recovery over its shifts, and CAS over 
 that are detected are never shifts: they cut segments, and recovery is not asked there.
 
 By topics, as the profile legacy has it, shifts are those of the metadata or, without any, the
-boundaries that the user's texts show. After each, the system's turns are read to the end of the
-conversation. Turns without topic words are skipped. The first turn whose topics are aligned with
-the new ones recovers the shift. Until then each turn with the former topics counts as interference.
-Topics are those of the published heuristic. A segment has the topics of its first user text.
-The public code leaves two cases undefined: a shift at the first turn has no topics before it, and
-without a recovery the delay is null here instead of 0, which would be the best delay.
+boundaries that the user's texts show. After each, the system's turns with topic words are read to
+the end of the conversation. The first whose topics are aligned with the new ones recovers the
+shift; until then each turn with the former topics counts as interference. The public code leaves
+two cases undefined: a shift at the first turn has no topics before it, and without a recovery the
+delay is null here instead of 0, which would be the best delay.
 
-Two trivial agents are scored too, by the definitions. A refusal has no concept and no
-word of the user's, so CC is 1 if the user's text has no concept, else 0, and CR and copying are 0.
-An echo has the user's concepts. Recovery is then tested as for any agent. Only turns that the run
-could score count.
+Two trivial agents are scored too. A refusal has no concept and no word of the user's. An echo has
+the user's concepts. Only turns that the run could score count.
 """
 
 from collections.abc import Mapping
@@ -31,7 +28,6 @@ from fastscore.suites.base import Events
 from fastscore.suites.preference_shift.concepts import (
     Concepts,
     Sets,
-    consecutive_cosines,
     gather_sets,
     joined_topics,
     sizes_of,
@@ -88,7 +84,9 @@ def find_boundaries(
         texts = turns["user_text"]
         sets = topic_sets(texts) if options.segments == "heuristic" else user
         overlap = jaccard_csr(gather_sets(sets, rows - 1), gather_sets(sets, rows), both_empty=0.0)
-        similarity = consecutive_cosines(texts, rows, vectors)
+        similarity = cosine_pairs(
+            vectors.matrix, vectors.codes(texts[rows - 1]), vectors.codes(texts[rows])
+        )
         found[rows] = (similarity < SIMILARITY_SHIFT) | (overlap < TOPIC_JACCARD_SHIFT)
     return pl.Series(found)
 

@@ -109,7 +109,6 @@ def evidence(
 def _weights(turns: pl.DataFrame, by: str, options: PreferenceShift) -> pl.DataFrame:
     """Return the inverse document frequency of each concept, and how often each side has it."""
     concepts, _ = prepared_matcher(options)
-    idf = concepts.terms.select("concept").with_columns(idf=concepts.idf)
     sides = [
         turns.select(by, pl.lit(side).alias("side"), concept=f"{side}_concepts").explode("concept")
         for side in ("user", "system")
@@ -118,7 +117,7 @@ def _weights(turns: pl.DataFrame, by: str, options: PreferenceShift) -> pl.DataF
         pl.concat(sides)
         .group_by(by, "concept")
         .agg((pl.col("side") == side).sum().alias(side) for side in ("user", "system"))
-        .join(idf, on="concept")
+        .join(concepts.weights, on="concept")
         .sort(by, "concept")
     )
 

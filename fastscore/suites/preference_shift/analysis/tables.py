@@ -18,7 +18,8 @@ from polars import col as C
 from fastscore.statistics.clustered import LEVEL, Clusters, clustered_mean, hedges_g
 from fastscore.statistics.curves import Curve, difference_curve
 from fastscore.statistics.significance import Values, holm
-from fastscore.suites.preference_shift.concepts import concept_idf
+from fastscore.suites.preference_shift.catalogue import load_catalogue
+from fastscore.suites.preference_shift.concepts import concepts_of
 from fastscore.suites.preference_shift.metrics import DIALOGUE_METRICS
 from fastscore.suites.preference_shift.options import PreferenceShift
 
@@ -502,7 +503,7 @@ def read_weights(scored: Scored) -> tuple[pl.DataFrame | None, str]:
         return None, f"{path}: the run's catalogue cannot be read ({error.strerror})."
     if f"catalogue=blake2b:{digest}" not in scored.signature.split("|"):
         return None, f"{path}: not the catalogue that the run was scored with."
-    return concept_idf(scored.options), ""
+    return concepts_of(load_catalogue(scored.options.catalogue), scored.options).weights, ""
 
 
 MOST_OVER_ALL, MOST_OF_A_MODEL = 200, 100
