@@ -174,7 +174,7 @@ def compare_dialogues(found: list[Row], expected: list[Row]) -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("kind", [*KINDS, "unaligned"])
+@pytest.mark.parametrize("kind", ["plain", "shifted", "unaligned"])
 def test_every_turn_of_the_sample(kind: str, profile: str, tmp_path: Path) -> None:
     compare(*make(kind, DATA), profile, tmp_path)
 
@@ -227,7 +227,7 @@ SPOKEN = ([{"speaker": "USER", "text": "a"}, {"speaker": "SYSTEM", "text": "war"
 events = st.lists(st.integers(1, 8).map(lambda turn: {"turn": turn}), max_size=2)
 
 
-@settings(max_examples=often(30, 400), suppress_health_check=list(HealthCheck))
+@settings(max_examples=often(12, 400), suppress_health_check=list(HealthCheck))
 @given(
     conversations=st.lists(
         st.tuples(exchanges | st.lists(turns, max_size=6), events), min_size=1, max_size=4

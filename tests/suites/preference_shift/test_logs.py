@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import fastscore
 from fastscore.suites.declarations import PARTIAL_REJECTS
 from fastscore.suites.preference_shift import SUITE, PreferenceShift
-from tests.conftest import fastscore_command
+from tests.conftest import fastscore_command, often
 from tests.suites.preference_shift.conversing import (
     exchange,
     log,
@@ -98,6 +98,7 @@ def test_merged_speakers_pair_from_the_first_user_on(catalogue: str) -> None:
     assert events.frames["turns"]["user_meta"][1] is None
 
 
+@settings(max_examples=often(25, 200))
 @given(conversations=st.lists(st.lists(SPEAKERS, max_size=9), max_size=4), data=st.data())
 def test_events_and_flags_name_the_same_merged_turns(
     conversations: list[list[str]], data: st.DataObject
@@ -184,8 +185,6 @@ def test_a_conversation_without_an_id_is_named_by_its_file(catalogue: str) -> No
     frame = raw_frame([log(*exchange("a", "b"), session_id=None)] * 3).with_columns(
         pl.Series("file", ["logs/gemma:2b_session_00001.json", "x.jsonl.gz", "y.z.parquet"])
     )
-    from fastscore.suites.preference_shift import SUITE
-
     events = SUITE.read(frame, options(catalogue))
     assert events.frames["dialogues"]["session_id"].to_list() == [
         "gemma:2b_session_00001",

@@ -61,10 +61,9 @@ def test_plot_keywords_are_matched_beside(catalogue: str) -> None:
     assert tables["turns"]["system_concepts"].to_list() == [["plot=crew"]]
 
 
-@pytest.mark.parametrize("profile", ["default", "structured"])
-def test_real_texts_against_the_vectoriser(tmp_path: Path, profile: str) -> None:
+def test_real_texts_against_the_vectoriser(tmp_path: Path) -> None:
     _, movies = read_source(DATA)
-    chosen = options(write_catalogue(tmp_path, movies), extract="ngrams", profile=profile)
+    chosen = options(write_catalogue(tmp_path, movies), extract="ngrams")
     rows = read_lines(DATA, ("redial_sample.jsonl.gz",))
     texts = list(dict.fromkeys(turn[1] for row in rows for turn in row["turns"]))
     texts = texts[: often(60, 2_000)]
