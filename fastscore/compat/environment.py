@@ -62,10 +62,10 @@ def read_environment() -> ScorerEnvironment:
     """Read the variables as they are now; an empty one counts as unset."""
     return ScorerEnvironment(
         embedder=os.environ.get("EMBEDDER_NAME", "").strip() or DEFAULT_EMBEDDER,
-        dim=_whole("EMBED_DIM", DEFAULT_DIM),
+        dim=_number("EMBED_DIM", int, DEFAULT_DIM),
         baseline_pairs=_option("BASELINE_PAIRS", int, DEFAULT_BASELINE_PAIRS),
         baseline_seed=_option("BASELINE_SEED", int),
-        cached_texts=_whole("GT_EMBED_CACHE_MAX", 4096),
+        cached_texts=_number("GT_EMBED_CACHE_MAX", int, 4096),
         pppl_model=os.environ.get("PPPL_MODEL", "").strip(),
         pppl_weight=_option("PPPL_WEIGHT", float),
     )
@@ -82,7 +82,7 @@ def other_device() -> str:
 
 def most_primed_files() -> int:
     """Return the maximum number of primed files; PRELOADED_EVENTS_CACHE_MAX."""
-    return max(_whole("PRELOADED_EVENTS_CACHE_MAX", 1024), 1)
+    return max(_number("PRELOADED_EVENTS_CACHE_MAX", int, 1024), 1)
 
 
 def _option(name: str, read: Callable[[str], Number], default: Number | None = None) -> Number:
@@ -91,25 +91,17 @@ def _option(name: str, read: Callable[[str], Number], default: Number | None = N
 
     rules = {field.name: field.metadata for field in fields(ScoreDialogue)}
     unset = getattr(ScoreDialogue(), name.lower()) if default is None else default
-    found = _number_or_none(name, read)
-    value: Number = unset if found is None else found
+    value = _number(name, read, unset)
     wanted = expected_number(value, rules[name.lower()])
     if wanted:
         raise UsageError(f"{name} is {value}, expected {wanted}.", f"Mend or unset {name}.")
     return value
 
 
-def _whole(name: str, default: int) -> int:
-    found = _number_or_none(name, int)
-    return default if found is None else found
-
-
-def _number_or_none(name: str, read: Callable[[str], Number]) -> Number | None:
+def _number(name: str, read: Callable[[str], Number], default: Number) -> Number:
     text = os.environ.get(name, "").strip()
-    if not text:
-        return None
     try:
-        return read(text)
+        return read(text) if text else default
     except ValueError:
         wanted = "an integer" if read is int else "a number"
         raise UsageError(
@@ -177,17 +169,12 @@ def _view(
     if missing:
         encoded = dict(zip(missing, encode([text for _, _, text in missing]), strict=True))
         known |= encoded
-        _cache_vectors(encoded, limit)
-    return VectorView.from_texts(texts, np.stack([known[key] for key in keys]))
-
-
-def _cache_vectors(vectors: dict[Key, Vectors], limit: int) -> None:
-    with _lock:
-        for key, vector in vectors.items():
+        with _lock:
             # a copy, so that one cached row does not keep its whole batch in memory
-            _vectors[key] = vector.copy()
-        while len(_vectors) > max(limit, 0):
-            _vectors.popitem(last=False)
+            _vectors.update((key, vector.copy()) for key, vector in encoded.items())
+            while len(_vectors) > max(limit, 0):
+                _vectors.popitem(last=False)
+    return VectorView.from_texts(texts, np.stack([known[key] for key in keys]))
 
 
 def _recipe_name(name: str) -> str:

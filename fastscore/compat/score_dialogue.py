@@ -9,6 +9,7 @@ Nothing heavy is imported before a log is scored.
 """
 
 import argparse
+import dataclasses
 import gc
 import json
 import logging
@@ -27,17 +28,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from fastscore.errors import FastscoreError, InputError, counted
 from fastscore.files import committed
-from fastscore.terminal import write_note
+from fastscore.terminal import prepare_streams, write_note
 
 if TYPE_CHECKING:
     import polars as pl
 
     from fastscore.compat.environment import ScorerEnvironment
-    from fastscore.logs.file_ranges import Shard
     from fastscore.logs.read.rows import Rows
-    from fastscore.suites.base import (
-        Events,
-    )
+    from fastscore.suites.base import Events
     from fastscore.suites.score_dialogue import ScoreDialogue
     from fastscore.vectors.view import VectorView
 
@@ -103,13 +101,7 @@ Document = dict[str, Any]
 
 
 def refuse_missing_steps(path: str, utterances: "pl.DataFrame") -> None:
-    """Refuse a file in which an utterance has no steps, as the published scorer does below 1.
-
-    Raises
-    ------
-    InputError
-        Names the first of these utterances and its line.
-    """
+    """Refuse a file in which an utterance has no steps, as the published scorer does below 1."""
     without = utterances.filter(utterances["total_steps"] == 0)
     if without.is_empty():
         return
@@ -320,7 +312,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
     if parsed.pppl_weight and not (parsed.pppl_model or os.environ.get("PPPL_MODEL", "").strip()):
         parser.error("--pppl-weight needs a masked language model: name one with --pppl-model")
-    _escape_unencodable(sys.stdout, sys.stderr)
+    prepare_streams()
     if not os.path.exists(parsed.jsonl):
         write_note(f"score-dialogue: there is no file {parsed.jsonl}.")
         return 1
@@ -380,13 +372,6 @@ def _weight(text: str, most: float = 1.0) -> float:
     return weight
 
 
-def _escape_unencodable(*streams: Any) -> None:
-    """Let a terminal that cannot show a character show its escape."""
-    for stream in streams:
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-
-
 def _score(
     path: str,
     lex_weight: float,
@@ -394,6 +379,8 @@ def _score(
     table_level: int,
     penalty: tuple[str | None, float | None],
 ) -> dict[str, Any]:
+    import polars as pl
+
     from fastscore.compat.environment import load_embedder, read_environment
     from fastscore.settings.options import build_options
     from fastscore.suites.score_dialogue.events import read_events
@@ -416,7 +403,8 @@ def _score(
     if options.scores_semantic:
         load_embedder(environment.embedder)  # a missing model is refused before anything compiles
     rows = _read(path)
-    frame = rows.frame.with_columns(_integer_step(), **_no_labels(LABELS))
+    unlabelled = {label: pl.lit(None, dtype=pl.String) for label in LABELS}
+    frame = rows.frame.with_columns(_integer_step(), **unlabelled)
     events = read_events(frame, options)
     _report_rejects(rows.rejects, events.rejects)
     _report_other_readings(rows.frame["step"], frame["step"], events)
@@ -461,16 +449,8 @@ def _integer_step() -> "pl.Expr":
     return digits.cast(pl.Int64, strict=False).alias("step")
 
 
-def _no_labels(labels: Iterable[str]) -> dict[str, "pl.Expr"]:
-    import polars as pl
-
-    return {label: pl.lit(None, dtype=pl.String) for label in labels}
-
-
 def _read(path: str) -> "Rows":
     """Read the fields that score: labels, which the published scorer ignores, are left unread."""
-    import dataclasses
-
     from fastscore.logs.file_ranges import whole_file
     from fastscore.logs.inputs.first_bytes import content_of, read_head
     from fastscore.logs.read.rows import read_shard
@@ -489,24 +469,15 @@ def _read(path: str) -> "Rows":
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
         file.write(primed)
         file.flush()
-        return read_shard(_with_name(whole_file(file.name), path), source)
-
-
-def _with_name(shard: "Shard", name: str) -> "Shard":
-    import dataclasses
-
-    file_ranges = tuple(
-        dataclasses.replace(file_range, file=name) for file_range in shard.file_ranges
-    )
-    return dataclasses.replace(shard, file_ranges=file_ranges)
+        shard = whole_file(file.name)
+        named = tuple(dataclasses.replace(each, file=path) for each in shard.file_ranges)
+        return read_shard(dataclasses.replace(shard, file_ranges=named), source)
 
 
 def _vectors(
     events: "Events", options: "ScoreDialogue", environment: "ScorerEnvironment"
 ) -> "VectorView":
     """View the texts' vectors and, where a model judges them, their perplexities."""
-    import dataclasses
-
     from fastscore.suites.score_dialogue.events import perplexity_texts, texts_to_embed
     from fastscore.vectors.view import VectorView
 

@@ -461,7 +461,11 @@ def _dimension(scores: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str
     # dialogues of a unit are not independent: a user met by several models, a case at each level
     means = (
         scores.group_by("row", maintain_order=True)
-        .agg(pl.col("score").mean(), pl.col("unit").first(), *_OF_DIALOGUE)
+        .agg(
+            pl.col("score").mean(),
+            pl.col("unit", "words").first(),
+            spread=pl.col("score").max() - pl.col("score").min(),
+        )
         .sort("row")
     )
     wide = scores.sort("row").pivot("repeat", index="row", values="score", sort_columns=True)
@@ -493,12 +497,6 @@ def _dimension(scores: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str
         "length_p": length.reason,
     }
     return {**found, "nulls": {name: reasons[name] for name in reasons if found[name] is None}}
-
-
-_OF_DIALOGUE = (
-    pl.col("words").first(),
-    (pl.col("score").max() - pl.col("score").min()).alias("spread"),
-)
 
 
 def _alpha(found: Coefficient, n_repeats: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -65,16 +65,6 @@ def expect_hash(path: Path, found: str, expected: str) -> None:
         )
 
 
-def check_files(files: Iterable[tuple[Path, str]], name: str) -> None:
-    """Compare the SHA-256 of a model's files with the expected ones."""
-    for path, expected in files:
-        if not path.is_file():
-            raise HashMismatchError(
-                f"The exported model lacks {path}.", f"Run `fastscore models export {name}`."
-            )
-        expect_hash(path, file_sha256(path), expected)
-
-
 def published(parent: Path) -> list[str]:
     """Return the names of the models in a folder, sorted."""
     found = parent.glob("*/manifest.json")
@@ -97,26 +87,19 @@ def build_and_publish(parent: Path, name: str, build: Callable[[Path, Path], Non
     try:
         parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(parent)
-        with _work_folder(parent, name) as work:
-            built = work / "export"
+        begun = f".{name}.{os.getpid()}."
+        with tempfile.TemporaryDirectory(
+            prefix=begun, dir=parent, ignore_cleanup_errors=True
+        ) as work:
+            built = Path(work, "export")
             built.mkdir()
-            build(work, built)
+            build(Path(work), built)
             _publish(built, parent / name)
     except OSError as error:
         raise ModelExportError(
             f"The model {name!r} could not be written below {parent}: {error.strerror}.",
             "Free space there or name another cache folder.",
         ) from error
-
-
-@contextlib.contextmanager
-def _work_folder(parent: Path, name: str) -> Iterator[Path]:
-    """Make a temporary folder beside the exports and always remove it."""
-    work = Path(tempfile.mkdtemp(prefix=f".{name}.{os.getpid()}.", dir=parent))
-    try:
-        yield work
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
 def _remove_abandoned(parent: Path) -> None:
@@ -200,11 +183,17 @@ class ModelFiles:
 
     def check_hashes(self) -> None:
         """Read the files and compare their SHA-256 with the manifest."""
-        files = (
+        known = (
             (self.onnx_path, self.onnx_sha256),
             (self.tokenizer_path, self.tokenizer_sha256),
         )
-        check_files(files, self.export_arguments)
+        for path, expected in known:
+            if not path.is_file():
+                raise HashMismatchError(
+                    f"The exported model lacks {path}.",
+                    f"Run `fastscore models export {self.export_arguments}`.",
+                )
+            expect_hash(path, file_sha256(path), expected)
 
 
 @dataclass(frozen=True, slots=True)

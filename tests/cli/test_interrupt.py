@@ -49,6 +49,20 @@ def is_planned(run: Path) -> bool:
         return False
 
 
+def wait_for_plan(run: Path, process: "subprocess.Popen[str]") -> None:
+    deadline = time.monotonic() + 120
+    while not is_planned(run) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def ended(script: str, code: int, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Run a script that ends with this code."""
+    command = [sys.executable, "-c", script, *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == code, done.stderr
+    return done
+
+
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_the_distance_of_two_megabytes_is_interrupted(
     tmp_path: Path, sent: signal.Signals, code: int
@@ -60,9 +74,7 @@ def test_the_distance_of_two_megabytes_is_interrupted(
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 120
-    while not is_planned(run) and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for_plan(run, process)
     time.sleep(0.5)
     taken = psutil.Process(process.pid).cpu_times()
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
@@ -108,9 +120,7 @@ def test_an_interrupt_in_python_leaves_session_and_run_as_good_as_before(tmp_pat
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 120
-    while not is_planned(run) and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for_plan(run, process)
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     shown, said = process.communicate(timeout=300)
@@ -159,10 +169,7 @@ def panicking(*arguments, **options):
 cli.cli.main = panicking
 cli.main()
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 130, done.stderr
+    done = ended(script, 130)
     assert "Traceback" not in done.stderr
 
 
@@ -188,10 +195,7 @@ def swallowing(*arguments, **options):
 cli.cli.main = swallowing
 cli.main()
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 130, done.stderr
+    done = ended(script, 130)
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
 
@@ -230,9 +234,7 @@ def interrupted(*arguments, **options):
 cli.cli.main = interrupted
 cli.main()
 """
-    words = [sys.executable, "-c", script, str(int(sent))]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == code, done.stderr
+    done = ended(script, code, str(int(sent)))
     assert "Interrupted" in done.stderr
     assert "ZeroDivisionError" in done.stderr
     assert done.stderr.count("Exception ignored") == 1
@@ -293,10 +295,7 @@ def test_an_interrupt_while_python_ends_is_told_by_the_exit_code(
     when: str, sent: signal.Signals, code: int
 ) -> None:
     """Never by the signal: where Python cannot hear it any more, the work's own code stands."""
-    words = [sys.executable, "-c", ENDING, when, str(int(sent))]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == code, done.stderr
-    assert done.stderr == ""
+    assert ended(ENDING, code, when, str(int(sent))).stderr == ""
 
 
 def test_texts_beyond_a_length_are_rejects(tmp_path: Path) -> None:

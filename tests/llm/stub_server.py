@@ -8,10 +8,11 @@ import threading
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,6 +63,24 @@ def completion(text: str | None, **more: Any) -> Body:
     }
 
 
+REFUSALS = {
+    "busy": (429, "slow down", "0.3"),
+    "busy_for_long": (429, "slow down", "100"),
+    "busy_for_days": (429, "slow down", "86400"),
+    "broken": (500, "oh no", ""),
+    "rejected": (400, "content policy", ""),
+    "not_found": (404, "no model tiny", ""),
+    "forbidden": (403, "not yours", ""),
+}
+"""Faults that are an error's status, its message, and the seconds after which to ask again."""
+CUT = {
+    "refusal": completion(None, message={"refusal": "I cannot help with that."}),
+    "cut_off": completion('{"proacti', finish_reason="length"),
+    "filtered": completion("I recommend", finish_reason="content_filter"),
+}
+"""Faults that are answers all the same."""
+
+
 class _Handler(BaseHTTPRequestHandler):
     stub: Stub
 
@@ -77,10 +96,14 @@ class _Handler(BaseHTTPRequestHandler):
             stub.headers.append({name.lower(): value for name, value in self.headers.items()})
             stub.times.append(time.monotonic())
         fault = stub.fault(number)
-        if fault is None:
+        if fault is None or fault in CUT:
             with stub.lock:
                 stub.answered[json.dumps(body, sort_keys=True)] += 1
-            self._send(200, completion(stub.answer(body)))
+            self._send(200, CUT[fault] if fault else completion(stub.answer(body)))
+        elif fault in REFUSALS:
+            status, message, wait = REFUSALS[fault]
+            headers = {"Retry_After": wait} if wait else {}
+            self._send(status, {"error": {"message": message}}, **headers)
         else:
             getattr(self, f"_{fault}")(body)
 
@@ -98,18 +121,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
         except OSError:
             pass  # who asked has given up
-
-    def _busy(self, body: Body) -> None:
-        self._send(429, {"error": {"message": "slow down"}}, Retry_After="0.3")
-
-    def _busy_for_long(self, body: Body) -> None:
-        self._send(429, {"error": {"message": "slow down"}}, Retry_After="100")
-
-    def _busy_for_days(self, body: Body) -> None:
-        self._send(429, {"error": {"message": "slow down"}}, Retry_After="86400")
-
-    def _broken(self, body: Body) -> None:
-        self._send(500, {"error": {"message": "oh no"}})
 
     def _late(self, body: Body) -> None:
         time.sleep(LATE)
@@ -176,32 +187,17 @@ class _Handler(BaseHTTPRequestHandler):
         key = self.headers["Authorization"].removeprefix("Bearer ")
         self._send(401, {"error": {"message": f"Incorrect API key provided: {key}"}})
 
-    def _rejected(self, body: Body) -> None:
-        self._send(400, {"error": {"message": "content policy"}})
-
-    def _not_found(self, body: Body) -> None:
-        self._send(404, {"error": {"message": f"no model {body['model']}"}})
-
-    def _forbidden(self, body: Body) -> None:
-        self._send(403, {"error": {"message": "not yours"}})
-
-    def _refusal(self, body: Body) -> None:
-        with self.stub.lock:
-            self.stub.answered[json.dumps(body, sort_keys=True)] += 1
-        self._send(200, completion(None, message={"refusal": "I cannot help with that."}))
-
-    def _cut_off(self, body: Body) -> None:
-        with self.stub.lock:
-            self.stub.answered[json.dumps(body, sort_keys=True)] += 1
-        self._send(200, completion('{"proacti', finish_reason="length"))
-
-    def _filtered(self, body: Body) -> None:
-        with self.stub.lock:
-            self.stub.answered[json.dumps(body, sort_keys=True)] += 1
-        self._send(200, completion("I recommend", finish_reason="content_filter"))
-
     def _empty(self, body: Body) -> None:
         self._send(200, {"choices": []})
+
+
+def read_lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def write_lines(path: Path, rows: Iterable[Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
 
 
 @contextmanager

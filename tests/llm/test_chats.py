@@ -16,6 +16,8 @@ from fastscore.llm.judgements import load_rubric, rubric_names
 from fastscore.llm.requests import estimated_tokens
 from fastscore.suites.guest_simulation.options import ORDER_COLUMN, STATE_WORDS
 from tests.llm.stub_server import Stub, serving
+from tests.llm.stub_server import read_lines as lines
+from tests.llm.stub_server import write_lines as written
 
 SCORES = {"helpfulness": 4, "coherence": 3, "honesty": 5}
 OPENAI = [
@@ -47,15 +49,6 @@ def stub(monkeypatch, tmp_path):
     with serving(Stub(answer=lambda body: json.dumps(SCORES))) as served:
         monkeypatch.setenv("OPENAI_BASE_URL", served.url)
         yield served
-
-
-def written(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def shown(body):

@@ -20,7 +20,7 @@ from fastscore.llm.spending import (
     parse_limit,
 )
 from fastscore.run.progress import SilentReporter
-from tests.llm.stub_server import HASTE, PATIENCE, Stub, serving
+from tests.llm.stub_server import HASTE, PATIENCE, REFUSALS, Stub, serving
 
 KEY = "sk-very-secret-0123456789"
 
@@ -251,12 +251,7 @@ def test_keys_appear_nowhere(stub, tmp_path):
     ],
 )
 def test_no_part_of_a_key_is_in_a_message(stub, tmp_path, monkeypatch, repeated):
-    monkeypatch.setattr(
-        "tests.llm.stub_server._Handler._rejected",
-        lambda self, body: self._send(
-            400, {"error": {"message": f"no such key: {repeated} (403)"}}
-        ),
-    )
+    monkeypatch.setitem(REFUSALS, "rejected", (400, f"no such key: {repeated} (403)", ""))
     stub.fault = lambda number: "rejected"
     with pytest.raises(SampleError) as failed:
         client(stub, tmp_path).ask(request())

@@ -18,7 +18,8 @@ from fastscore.llm.spending import Prices, UnusableError
 from fastscore.results.analyse import analyse
 from fastscore.run.progress import SilentReporter
 from fastscore.simulation.simulate import Simulation, simulate
-from tests.llm.stub_server import HASTE, PATIENCE, stub_fixture
+from tests.llm.stub_server import HASTE, PATIENCE, REFUSALS, stub_fixture, write_lines
+from tests.llm.stub_server import read_lines as lines
 from tests.simulation.worlds import SAMPLE
 
 NAMES = ("proactiveness", "coherence", "personalization")
@@ -60,15 +61,11 @@ def run(stub, tmp_path, inputs, folder="judged", models=(), **options):
     return found.summary
 
 
-def lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 def test_turns_of_which_the_beginning_is_judged_are_counted(stub, tmp_path, logs):
     log = lines(Path(logs) / "sessions-00000.jsonl")
     log[1]["conversation"][0]["text"] = "a" * 2_001  # pepper shows 2,000
     log[1]["conversation"][1]["text"] = "b" * 2_000
-    (tmp_path / "logs.jsonl").write_text("".join(json.dumps(each) + "\n" for each in log))
+    write_lines(tmp_path / "logs.jsonl", log)
     said = []
     reporter = SilentReporter()
     reporter.note = said.append
@@ -192,8 +189,7 @@ def with_third_marked(logs, tmp_path):
     """Write the logs with words in the third dialogue that no other one has."""
     log = lines(Path(logs) / "sessions-00000.jsonl")
     log[2]["conversation"][0]["text"] = THIRD
-    (tmp_path / "logs.jsonl").write_text("".join(json.dumps(each) + "\n" for each in log))
-    return str(tmp_path / "logs.jsonl")
+    return str(write_lines(tmp_path / "logs.jsonl", log))
 
 
 def test_a_failure_costs_its_dialogue_alone_and_is_asked_for_again(stub, tmp_path, logs):
@@ -253,10 +249,7 @@ def test_too_many_failures_end_with_exit_code_4(stub, tmp_path, logs):
 
 
 def test_a_hint_about_schemas_is_given(stub, tmp_path, logs, monkeypatch):
-    monkeypatch.setattr(
-        "tests.llm.stub_server._Handler._rejected",
-        lambda self, body: self._send(400, {"error": {"message": "response_format: unknown"}}),
-    )
+    monkeypatch.setitem(REFUSALS, "rejected", (400, "response_format: unknown", ""))
     stub.fault = lambda number: "rejected"
     found = judged(stub, tmp_path, logs)
     assert 'try structured="json-object", or none' in str(found.refusal)

@@ -13,7 +13,8 @@ from fastscore.llm.judgements import Judging
 from fastscore.llm.pairwise import run_pairwise, summarise_pairs
 from fastscore.llm.requests import ModelOptions
 from fastscore.run.progress import SilentReporter
-from tests.llm.stub_server import PATIENCE, stub_fixture
+from tests.llm.stub_server import PATIENCE, stub_fixture, write_lines
+from tests.llm.stub_server import read_lines as lines
 
 NAMES = ("proactiveness", "coherence", "personalization", "overall")
 
@@ -35,9 +36,7 @@ def written(folder: Path, side: str, texts: dict[str, str]) -> str:
         }
         for dialogue, text in texts.items()
     ]
-    path = folder / f"{side}.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
+    return str(write_lines(folder / f"{side}.jsonl", rows))
 
 
 stub = stub_fixture(answer=lambda body: answered())
@@ -66,10 +65,6 @@ def run(stub, tmp_path, a, b, models=(), **options):
         **options,
     )
     return run_pairwise(asked, (b,), SilentReporter())
-
-
-def lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 A_SIDE = {"1": "quality 3 x", "2": "quality 1 x", "3": "quality 2 x", "4": "quality 5 x"}

@@ -207,31 +207,6 @@ def test_what_is_expected_is_what_is_asked(stub, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("sessions = 4", "sesions = 4", "unknown key sesions. Did you mean 'sessions'?"),
-        ("sessions = 4", 'sessions = "4"', "sessions is '4', expected a whole number"),
-        ("sessions = 4", "sessions = 0", "sessions is 0, expected at least 1"),
-        ("repeats = 3", "repeats = 2", "repeats=2 is not balanced"),
-        ("timeout = 30.0", 'timeout = 30.0\nmax_failures = "half"', "max_failures is 'half'"),
-        ("repeats = 3", "repeets = 3", "unknown key judge.repeets. Did you mean 'repeats'?"),
-        ('model = "judge"', "", "judge.model is missing"),
-        ('["offline", "openai:tiny"]', '["offline", "offline"]', "agents names one twice"),
-        ('["offline", "openai:tiny"]', '"offline"', "expected a list of texts"),
-        ("turns = 5", "", "turns is missing"),
-        ("[prices]", "[prizes]", "unknown key prizes"),
-        ("turns = 5", f"turns = {'[' * 100_000}", "nested too deeply"),
-    ],
-)
-def test_a_file_that_cannot_be_used_is_refused(stub, tmp_path, old, new, message):
-    path = written(tmp_path, stub)
-    path.write_text(path.read_text().replace(old, new, 1))
-    with pytest.raises(UsageError) as refused:
-        read_experiment(path)
-    assert message in f"{refused.value.message} {refused.value.hint}"
-
-
 PAPER = """
 catalogue = "{catalogue}"
 agents = ["offline", "openai:tiny", "openai:mini"]
@@ -345,20 +320,32 @@ def test_a_papers_experiment_is_one_file(stub, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("file", "old", "new", "message"),
     [
-        ("seeds = [3, 4]", "seeds = [3, 3]", "seeds names one twice"),
-        ("seeds = [3, 4]", "seeds = [-1]", "seeds has -1, expected at least 0"),
-        ("seeds = [3, 4]", 'seeds = ["a"]', "expected a list of whole numbers"),
-        ('model = "strict"', 'model = "judge"', "judge names one twice"),
-        ("pairs = true", "pairs = 1", "judge.pairs is 1, expected true or false"),
-        ("[[judge]]", "[[judge]]\nmodl = 1\n[[judge]]", "unknown key judge.modl"),
+        (FILE, "sessions = 4", "sesions = 4", "unknown key sesions. Did you mean 'sessions'?"),
+        (FILE, "sessions = 4", 'sessions = "4"', "sessions is '4', expected a whole number"),
+        (FILE, "sessions = 4", "sessions = 0", "sessions is 0, expected at least 1"),
+        (FILE, "repeats = 3", "repeats = 2", "repeats=2 is not balanced"),
+        (FILE, "timeout = 30.0", 'timeout = 30.0\nmax_failures = "half"', "max_failures is 'half'"),
+        (FILE, "repeats = 3", "repeets = 3", "unknown key judge.repeets. Did you mean 'repeats'?"),
+        (FILE, 'model = "judge"', "", "judge.model is missing"),
+        (FILE, '["offline", "openai:tiny"]', '["offline", "offline"]', "agents names one twice"),
+        (FILE, '["offline", "openai:tiny"]', '"offline"', "expected a list of texts"),
+        (FILE, "turns = 5", "", "turns is missing"),
+        (FILE, "[prices]", "[prizes]", "unknown key prizes"),
+        (FILE, "turns = 5", f"turns = {'[' * 100_000}", "nested too deeply"),
+        (PAPER, "seeds = [3, 4]", "seeds = [3, 3]", "seeds names one twice"),
+        (PAPER, "seeds = [3, 4]", "seeds = [-1]", "seeds has -1, expected at least 0"),
+        (PAPER, "seeds = [3, 4]", 'seeds = ["a"]', "expected a list of whole numbers"),
+        (PAPER, 'model = "strict"', 'model = "judge"', "judge names one twice"),
+        (PAPER, "pairs = true", "pairs = 1", "judge.pairs is 1, expected true or false"),
+        (PAPER, "[[judge]]", "[[judge]]\nmodl = 1\n[[judge]]", "unknown key judge.modl"),
     ],
 )
-def test_parts_of_a_paper_that_cannot_be_used_are_refused(tmp_path, old, new, message):
-    path = tmp_path / "paper.toml"
-    text = PAPER.format(catalogue=SAMPLE, url="http://127.0.0.1:1/v1", people="")
-    path.write_text(text.replace(old, new, 1))
+def test_a_file_that_cannot_be_used_is_refused(tmp_path, file, old, new, message):
+    path = tmp_path / "experiment.toml"
+    given = {"url": "http://127.0.0.1:1/v1", "top": "", "models": "", "people": ""}
+    path.write_text(file.format(catalogue=SAMPLE, **given).replace(old, new, 1))
     with pytest.raises(UsageError) as refused:
         read_experiment(path)
     assert message in f"{refused.value.message} {refused.value.hint}"
