@@ -16,7 +16,9 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from polars import col as C
 
+from fastscore.errors import counted
 from fastscore.suites.judged import Judged
 from fastscore.suites.preference_shift.analysis.tables import (
     ALL,
@@ -54,6 +56,8 @@ HATCHES = ("", "////", "||||", "\\\\\\\\", "xxxx", "----", "++++", "//--")
 """Of lines: one of dots or circles takes 250 KB."""
 GREY = "#555555"
 FACE = "#F2F2F2"
+DASHED: dict[str, Any] = {"color": GREY, "ls": (0, (4, 2)), "lw": 1}
+"""Of lines that mark a shift, or the run's window."""
 
 SETTINGS: dict[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -92,9 +96,10 @@ class Look:
     line: Any
     hatch: str
 
-    def handle(self, line: Any = "", **more: Any) -> Line2D:
-        """Return the model's mark in a legend."""
-        return Line2D([], [], color=self.colour, marker=self.marker, ls=line, **more)
+    @property
+    def line_style(self) -> dict[str, Any]:
+        """How a line through points of the model is drawn."""
+        return {"color": self.colour, "marker": self.marker, "ls": self.line}
 
     @property
     def filled(self) -> dict[str, Any]:
@@ -110,7 +115,7 @@ def by_model(frame: pl.DataFrame, models: list[str]) -> dict[str, pl.DataFrame]:
     """Return the rows of every model that is shown, or all rows where none is named."""
     if not models:
         return {ALL_LABEL: frame}
-    return {model: frame.filter(pl.col("model") == model) for model in models}
+    return {model: frame.filter(C("model") == model) for model in models}
 
 
 def blank(height: float) -> Figure:
@@ -140,9 +145,7 @@ def with_errors(axis: Any, x: str, means: pl.DataFrame, place: int, n_models: in
         means[x] + (place - (n_models - 1) / 2) * min(0.12, 0.5 / n_models),
         means["mean"].fill_null(np.nan),
         yerr=error_bars(means) if n_models <= ERRORS_SHOWN else None,
-        color=look.colour,
-        marker=look.marker,
-        ls=look.line,
+        **look.line_style,
         elinewidth=0.9,
         capsize=1.5,
     )
@@ -157,7 +160,7 @@ def interval_words(n_models: int) -> str:
 
 def error_bars(means: pl.DataFrame) -> list[Any]:
     """Return how far low and high are from a mean; NaN if it has no interval."""
-    mean, low, high = means.select(pl.col("mean", "low", "high").fill_null(np.nan))
+    mean, low, high = means.select(C("mean", "low", "high").fill_null(np.nan))
     return [(end - mean).abs().to_numpy() for end in (low, high)]
 
 
@@ -171,11 +174,7 @@ def legend_above(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) 
     figure.set_figheight(figure.get_figheight() + 0.15 * lines * -(-len(names) // columns))
 
 
-def counted(n: int, noun: str) -> str:
-    """Return a number with its noun: 1 shift, 2 shifts, 1,200 shifts."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
+HOLLOW: dict[str, Any] = {"ls": "", "markerfacecolor": "none"}
 POINTS_SHOWN = 2_000
 PANELS_SHOWN = 4
 SPREAD = 0.24
@@ -199,16 +198,8 @@ def judge_figure(
     for axis, name in zip(axes, names, strict=False):
         groups = by_model(_points(frame, f"judge:{name}"), models)
         for points, look in zip(groups.values(), LOOKS, strict=False):
-            axis.plot(
-                points["tas"],
-                points["height"],
-                ls="",
-                marker=look.marker,
-                color=look.colour,
-                markerfacecolor="none",
-                ms=4,
-                alpha=0.8,
-            )
+            style = look.line_style | HOLLOW
+            axis.plot(points["tas"], points["height"], ms=4, alpha=0.8, **style)
         axis.set_title(f"{name}\n")
         axis.text(0, 1.02, _rho(table, name), transform=axis.transAxes, va="bottom")
         axis.set_ylim(low - 0.3, high + 0.3)
@@ -217,14 +208,13 @@ def judge_figure(
     figure.supxlabel("TAS of the conversation", fontsize=8.5)
     figure.supylabel("judge's score", fontsize=8.5)
     shown = models or [ALL_LABEL]
-    legend_above(
-        figure, [look.handle(markerfacecolor="none") for look in LOOKS[: len(shown)]], shown
-    )
+    handles = [Line2D([], [], **look.line_style | HOLLOW) for look in LOOKS[: len(shown)]]
+    legend_above(figure, handles, shown)
     listed = ", ".join(f"{name} {count:,}" for name, count in counts.items())
     caption = (
-        f"n: {listed}, of {counted(scored.conversations.height, 'conversation')}; those without "
+        f"n: {listed}, of {counted(scored.conversations.height, 'conversations')}; those without "
         "TAS or without the judge's score are null and left out, and "
-        f"{counted(judged.rejects.height, 'judge value')} refused. rho is Spearman's within "
+        f"{counted(judged.rejects.height, 'judge values')} refused. rho is Spearman's within "
         "models, with its 95 % confidence interval over units. "
         f"Points of whole scores are spread by up to {SPREAD / 2:.2f} in height, and at most "
         f"{POINTS_SHOWN:,} are drawn, evenly chosen. A judge is no ground truth."
@@ -237,19 +227,14 @@ def _points(frame: pl.DataFrame, column: str) -> pl.DataFrame:
     judged = frame.drop_nulls(column)
     points = judged.gather_every(max(1, -(-judged.height // POINTS_SHOWN)))
     # equal scores would hide each other: an even, repeatable spread around each of them
-    spread = (pl.col("conversation") * GOLDEN % 1.0 - 0.5) * SPREAD
-    score = pl.col(column)
+    spread = (C("conversation") * GOLDEN % 1.0 - 0.5) * SPREAD
+    score = C(column)
     height = pl.when((score == score.round()).all()).then(score + spread).otherwise(score)
     return points.with_columns(height.alias("height"))
 
 
 def _rho(table: pl.DataFrame, judge: str) -> str:
-    row = table.filter(
-        pl.col("group") == ALL,
-        pl.col("level") == CONVERSATION,
-        pl.col("score") == "tas",
-        pl.col("judge") == judge,
-    ).row(0, named=True)
+    row = table.filter(group=ALL, level=CONVERSATION, score="tas", judge=judge).row(0, named=True)
     if row["rho"] is None:
         return f"no rho ({row['reason']}), n = {row['n']:,}"
     ends = "" if row["rho_low"] is None else f" [{row['rho_low']:.2f}, {row['rho_high']:.2f}]"
@@ -257,6 +242,16 @@ def _rho(table: pl.DataFrame, judge: str) -> str:
 
 
 BOXES = ("cc", "cr", "i", "tas")
+BOX_STYLE: dict[str, Any] = {
+    "orientation": "horizontal",
+    "whis": (5, 95),
+    "showfliers": False,
+    "showmeans": True,
+    "patch_artist": True,
+    "widths": 0.62,
+    "medianprops": {"color": "black", "lw": 1.6},
+    "meanprops": {"marker": "D", "mfc": "white", "mec": "black", "ms": 4.5},
+}
 VARIANT_NAMES = {
     "tas": "TAS",
     "tas_without_copying": "without\ncopying",
@@ -267,11 +262,11 @@ VARIANT_NAMES = {
     "cas_without_recovery": "without\nrecovery",
 }
 SPOKES = {
-    "CC": pl.col("cc"),
-    "CR": pl.col("cr"),
-    "1 − I": 1 - pl.col("i"),
-    "recovery\nrate": pl.col("recovery_rate").filter(pl.col("n_shifts") > 0),
-    "1 − delay/5": 1 - (pl.col("recovery_delay") / SLOWEST_DELAY).clip(0, 1),
+    "CC": C("cc"),
+    "CR": C("cr"),
+    "1 − I": 1 - C("i"),
+    "recovery\nrate": C("recovery_rate").filter(C("n_shifts") > 0),
+    "1 − delay/5": 1 - (C("recovery_delay") / SLOWEST_DELAY).clip(0, 1),
 }
 
 
@@ -280,42 +275,25 @@ def distributions(scored: Scored, models: list[str]) -> Drawing:
     groups = by_model(scored.conversations, models)
     figure = blank(1.1 + 2 * 0.3 * max(3, len(groups)))
     axes = figure.subplots(2, 2, sharey=True).ravel()
-    counts = [frame.select(pl.col(BOXES).count()).row(0) for frame in groups.values()]
+    counts = [frame.select(C(BOXES).count()).row(0) for frame in groups.values()]
     for axis, score in zip(axes, BOXES, strict=True):
         values = [frame[score].drop_nulls().to_numpy() for frame in groups.values()]
-        drawn = axis.boxplot(
-            values,
-            orientation="horizontal",
-            whis=(5, 95),
-            showfliers=False,
-            showmeans=True,
-            patch_artist=True,
-            widths=0.62,
-            medianprops={"color": "black", "lw": 1.6},
-            meanprops={
-                "marker": "D",
-                "markerfacecolor": "white",
-                "markeredgecolor": "black",
-                "markersize": 4.5,
-            },
-        )
+        drawn = axis.boxplot(values, **BOX_STYLE)
         for box, look in zip(drawn["boxes"], LOOKS, strict=False):
             box.set(alpha=0.55, **look.filled)
         axis.grid(axis="y", visible=False)
         axis.set_title(SCORE_NAMES[score])
-    names = [
-        wrapped(
-            f"{model} ({' to '.join(dict.fromkeys((f'{min(n):,}', f'{max(n):,}')))})", NAME_WIDTH
-        )
-        for model, n in zip(groups, counts, strict=True)
-    ]
+    names = []
+    for model, n in zip(groups, counts, strict=True):
+        ends = dict.fromkeys((f"{min(n):,}", f"{max(n):,}"))
+        names.append(wrapped(f"{model} ({' to '.join(ends)})", NAME_WIDTH))
     axes[0].set_yticks(range(1, len(groups) + 1), names)
     axes[0].invert_yaxis()
     nulls = sum(frame["tas"].null_count() for frame in groups.values())
     caption = (
         "Conversation means: the box spans the middle half, the line is the median, the diamond "
         "the mean, the whiskers reach the 5th and 95th percentile; n of the scores in parentheses. "
-        f"{counted(nulls, 'conversation')} without a turn are null and left out. CC counts 1 for "
+        f"{counted(nulls, 'conversations')} without a turn are null and left out. CC counts 1 for "
         "turns in which neither side names a concept."
     )
     return draw(figure, "distributions", "TAS and its parts by model", caption)
@@ -334,9 +312,7 @@ def radar(scored: Scored, models: list[str]) -> Drawing:
         axis.plot(
             angles[around],
             [values[k] for k in around],
-            color=look.colour,
-            marker=look.marker,
-            ls=look.line,
+            **look.line_style,
             label=model,
             clip_on=False,
         )
@@ -352,7 +328,7 @@ def radar(scored: Scored, models: list[str]) -> Drawing:
     drawn = pl.concat(groups.values())
     shifted, recovered = (drawn["n_shifts"] > 0).sum(), drawn["recovery_delay"].count()
     caption = (
-        f"Means over {counted(drawn.height, 'conversation')}; the recovery rate over the "
+        f"Means over {counted(drawn.height, 'conversations')}; the recovery rate over the "
         f"{shifted:,} with a shift, the delay over the {recovered:,} in which one was recovered: "
         "it is null in the others, and a spoke without any value is left out. Outward is better "
         "on every spoke; the area means nothing."
@@ -368,7 +344,7 @@ def ablation_bars(table: pl.DataFrame, models: list[str]) -> Drawing:
     for axis, references in zip(axes, (("tas",), ("cas", "cas_all")), strict=True):
         variants = [name for name, of in VARIANTS.items() if of in references]
         for place, model in enumerate(names):
-            rows = rows_of(table, model).filter(pl.col("variant").is_in(variants))
+            rows = rows_of(table, model).filter(C("variant").is_in(variants))
             means, errors = rows["mean"].fill_null(np.nan), {"lw": 0.9, "capsize": 2}
             bars(axis, means, place, len(names), yerr=error_bars(rows), error_kw=errors)
         axis.set_xticks(range(len(variants)), [VARIANT_NAMES[variant] for variant in variants])
@@ -379,7 +355,7 @@ def ablation_bars(table: pl.DataFrame, models: list[str]) -> Drawing:
     handles = [Patch(alpha=0.75, **look.filled) for look in LOOKS[: len(names)]]
     legend_above(figure, handles, names)
     drawn = pl.concat([rows_of(table, model) for model in names])
-    of_tas, of_cas = (drawn.filter(pl.col("variant") == name) for name in ("tas", "cas"))
+    of_tas, of_cas = (drawn.filter(C("variant") == name) for name in ("tas", "cas"))
     n_tas, n_cas, null_cas = of_tas["n"].sum(), of_cas["n"].sum(), of_cas["n_null"].sum()
     caption = (
         f"Means with 95 % confidence intervals: TAS over {n_tas:,} conversations, "
@@ -393,9 +369,8 @@ def ablation_bars(table: pl.DataFrame, models: list[str]) -> Drawing:
 
 def rows_of(table: pl.DataFrame, model: str) -> pl.DataFrame:
     """Return the rows of a model; those of all conversations if none or only one is named."""
-    if not (table["group"] == MODEL).any():
-        return table.filter(pl.col("group") == ALL)
-    return table.filter(pl.col("group") == MODEL, pl.col("value") == model)
+    of_model = table.filter(group=MODEL, value=model)
+    return of_model if (table["group"] == MODEL).any() else table.filter(group=ALL)
 
 
 def bars(axis: Any, heights: Any, place: int, n_models: int, **more: Any) -> None:
@@ -465,15 +440,15 @@ def weight_maps(grid: pl.DataFrame, models: list[str]) -> Drawing | None:
 
 def _leaders(figure: Figure, axis: Any, grid: pl.DataFrame, models: list[str]) -> None:
     """Mark at each point of the grid the model with the highest TAS."""
-    shown = grid.filter((pl.col("group") == MODEL) & pl.col("value").is_in(models))
-    leading = shown.filter(pl.col("tas") == pl.col("tas").max().over("w_cc", "w_cr"))
+    shown = grid.filter((C("group") == MODEL) & C("value").is_in(models))
+    leading = shown.filter(C("tas") == C("tas").max().over("w_cc", "w_cr"))
     handles = {}
     for model, look in zip(models, LOOKS, strict=False):
-        rows = leading.filter(pl.col("value") == model)
+        rows = leading.filter(C("value") == model)
         if not rows.is_empty():
-            points = {"color": look.colour, "marker": look.marker, "s": 30, "lw": 0}
-            axis.scatter(rows["w_cc"], rows["w_cr"], **points)
-            handles[model] = look.handle()
+            points = {"color": look.colour, "marker": look.marker}
+            axis.scatter(rows["w_cc"], rows["w_cr"], **points, s=30, lw=0)
+            handles[model] = Line2D([], [], **points, ls="")
     legend_above(figure, list(handles.values()), list(handles))
     axis.set_title("highest TAS")
 
@@ -487,9 +462,9 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
     figure = blank(3.1)
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.1])
     ticks = [f"{delay}" for delay in range(window)] + ["not\nrecovered"]
-    rates = sweep.filter(pl.col("test") == "run").rename({"rate": "mean"})
+    rates = sweep.filter(C("test") == "run").rename({"rate": "mean"})
     for place, (model, shifts) in enumerate(groups.items()):
-        known = shifts.filter(pl.col("recovered").is_not_null())
+        known = shifts.filter(C("recovered").is_not_null())
         delays = known["delay"].fill_null(window).to_numpy()
         shares = np.bincount(delays, minlength=window + 1) / max(1, len(delays))
         bars(left, shares, place, len(groups))
@@ -498,7 +473,7 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
     left.set_xticks(range(window + 1), ticks)
     left.set(xlabel="turns until recovery", ylabel="share of shifts", title="Delay")
     left.grid(axis="x", visible=False)
-    right.axvline(window, color=GREY, ls=(0, (4, 2)), lw=1)
+    right.axvline(window, **DASHED)
     right.set(xlabel="window W in turns", ylim=(-0.02, 1.02), title="Recovery rate by window")
     right.set_ylabel("share of shifts recovered")
     right.xaxis.get_major_locator().set_params(integer=True)
@@ -506,7 +481,7 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
     n, unknown = scored.shifts.height, scored.shifts["recovered"].null_count()
     missed = scored.shifts["delay"].null_count() - unknown
     caption = (
-        f"{counted(n, 'shift')}. Left: delay within the run's window of {window}, from 0 (the "
+        f"{counted(n, 'shifts')}. Left: delay within the run's window of {window}, from 0 (the "
         f"shift's own turn); {missed:,} were not recovered in it and have no delay (null); of "
         f"{unknown:,} it is unknown for want of a text, and they count for nothing. Right: "
         "the share of shifts that a turn of the window meets the run's recovery test for, "
@@ -517,7 +492,7 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
 
 def construct_figure(table: pl.DataFrame) -> Drawing | None:
     """Draw the differences of the construct-validity tests over all conversations."""
-    rows = table.filter((pl.col("group") == ALL) & pl.col("difference").is_not_null())
+    rows = table.filter((C("group") == ALL) & C("difference").is_not_null())
     if rows.is_empty():
         return None
     figure = blank(0.7 + 0.27 * rows.height)
@@ -531,16 +506,8 @@ def construct_figure(table: pl.DataFrame) -> Drawing | None:
         (is_clear, "#0072B2", "significant: Holm p < 0.05"),
         (~is_clear, "white", "not significant, or exploratory"),
     ):
-        axis.plot(
-            values[chosen],
-            places[chosen],
-            ls="",
-            marker="o",
-            ms=6,
-            color="black",
-            markerfacecolor=face,
-            label=label,
-        )
+        points = {"ls": "", "marker": "o", "ms": 6, "color": "black", "mfc": face}
+        axis.plot(values[chosen], places[chosen], label=label, **points)
     axis.axvline(0, color=GREY, lw=1)
     names = [
         f"{SCORE_NAMES[score]}: {first} \N{MINUS SIGN} {second} (n = {n:,})"
@@ -562,7 +529,11 @@ def construct_figure(table: pl.DataFrame) -> Drawing | None:
 
 
 PARTS = {"cc": "CC", "cr": "CR", "i": "I (copying)"}
-PART_LINES = ("-", "--", ":")
+PART_STYLES = {
+    part: {"color": colour, "marker": marker, "ls": line}
+    for part, colour, marker, line in zip(PARTS, COLOURS, MARKERS, ("-", "--", ":"), strict=False)
+}
+RECOVERED: dict[str, Any] = {"color": "black", "marker": 7, "ms": 7}
 TURNS_SHOWN = 60
 TIMELINES_SHOWN = 6
 LEAST_REACH = 0.5
@@ -586,37 +557,33 @@ def timelines(scored: Scored, models: list[str]) -> Drawing | None:
     for axis, conversation, model in zip(
         axes, chosen["conversation"], chosen["model"], strict=True
     ):
-        turns = scored.turns.filter(pl.col("conversation") == conversation).head(TURNS_SHOWN)
-        for part, colour, marker, line in zip(PARTS, COLOURS, MARKERS, PART_LINES, strict=False):
-            axis.plot(turns["turn"], turns[part], color=colour, marker=marker, ls=line)
+        turns = scored.turns.filter(C("conversation") == conversation).head(TURNS_SHOWN)
+        for part, style in PART_STYLES.items():
+            axis.plot(turns["turn"], turns[part], **style)
         empty = turns.filter("both_empty")
         axis.plot(empty["turn"], empty["cc"], **EMPTY)
         shifts = scored.shifts.filter(
-            (pl.col("conversation") == conversation) & (pl.col("turn") <= TURNS_SHOWN)
+            (C("conversation") == conversation) & (C("turn") <= TURNS_SHOWN)
         )
         for turn, delay in shifts.select("turn", "delay").rows():
-            axis.axvline(turn, color=GREY, ls=(0, (4, 2)), lw=1)
+            axis.axvline(turn, **DASHED)
             if delay is not None:
-                axis.plot(turn + delay, 1.09, marker=7, color="black", clip_on=False, ms=7)
+                axis.plot(turn + delay, 1.09, **RECOVERED, clip_on=False)
         axis.set(ylim=(-0.05, 1.05), yticks=[0, 0.5, 1])
         axis.set_title(model or "no model named", pad=8)
     axes[-1].set_xlabel("turn (pair of user and system)")
     axes[-1].xaxis.get_major_locator().set_params(integer=True)
-    handles = [
-        Line2D([], [], color=colour, marker=marker, ls=line)
-        for colour, marker, line in zip(COLOURS, MARKERS, PART_LINES, strict=False)
-    ]
-    handles += [Line2D([], [], **EMPTY), Line2D([], [], color=GREY, ls=(0, (4, 2)), lw=1)]
+    handles = [Line2D([], [], **style) for style in (*PART_STYLES.values(), EMPTY, DASHED)]
     labels = [*PARTS.values(), "CC of no concepts", "shift"]
     if scored.shifts["delay"].is_not_null().any():
-        handles.append(Line2D([], [], color="black", marker=7, ls="", ms=7))
+        handles.append(Line2D([], [], **RECOVERED, ls=""))
         labels.append("recovered")
     legend_above(figure, handles, labels)
-    dialogue = scored.conversations.filter(pl.col("conversation") == chosen["conversation"][0])
+    dialogue = scored.conversations.filter(C("conversation") == chosen["conversation"][0])
     caption = (
         f"Dialogue {dialogue['dialogue'].item()}, the first among those with a shift that most "
-        f"models answered; {counted(chosen.height, 'conversation')}, the first {TURNS_SHOWN} turns "
-        "at most. A dashed line marks the turn of a shift, a triangle above the first turn "
+        f"models answered; {counted(chosen.height, 'conversations')}, the first {TURNS_SHOWN} "
+        "turns at most. A dashed line marks the turn of a shift, a triangle above the first turn "
         "of the window that meets the recovery test; a shift without a triangle is not known to be "
         "recovered. Where neither side names a concept CC is 1 by convention: the hollow circles. "
         "A turn that lacks a text is null and has no mark."
@@ -628,11 +595,11 @@ def _example(scored: Scored, models: list[str]) -> pl.DataFrame:
     """Choose the conversations of the first dialogue with a shift that most models answered."""
     shifted = scored.shifts.filter("in_dialogue")["conversation"].unique()
     candidates = scored.conversations.filter(
-        pl.col("conversation").is_in(shifted.implode())
-        & (pl.col("model").is_null() | pl.col("model").is_in(models))
+        C("conversation").is_in(shifted.implode())
+        & (C("model").is_null() | C("model").is_in(models))
     )
     answered = candidates.group_by("cluster").agg(
-        pl.col("model").n_unique().alias("n"), pl.col("conversation").min().alias("first")
+        C("model").n_unique().alias("n"), C("conversation").min().alias("first")
     )
     best = answered.sort(["n", "first"], descending=[True, False]).head(1)
     return (
@@ -647,7 +614,7 @@ def around_shifts_figure(scored: Scored, models: list[str]) -> Drawing | None:
     """Draw the mean CC, CR and I of the turns around shifts, by distance from the shift."""
     window = max(1, scored.options.window)
     near = turns_around_shifts(scored, window, 2 * window, tuple(PARTS))
-    reached = pl.len().over("distance") >= LEAST_REACH * pl.col("shift_row").n_unique()
+    reached = pl.len().over("distance") >= LEAST_REACH * C("shift_row").n_unique()
     near = near.filter(reached)
     if near.is_empty():
         return None
@@ -658,13 +625,13 @@ def around_shifts_figure(scored: Scored, models: list[str]) -> Drawing | None:
         for axis, part in zip(axes, PARTS, strict=True):
             with_errors(axis, "distance", _means_by_distance(rows, part), place, len(groups))
     for axis, label in zip(axes, PARTS.values(), strict=True):
-        axis.axvline(0, color=GREY, ls=(0, (4, 2)), lw=1)
+        axis.axvline(0, **DASHED)
         axis.set(title=label, xlabel="turns from the shift", ylim=(-0.02, 1.02))
-    handles = [look.handle(look.line) for look in LOOKS[: len(groups)]]
+    handles = [Line2D([], [], **look.line_style) for look in LOOKS[: len(groups)]]
     legend_above(figure, handles, list(groups))
     n_by = near.group_by("distance").len()["len"].to_numpy()
     caption = (
-        f"Means over {counted(near['shift_row'].n_unique(), 'shift')} "
+        f"Means over {counted(near['shift_row'].n_unique(), 'shifts')} "
         f"{interval_words(len(groups))}; 0 is the shift's own turn. Turns beyond another shift are "
         f"left out, so n falls with distance: from {n_by.max():,} to {n_by.min():,} turns; "
         "distances that fewer than half of the shifts reach are not drawn. CC is 1 where neither "

@@ -1,5 +1,6 @@
 """The suite's metrics; here those of conversations: means, recovery over shifts, and CAS."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -42,6 +43,10 @@ def _weighted(row: Row, options: PreferenceShift, late: str = "") -> str:
     return total if len(shares) == len(terms) else f"({total}) / {sum(shares.values()):g}"
 
 
+def _by_profile(grounded: str, by_topics: str) -> Callable[[Row, PreferenceShift], str]:
+    return lambda row, options: by_topics if options.is_legacy else grounded
+
+
 _BY_PARTS = EvidenceRows(columns=CAS_PARTS)
 
 _of_mean = partial(
@@ -51,6 +56,20 @@ _of_mean = partial(
     fixed_where=(use.NO_TURN,),
     role="headline",
     baselines=use.TRIVIAL,
+)
+
+_of_recovery = partial(
+    Metric,
+    uses=("shift_events",),
+    scale=Scale("higher"),
+    fixed_where=(use.NO_TURN, use.NO_SHIFT),
+)
+_of_delay = partial(Metric, uses=("shift_events",), scale=use.IN_TURNS)
+_of_deltas = partial(
+    Metric,
+    source=use.DELTAS,
+    scale=Scale("lower", maximum=None, unit="concepts"),
+    role="part",
 )
 
 DIALOGUE_METRICS = (
@@ -69,7 +88,7 @@ DIALOGUE_METRICS = (
             use.of_turns("cc", only_with=use.GROUNDED),
             use.of_turns("cosine_to_user", text="system_text", only_with=use.BY_TOPICS),
         ),
-        derivation=use.by_profile("mean of {cc}", "mean of {cosine_to_user}"),
+        derivation=_by_profile("mean of {cc}", "mean of {cosine_to_user}"),
     ),
     _of_mean(
         id="context_retention",
@@ -86,7 +105,7 @@ DIALOGUE_METRICS = (
             use.of_turns("cr", only_with=use.GROUNDED),
             use.of_turns("cosine_to_last", text="system_text", only_with=use.BY_TOPICS),
         ),
-        derivation=use.by_profile("mean of {cr}", "mean of {cosine_to_last}"),
+        derivation=_by_profile("mean of {cr}", "mean of {cosine_to_last}"),
     ),
     _of_mean(
         id="topic_interference",
@@ -97,7 +116,7 @@ DIALOGUE_METRICS = (
         example="I of 0.0 and 0.3: 0.15.",
         scale=Scale("lower"),
         evidence=(use.of_turns("i", only_with=use.GROUNDED), use.ANSWERS),
-        derivation=use.by_profile(
+        derivation=_by_profile(
             "mean of {i}",
             f"mean over shifts of answers with like_old >= {use.ALIGNED:g} / answers up to the "
             f"recovery (at most {use.LONGEST_SEEN} without one)",
@@ -140,12 +159,10 @@ DIALOGUE_METRICS = (
             _weighted(row, options) if options.is_legacy else "mean of {tas}"
         ),
     ),
-    Metric(
+    _of_recovery(
         id="topic_recovery_rate",
         name="Recovery rate",
-        uses=("shift_events",),
         source=use.SEGMENTS,
-        scale=Scale("higher"),
         formula=Formula(
             r"r = \frac{|R|}{|K|}",
             ("K", "shifts whose turns tell whether they are recovered"),
@@ -155,15 +172,13 @@ DIALOGUE_METRICS = (
         example="3 shifts, 2 of them recovered: 2 / 3 = 0.667.",
         null_when=(use.UNKNOWN, use.NO_SHIFTS, use.NO_TURNS),
         micro=("n_recovered", "n_known_shifts"),
-        fixed_where=(use.NO_TURN, use.NO_SHIFT),
         evidence=(use.of_shifts("recovered", "delay"),),
         role="headline",
         baselines=use.TRIVIAL,
     ),
-    Metric(
+    _of_delay(
         id="avg_recovery_delay",
         name="Mean recovery delay",
-        uses=("shift_events",),
         source=use.SEGMENTS,
         formula=Formula(
             r"\bar{d} = \frac{1}{|R|} \sum_{k \in R} d_k",
@@ -172,19 +187,16 @@ DIALOGUE_METRICS = (
         ),
         reading="Turns until a recovered shift is followed. Shifts never recovered do not count.",
         example="Delays 0 and 1: 0.5.",
-        scale=Scale("lower", maximum=None, unit="turns"),
         null_when=(use.UNKNOWN, use.NONE_RECOVERED),
         micro=("delay_sum", "n_recovered"),
         evidence=(use.of_shifts("delay"),),
         role="headline",
         baselines=use.TRIVIAL,
     ),
-    Metric(
+    _of_recovery(
         id="recovery_rate_cosine",
         name="Recovery rate by CR alone",
-        uses=("shift_events",),
         source=use.CONSISTENT,
-        scale=Scale("higher"),
         formula=Formula(
             r"r = \frac{|R|}{|K|}",
             ("K", "shifts whose turns tell whether CR reaches its threshold"),
@@ -195,14 +207,12 @@ DIALOGUE_METRICS = (
         note="The test is CR >= `--recovery-cr` (0.65). Nothing else counts.",
         null_when=(use.UNKNOWN_COSINE, use.NO_SHIFTS, use.NO_TURNS),
         micro=("n_recovered_cosine", "n_known_shifts_cosine"),
-        fixed_where=(use.NO_TURN, use.NO_SHIFT),
         evidence=(use.of_shifts("recovered_cosine", "delay_cosine"),),
         role="part",
     ),
-    Metric(
+    _of_delay(
         id="avg_recovery_delay_cosine",
         name="Mean recovery delay by CR alone",
-        uses=("shift_events",),
         source=use.CONSISTENT,
         formula=Formula(
             r"\bar{d} = \frac{1}{|R|} \sum_{k \in R} d_k",
@@ -211,7 +221,6 @@ DIALOGUE_METRICS = (
         ),
         reading="As the mean recovery delay, by CR alone.",
         example="Delays 1 and 2: 1.5.",
-        scale=Scale("lower", maximum=None, unit="turns"),
         null_when=(use.UNKNOWN_COSINE, use.NONE_RECOVERED_COSINE),
         micro=("delay_cosine_sum", "n_recovered_cosine"),
         evidence=(use.of_shifts("delay_cosine"),),
@@ -288,35 +297,29 @@ DIALOGUE_METRICS = (
         for metric in TURN_METRICS
         if metric.id.startswith("dst_")
     ),
-    Metric(
+    _of_deltas(
         id="missing_concepts_total",
         name="Missing concepts",
-        source=use.DELTAS,
         formula=Formula(
             r"\sum_{t \in T} |E_U \setminus E_S|", use.TURNS, use.CONCEPTS_U, use.CONCEPTS_S
         ),
         reading="Concepts of the user that the answers leave out.",
         example="Two turns with 1 and 2 missing concepts: 3.",
         note="The column `missing_concepts` of the table `turns` lists them.",
-        scale=Scale("lower", maximum=None, unit="concepts"),
-        evidence=(use.of_turns("missing_concepts", where=pl.col("cc").is_not_null()),),
+        evidence=(use.of_turns("missing_concepts", where=C("cc").is_not_null()),),
         derivation="{missing_concepts_total} concepts",
-        role="part",
     ),
-    Metric(
+    _of_deltas(
         id="hallucinated_concepts_total",
         name="Hallucinated concepts",
-        source=use.DELTAS,
         formula=Formula(
             r"\sum_{t \in T} |E_S \setminus E_U|", use.TURNS, use.CONCEPTS_U, use.CONCEPTS_S
         ),
         reading="Concepts that answers bring in although the user did not name them.",
         example="Two turns with 0 and 4 such concepts: 4.",
         note="The column `hallucinated_concepts` of the table `turns` lists them.",
-        scale=Scale("lower", maximum=None, unit="concepts"),
-        evidence=(use.of_turns("hallucinated_concepts", where=pl.col("cc").is_not_null()),),
+        evidence=(use.of_turns("hallucinated_concepts", where=C("cc").is_not_null()),),
         derivation="{hallucinated_concepts_total} concepts",
-        role="part",
     ),
 )
 
@@ -374,17 +377,16 @@ def _parts_of_cas(speed: pl.Expr, options: PreferenceShift) -> list[tuple[float,
     return [(weight, parts[part]) for part, weight in options.cas_shares.items()]
 
 
-def _cas(speed: pl.Expr, options: PreferenceShift) -> pl.Expr:
-    parts = _parts_of_cas(speed, options)
+def _weigh(parts: Iterable[tuple[float | pl.Expr, float | pl.Expr]]) -> pl.Expr:
     return sum((weight * part for weight, part in parts), start=pl.lit(0.0))
 
 
 def _cas_of_topics(options: PreferenceShift) -> pl.Expr:
     """Return CAS of the profile legacy: parts without a value leave their weight to the others."""
     parts = _parts_of_cas(recovery_speed("avg_recovery_delay", options), options)
-    total = sum((weight * part.fill_null(0.0) for weight, part in parts), start=pl.lit(0.0))
-    there = (pl.when(part.is_not_null()).then(weight).otherwise(0.0) for weight, part in parts)
-    return pl.when(C("n_turns") > 0).then(total / sum(there, start=pl.lit(0.0)))
+    total = _weigh((weight, part.fill_null(0.0)) for weight, part in parts)
+    there = _weigh((weight, part.is_not_null().cast(pl.Float64)) for weight, part in parts)
+    return pl.when(C("n_turns") > 0).then(total / there)
 
 
 def score_conversations(dialogues: pl.DataFrame, options: PreferenceShift) -> pl.DataFrame:
@@ -405,7 +407,7 @@ def score_conversations(dialogues: pl.DataFrame, options: PreferenceShift) -> pl
         ).with_columns(context_adaptation_score=C("cas").fill_null(0.0).fill_nan(0.0))
     else:
         found = found.with_columns(
-            cas=_cas(recovery_speed("avg_recovery_delay", options), options),
-            cas_all=_cas(_ratio("speed_sum", "n_known_shifts"), options),
+            cas=_weigh(_parts_of_cas(recovery_speed("avg_recovery_delay", options), options)),
+            cas_all=_weigh(_parts_of_cas(_ratio("speed_sum", "n_known_shifts"), options)),
         )
     return use.with_nulls(found, _WITH_REASONS, options)

@@ -35,7 +35,7 @@ def of_shifts(*columns: str) -> EvidenceRows:
     return EvidenceRows(table="shifts", names=("turn",), columns=columns)
 
 
-def of_weights(of: str) -> EvidenceRows:
+def _of_weights(of: str) -> EvidenceRows:
     """Show the concepts of a turn or a segment with their weights."""
     columns = ("idf", "user", "system")
     return EvidenceRows(table=f"{of}_weights", names=("concept",), columns=columns, same=(of,))
@@ -62,7 +62,6 @@ def _in_text(side: str, other: str) -> EvidenceRows:
 
 
 IN_TEXTS = (_in_text("user", "system"), _in_text("system", "user"))
-GOLD_AND_TEXTS = (EvidenceRows(columns=("gold_concepts",)), *IN_TEXTS)
 IN_SEGMENT = (of_turns("user_concepts", "system_concepts", same=("segment",)),)
 
 GROUNDED, BY_TOPICS = (("is_legacy", False), ("is_legacy", True))
@@ -73,11 +72,6 @@ ANSWERS = EvidenceRows(
     columns=("like_new", "like_old", "topics", "new_topics", "old_topics", "shift"),
     only_with=BY_TOPICS,
 )
-
-
-def by_profile(grounded: str, by_topics: str) -> Callable[[Row, PreferenceShift], str]:
-    """Return what writes a value by concepts or, in the profile legacy, by topics."""
-    return lambda row, options: by_topics if options.is_legacy else grounded
 
 
 ALIGNED = 0.65
@@ -93,9 +87,7 @@ def _last_of_window(row: Row, options: PreferenceShift) -> int:
 
 of_window = partial(
     of_turns,
-    where=lambda row, options: pl.col("turn").is_between(
-        row["turn"], _last_of_window(row, options)
-    ),
+    where=lambda row, options: C("turn").is_between(row["turn"], _last_of_window(row, options)),
 )
 """Shows columns of the turns from a shift to the end of its window."""
 
@@ -122,13 +114,6 @@ def _delay(row: Row, options: PreferenceShift) -> str:
     if options.recovery != "cc":
         tests.append(f"cr >= {options.recovery_cr:g}")
     return _first_turn(row, options, "delay", *tests)
-
-
-of_turn, of_segment, of_shift = (
-    partial(Metric, table=table, role="part", scale=Scale("higher"))
-    for table in ("turns", "segments", "shifts")
-)
-"""Metrics from 0 to 1 of a turn, a segment and a shift, which are parts of others."""
 
 
 TURNS = ("T", "turns of the conversation with both texts")
@@ -158,60 +143,58 @@ MEANS = (
 )
 
 
-_ZERO = pl.col("zero_without_turns")
+_ZERO = C("zero_without_turns")
 NO_TEXTS = NullRule(
-    ~(pl.col("has_user_text") & pl.col("has_system_text")),
+    ~(C("has_user_text") & C("has_system_text")),
     "missing_input",
     "one of the two texts is absent or null (an empty text in every profile but default)",
 )
 NO_GOLD = (
     NullRule(
-        ~(pl.col("has_gold") | pl.col("gold_is_user")),
+        ~(C("has_gold") | C("gold_is_user")),
         "missing_input",
         "the user turn's metadata has no constraints (the user's own concepts in the profile "
         "structured)",
     ),
     NullRule(
-        ~pl.col("has_system_text"),
+        ~C("has_system_text"),
         "missing_input",
         "the system's text is absent or null (an empty text in every profile but default)",
     ),
 )
-NONE_SCORED = NullRule(pl.col("n_scored") == 0, "missing_input", "no turn of it has both texts")
+NONE_SCORED = NullRule(C("n_scored") == 0, "missing_input", "no turn of it has both texts")
 UNKNOWN_DELAY, UNKNOWN_DELAY_COSINE = (
     NullRule(
-        pl.col(recovered).is_null(),
+        C(recovered).is_null(),
         "missing_input",
         "no turn of the window is known to meet the test and one of them lacks a text",
     )
     for recovered in ("recovered", "recovered_cosine")
 )
 NOT_RECOVERED, NOT_RECOVERED_COSINE = (
-    NullRule(~pl.col(recovered), "not_applicable", "no turn of the window meets the test")
+    NullRule(~C(recovered), "not_applicable", "no turn of the window meets the test")
     for recovered in ("recovered", "recovered_cosine")
 )
-AFTER_THE_END = NullRule(
-    ~pl.col("in_dialogue"), "not_applicable", "the conversation has no such turn"
-)
+AFTER_THE_END = NullRule(~C("in_dialogue"), "not_applicable", "the conversation has no such turn")
 NONE_IN_WINDOW = NullRule(
-    pl.col("n_window_turns") == 0, "missing_input", "no turn of the window has both texts"
+    C("n_window_turns") == 0, "missing_input", "no turn of the window has both texts"
 )
 NO_TURNS = NullRule(
-    ~_ZERO & (pl.col("n_turns") == 0),
+    ~_ZERO & (C("n_turns") == 0),
     "not_applicable",
     "the conversation has no turn (0 in every profile but default)",
 )
 NO_TURN_SCORED = NullRule(
-    (pl.col("n_turns") > 0) & (pl.col("n_scored") == 0), "missing_input", "no turn has both texts"
+    (C("n_turns") > 0) & (C("n_scored") == 0), "missing_input", "no turn has both texts"
 )
 NO_SHIFTS = NullRule(
-    ~_ZERO & (pl.col("n_shifts") == 0),
+    ~_ZERO & (C("n_shifts") == 0),
     "not_applicable",
     "the conversation has no shift (0 in every profile but default)",
 )
 UNKNOWN, UNKNOWN_COSINE = (
     NullRule(
-        (pl.col("n_shifts") > 0) & (pl.col(known) == 0),
+        (C("n_shifts") > 0) & (C(known) == 0),
         "missing_input",
         "the recovery of every shift is unknown: no turn of the window is known to meet the test "
         "and one of them lacks a text",
@@ -219,38 +202,38 @@ UNKNOWN, UNKNOWN_COSINE = (
     for known in ("n_known_shifts", "n_known_shifts_cosine")
 )
 NONE_RECOVERED, NONE_RECOVERED_COSINE = (
-    NullRule(pl.col(recovered) == 0, "not_applicable", "no shift was recovered")
+    NullRule(C(recovered) == 0, "not_applicable", "no shift was recovered")
     for recovered in ("n_recovered", "n_recovered_cosine")
 )
 NO_SHIFT_INSIDE = NullRule(
-    pl.col("n_shifts_inside") == 0, "not_applicable", "no turn of the conversation has a shift"
+    C("n_shifts_inside") == 0, "not_applicable", "no turn of the conversation has a shift"
 )
 NONE_AROUND = NullRule(
-    pl.col("n_turns_around_shifts") == 0, "missing_input", "no turn of the windows has both texts"
+    C("n_turns_around_shifts") == 0, "missing_input", "no turn of the windows has both texts"
 )
 OF_MEANS = (NO_TURNS, NO_TURN_SCORED)
 OF_CAS = (
     UNKNOWN,
     NullRule(
-        ~pl.col("is_legacy") & (pl.col("n_recovered") == 0),
+        ~C("is_legacy") & (C("n_recovered") == 0),
         "not_applicable",
         "no shift was recovered (in the profile legacy, CAS has no part for speed then)",
     ),
     NullRule(
-        pl.col("is_legacy") & (pl.col("n_turns") == 0),
+        C("is_legacy") & (C("n_turns") == 0),
         "not_applicable",
         "the conversation has no turn",
     ),
 )
 OF_CAS_ALL = (
-    NullRule(pl.col("is_legacy"), "not_applicable", "the profile is legacy"),
+    NullRule(C("is_legacy"), "not_applicable", "the profile is legacy"),
     UNKNOWN,
-    NullRule(pl.col("n_shifts") == 0, "not_applicable", "the conversation has no shift"),
-    NullRule(pl.col("n_turns") == 0, "not_applicable", "the conversation has no turn"),
+    NullRule(C("n_shifts") == 0, "not_applicable", "the conversation has no shift"),
+    NullRule(C("n_turns") == 0, "not_applicable", "the conversation has no turn"),
     NO_TURN_SCORED,
 )
 NONE_TRACKED = NullRule(
-    ~pl.col("gold_is_user") & (pl.col("n_gold") == 0),
+    ~C("gold_is_user") & (C("n_gold") == 0),
     "missing_input",
     "no turn has a value (0 in the profile structured)",
 )
@@ -261,11 +244,23 @@ SEGMENTS, DELTAS = MADE + "5.6", MADE + "5.7"
 PUBLIC = "llm-eval-workspace, evaluate.py"
 CONSISTENT = PUBLIC + " (updated)"
 
+of_turn, of_segment, of_shift = (
+    partial(Metric, table=table, role="part", scale=Scale("higher"), **more)
+    for table, more in (("turns", {}), ("segments", {"null_when": (NONE_SCORED,)}), ("shifts", {}))
+)
+"""Metrics from 0 to 1 of a turn, a segment and a shift, which are parts of others."""
+IN_TURNS = Scale("lower", maximum=None, unit="turns")
 TAS_FORMULA = (
     r"\mathrm{TAS} = "
     r"\min(1, \max(-1, \alpha \mathrm{CC} + \beta \mathrm{CR} - \gamma I))"
 )
 COSINE = "a_U · a_S / (|a_U| |a_S|), by the weights of the concepts"
+_of_tracking = partial(
+    of_turn,
+    source=CONSISTENT,
+    null_when=NO_GOLD,
+    evidence=(EvidenceRows(columns=("gold_concepts",)), *IN_TEXTS),
+)
 
 
 TURN_METRICS = (
@@ -306,7 +301,7 @@ TURN_METRICS = (
             "1.511 for a concept of two."
         ),
         null_when=(NO_TEXTS,),
-        evidence=(*IN_TEXTS, of_weights("turn")),
+        evidence=(*IN_TEXTS, _of_weights("turn")),
         derivation=COSINE,
         same_test_as="context_retention",
     ),
@@ -348,34 +343,27 @@ TURN_METRICS = (
         derivation=_adaptation(""),
         same_test_as="context_adaptation_score",
     ),
-    of_turn(
+    _of_tracking(
         id="dst_precision",
         name="Precision of the system's concepts",
-        source=CONSISTENT,
         formula=Formula(r"P = \frac{|E_S \cap G|}{|E_S|}", CONCEPTS_S, GOLD),
         reading="The share of its concepts that are gold. Of none: 1 without gold, else 0.",
         example="System names 3 concepts, 2 of them gold: 2 / 3 = 0.667.",
-        null_when=NO_GOLD,
-        evidence=GOLD_AND_TEXTS,
         derivation=Ratio("n_hits", "n_system"),
         same_test_as="dst_precision_mean",
     ),
-    of_turn(
+    _of_tracking(
         id="dst_recall",
         name="Recall of the gold constraints",
-        source=CONSISTENT,
         formula=Formula(r"R = \frac{|E_S \cap G|}{|G|}", CONCEPTS_S, GOLD),
         reading="The share of the constraints that the system takes up. 1 without a constraint.",
         example="4 gold concepts, the system names 2 of them: 2 / 4 = 0.5.",
-        null_when=NO_GOLD,
-        evidence=GOLD_AND_TEXTS,
         derivation=Ratio("n_hits", "n_gold"),
         same_test_as="dst_recall_mean",
     ),
-    of_turn(
+    _of_tracking(
         id="dst_f1",
         name="F1 of precision and recall",
-        source=CONSISTENT,
         formula=Formula(
             r"\mathrm{F1} = \frac{2 P R}{P + R}",
             ("P", "precision of the turn (`dst_precision`)"),
@@ -383,17 +371,14 @@ TURN_METRICS = (
         ),
         reading="1 if system and constraints name the same concepts. 0 if both P and R are 0.",
         example="P = 2 / 3, R = 1 / 2: 0.571.",
-        null_when=NO_GOLD,
-        evidence=GOLD_AND_TEXTS,
         derivation=Ratio(
             "n_hits_twice", "n_system_and_gold", "2 * {n_hits} / ({n_system} + {n_gold})"
         ),
         same_test_as="dst_f1_mean",
     ),
-    of_turn(
+    _of_tracking(
         id="dst_joint_accuracy",
         name="Joint accuracy",
-        source=CONSISTENT,
         formula=Formula(
             r"J = \begin{cases} 1 & \text{if } E_S = G \\ 0 & \text{otherwise} \end{cases}",
             CONCEPTS_S,
@@ -401,8 +386,6 @@ TURN_METRICS = (
         ),
         reading="1 if the system names all constraints and nothing else.",
         example="Gold: comedy. System: comedy, Tom Hanks. J = 0.",
-        null_when=NO_GOLD,
-        evidence=GOLD_AND_TEXTS,
         derivation=lambda row, options: (
             f"the sets are {'' if row['dst_joint_accuracy'] else 'not '}equal"
         ),
@@ -418,7 +401,6 @@ SEGMENT_METRICS = (
         formula=Formula(r"\mathrm{CC} = \frac{|E_U \cap E_S|}{|E_U \cup E_S|}", UNION_U, UNION_S),
         reading="CC of all that is said in a segment.",
         example="4 concepts of the user, 3 of them in the answers: 3 / 4 = 0.75.",
-        null_when=(NONE_SCORED,),
         evidence=IN_SEGMENT,
         derivation=Ratio("n_shared", "n_either", "{n_shared} / {n_either} concepts"),
     ),
@@ -433,8 +415,7 @@ SEGMENT_METRICS = (
         ),
         reading="CR of all that is said in a segment. Repeated concepts weigh more.",
         example="Sums (3, 4) and (0, 4): 16 / (5 * 4) = 0.8.",
-        null_when=(NONE_SCORED,),
-        evidence=(*IN_SEGMENT, of_weights("segment")),
+        evidence=(*IN_SEGMENT, _of_weights("segment")),
         derivation=COSINE,
     ),
     of_segment(
@@ -449,7 +430,6 @@ SEGMENT_METRICS = (
         reading="Mean copying in a segment.",
         example="I of 0.2 and 0.4: 0.3.",
         scale=Scale("lower"),
-        null_when=(NONE_SCORED,),
         evidence=(of_turns("i", same=("segment",)),),
         derivation="mean of {i}",
     ),
@@ -467,7 +447,6 @@ SEGMENT_METRICS = (
         reading="TAS of all that is said in a segment.",
         example="CC = 0.75, CR = 0.8, I = 0.6: 0.75 + 0.8 - 0.6 = 0.95.",
         scale=Scale("higher", minimum=-1.0),
-        null_when=(NONE_SCORED,),
         evidence=(EvidenceRows(columns=("segment_cc", "segment_cr", "segment_i")),),
         derivation=_adaptation("segment_"),
     ),
@@ -487,7 +466,7 @@ SHIFT_METRICS = (
         ),
         reading="Turns until the answers follow the shift: 0 if the first answer does.",
         example="CC of 0.1 and 0.7 after the shift, $\\theta$ = 0.65: d = 1.",
-        scale=Scale("lower", maximum=None, unit="turns"),
+        scale=IN_TURNS,
         null_when=(UNKNOWN_DELAY, NOT_RECOVERED),
         evidence=(of_window("cc", "cr", only_with=GROUNDED), replace(ANSWERS, same=("shift",))),
         derivation=_delay,
@@ -506,7 +485,7 @@ SHIFT_METRICS = (
         ),
         reading="As delay, by CR alone.",
         example="CR of 0.2 and 0.7 after the shift: d = 1.",
-        scale=Scale("lower", maximum=None, unit="turns"),
+        scale=IN_TURNS,
         null_when=(UNKNOWN_DELAY_COSINE, NOT_RECOVERED_COSINE),
         evidence=(of_window("cr"),),
         derivation=lambda row, options: _first_turn(
