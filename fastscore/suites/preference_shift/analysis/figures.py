@@ -446,7 +446,7 @@ def _leaders(figure: Figure, axis: Any, grid: pl.DataFrame, models: list[str]) -
     for model, look in zip(models, LOOKS, strict=False):
         rows = leading.filter(C("value") == model)
         if not rows.is_empty():
-            points = {"color": look.colour, "marker": look.marker}
+            points: dict[str, Any] = {"color": look.colour, "marker": look.marker}
             axis.scatter(rows["w_cc"], rows["w_cr"], **points, s=30, lw=0)
             handles[model] = Line2D([], [], **points, ls="")
     legend_above(figure, list(handles.values()), list(handles))
@@ -506,7 +506,7 @@ def construct_figure(table: pl.DataFrame) -> Drawing | None:
         (is_clear, "#0072B2", "significant: Holm p < 0.05"),
         (~is_clear, "white", "not significant, or exploratory"),
     ):
-        points = {"ls": "", "marker": "o", "ms": 6, "color": "black", "mfc": face}
+        points: dict[str, Any] = {"ls": "", "marker": "o", "ms": 6, "color": "black", "mfc": face}
         axis.plot(values[chosen], places[chosen], label=label, **points)
     axis.axvline(0, color=GREY, lw=1)
     names = [
@@ -529,7 +529,7 @@ def construct_figure(table: pl.DataFrame) -> Drawing | None:
 
 
 PARTS = {"cc": "CC", "cr": "CR", "i": "I (copying)"}
-PART_STYLES = {
+PART_STYLES: dict[str, dict[str, Any]] = {
     part: {"color": colour, "marker": marker, "ls": line}
     for part, colour, marker, line in zip(PARTS, COLOURS, MARKERS, ("-", "--", ":"), strict=False)
 }

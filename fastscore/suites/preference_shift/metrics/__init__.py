@@ -377,7 +377,7 @@ def _parts_of_cas(speed: pl.Expr, options: PreferenceShift) -> list[tuple[float,
     return [(weight, parts[part]) for part, weight in options.cas_shares.items()]
 
 
-def _weigh(parts: Iterable[tuple[float | pl.Expr, float | pl.Expr]]) -> pl.Expr:
+def _weigh(parts: Iterable[tuple[float, pl.Expr]]) -> pl.Expr:
     return sum((weight * part for weight, part in parts), start=pl.lit(0.0))
 
 

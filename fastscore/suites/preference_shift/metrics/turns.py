@@ -245,8 +245,8 @@ PUBLIC = "llm-eval-workspace, evaluate.py"
 CONSISTENT = PUBLIC + " (updated)"
 
 of_turn, of_segment, of_shift = (
-    partial(Metric, table=table, role="part", scale=Scale("higher"), **more)
-    for table, more in (("turns", {}), ("segments", {"null_when": (NONE_SCORED,)}), ("shifts", {}))
+    partial(Metric, table=table, role="part", scale=Scale("higher"), null_when=rules)
+    for table, rules in (("turns", (NO_TEXTS,)), ("segments", (NONE_SCORED,)), ("shifts", ()))
 )
 """Metrics from 0 to 1 of a turn, a segment and a shift, which are parts of others."""
 IN_TURNS = Scale("lower", maximum=None, unit="turns")
@@ -277,7 +277,6 @@ TURN_METRICS = (
             "Turns in which neither side names a concept have 1, and can dominate a mean. "
             "`n_both_empty` counts them."
         ),
-        null_when=(NO_TEXTS,),
         evidence=IN_TEXTS,
         derivation=Ratio("n_shared", "n_either", "{n_shared} / {n_either} concepts"),
         same_test_as="cross_coherence",
@@ -300,7 +299,6 @@ TURN_METRICS = (
             "items with concept c. With 4 items, idf is 1.916 for a concept of one item and "
             "1.511 for a concept of two."
         ),
-        null_when=(NO_TEXTS,),
         evidence=(*IN_TEXTS, _of_weights("turn")),
         derivation=COSINE,
         same_test_as="context_retention",
@@ -313,7 +311,6 @@ TURN_METRICS = (
         reading="The share of the system's phrases that repeat the user's. 0 for short texts.",
         example="S = 'the quick brown fox jumps', U = 'a quick brown fox': max(1/3, 0/2) = 0.333.",
         scale=Scale("lower"),
-        null_when=(NO_TEXTS,),
         evidence=(
             *IN_TEXTS,
             EvidenceRows(
@@ -338,7 +335,6 @@ TURN_METRICS = (
             "therefore differs from the sum of the means of CC, CR and I."
         ),
         scale=Scale("higher", minimum=-1.0),
-        null_when=(NO_TEXTS,),
         evidence=(EvidenceRows(columns=("cc", "cr", "i")),),
         derivation=_adaptation(""),
         same_test_as="context_adaptation_score",
