@@ -144,13 +144,14 @@ def concluded(
     differing: Sequence[str],
 ) -> Comparison:
     """Correct the p-values of a family, decide, rank."""
-    differences = _decide(found["differences"], metrics, how)
+    differences = found["differences"]
+    _decide(differences, metrics, how)
     ranking, more = _ranked(differences, metrics)
     corrected = holm([row["p"] for row in found["omnibus"]])
     for row, p in zip(found["omnibus"], corrected, strict=True):
         row["p_holm"] = p
     drops = _drops(differences, metrics, how)
-    rows = {**found, "differences": differences, "drops": drops, "ranking": ranking}
+    rows = {**found, "drops": drops, "ranking": ranking}
     tables = {name: pl.DataFrame(rows.get(name, []), schema) for name, schema in SCHEMAS.items()}
     return Comparison(
         suite=suite,
@@ -444,69 +445,55 @@ def _omnibus(
     return max(smallest, wild_omnibus(sums, counts, seed=how.seed) or 0.0)
 
 
-def _decide(found: Rows, metrics: Sequence[Metric], how: Inference) -> Rows:
+def _decide(found: Rows, metrics: Sequence[Metric], how: Inference) -> None:
     """Correct the p-values, and conclude which differences have a verdict.
 
     A family's tests are those of its distinct metrics in all groups and pairs of sides.
     """
     better = {metric.id: metric.scale.better for metric in metrics}
     tests = families(metrics)
-    members: dict[str, list[int]] = {name: [] for name, _ in tests.values()}
-    for place, row in enumerate(found):
-        family, original = tests[row["metric"]]
-        if original == row["metric"]:
-            members[family].append(place)
-    margins = [how.margins.get(row["metric"], how.margin) for row in found]
-    p_values: dict[str, list[float | None]] = {"p_holm": [], "p_equal": [], "p_no_worse": []}
-    for row, margin in zip(found, margins, strict=True):
-        curve = row["curve"]
-        equal = no_worse = None
+    for row in found:
+        margin, good = how.margins.get(row["metric"], how.margin), better[row["metric"]]
+        row |= {"p_holm": row["p"], "p_equal": None, "p_no_worse": None, "margin": margin}
         if margin is not None and row["reason"] != "by_definition":
-            equal, direction = curve.p_equal(margin), better[row["metric"]]
-            if direction != "neither":
-                no_worse = _benefit(curve, direction).p_above(-margin)
-        for name, p in zip(p_values, (row["p"], equal, no_worse), strict=True):
-            p_values[name].append(p)
-    corrected = {name: _corrected(found, tests, members, p) for name, p in p_values.items()}
-    rows = []
-    for place, row in enumerate(found):
-        curve, family = row["curve"], tests[row["metric"]][0]
-        size = sum(found[member]["p"] is not None for member in members[family])
+            row["p_equal"] = row["curve"].p_equal(margin)
+            if good != "neither":
+                row["p_no_worse"] = _benefit(row["curve"], good).p_above(-margin)
+    for name in ("p_holm", "p_equal", "p_no_worse"):
+        _correct(found, tests, name)
+    of_families = [tests[row["metric"]] for row in found]
+    for row, (family, _) in zip(found, of_families, strict=True):
+        curve, value, p = row["curve"], row["difference"], row["p_holm"]
+        size = sum(
+            own == (family, other["metric"]) and other["p"] is not None
+            for own, other in zip(of_families, found, strict=True)
+        )
         low, high = curve.interval(1 - how.alpha)
-        p = corrected["p_holm"][place]
         excludes = curve.method == "sign" if low is None or high is None else low > 0 or high < 0
         significant = None if p is None else p < how.alpha and excludes
-        value = row["difference"]
         # more rows of some units on one side are no change of what the units have
         is_even = value is not None and abs(row["uneven"]) <= abs(value - row["uneven"])
         verdict = ""
         if significant and value and is_even:
-            direction = "higher" if value > 0 else "lower"
-            good = better[row["metric"]]
+            direction, good = "higher" if value > 0 else "lower", better[row["metric"]]
             verdict = direction if good == "neither" else "better" if good == direction else "worse"
         level = how.alpha / max(size, 1)
-        rows.append(
-            row
-            | {name: values[place] for name, values in corrected.items()}
-            | {
-                "low": low,
-                "high": high,
-                "family": family,
-                "family_size": size,
-                "alpha": how.alpha,
-                "significant": significant,
-                "verdict": verdict,
-                "lacking": lacking_text(row, row["a"], row["b"]),
-                "detectable": curve.detectable(level),
-                "margin": margins[place],
-                "plan": how.plan,
-                "units_needed": None if how.plan is None else curve.units_needed(how.plan, level),
-                "repeats_needed": None
-                if how.plan is None or not row["n_repeats"]
-                else curve.repeats_needed(how.plan, level, row["n_repeats"]),
-            }
-        )
-    return rows
+        row |= {
+            "low": low,
+            "high": high,
+            "family": family,
+            "family_size": size,
+            "alpha": how.alpha,
+            "significant": significant,
+            "verdict": verdict,
+            "lacking": lacking_text(row, row["a"], row["b"]),
+            "detectable": curve.detectable(level),
+            "plan": how.plan,
+            "units_needed": None if how.plan is None else curve.units_needed(how.plan, level),
+            "repeats_needed": None
+            if how.plan is None or not row["n_repeats"]
+            else curve.repeats_needed(how.plan, level, row["n_repeats"]),
+        }
 
 
 def _benefit(curve: Curve, better: str) -> Curve:
@@ -514,33 +501,31 @@ def _benefit(curve: Curve, better: str) -> Curve:
     return curve.opposite() if better == "lower" else curve
 
 
-def _corrected(
-    found: Rows,
-    tests: Mapping[str, tuple[str, str]],
-    members: Mapping[str, Sequence[int]],
-    p_values: Sequence[float | None],
-) -> list[float | None]:
-    """Return Holm's p-values family by family, and those of copies of other metrics.
+def _correct(found: Rows, tests: Mapping[str, tuple[str, str]], name: str) -> None:
+    """Correct p-values by Holm's procedure in each family.
 
-    A copy is no test of the family. If its own p differs, it is multiplied by the family's size.
+    A copy of another metric is no test of the family and has the p of that one. If its own p
+    differs, it is multiplied by the family's size.
     """
-    corrected: dict[int, float | None] = {}
-    for places in members.values():
-        of_family = holm([p_values[place] for place in places])
-        corrected |= zip(places, of_family, strict=True)
-    keys = [tuple(row[name] for name in ("group", "a", "b", "metric")) for row in found]
-    place_of = {key: place for place, key in enumerate(keys)}
-    result: list[float | None] = []
-    for (*sides, metric), p in zip(keys, p_values, strict=True):
-        name, original = tests[metric]
-        first = place_of.get((*sides, original))
-        of_first = None if first is None else p_values[first]
-        if p is None or (of_first is not None and abs(p - of_first) <= _SAME):
-            result.append(None if p is None or first is None else corrected[first])
-        else:
-            size = sum(p_values[member] is not None for member in members[name])
-            result.append(min(1.0, p * max(size, 1)))
-    return result
+    uncorrected = [row[name] for row in found]
+    originals = {}
+    for family in {family for family, _ in tests.values()}:
+        own = [row for row in found if tests[row["metric"]] == (family, row["metric"])]
+        size = sum(row[name] is not None for row in own)
+        for row, p in zip(own, holm([row[name] for row in own]), strict=True):
+            originals[tuple(row[side] for side in ("group", "a", "b")), row["metric"]] = (
+                row[name],
+                p,
+            )
+            row[name] = p
+        for row, p in zip(found, uncorrected, strict=True):
+            of_family, original = tests[row["metric"]]
+            if p is None or of_family != family or original == row["metric"]:
+                continue
+            sides = tuple(row[side] for side in ("group", "a", "b"))
+            first, corrected = originals.get((sides, original), (None, None))
+            is_same = first is not None and abs(p - first) <= _SAME
+            row[name] = corrected if is_same else min(1.0, p * max(size, 1))
 
 
 def _drops(found: Rows, metrics: Sequence[Metric], how: Inference) -> Rows:

@@ -4,9 +4,10 @@ Group differences that an omnibus test shows, baselines that the run does not be
 metrics with their intervals over the rows in which they are defined, nulls and rejects.
 """
 
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ from fastscore.results.comparison import beside, design_text
 from fastscore.results.differences import Inference
 from fastscore.results.headlines import Headlines, baseline_text
 from fastscore.results.metric_text import (
+    Record,
     decimals_for,
     estimate_text,
     interval_text,
@@ -38,36 +40,16 @@ MOST_GROUPS = 20
 """The most groups whose pairs are compared in a report."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Differing:
-    """A metric whose groups by a label do not have one mean, by a corrected test of all of them.
-
-    ``clearest`` is the largest difference of two groups with a verdict; empty for none.
-    """
-
-    metric: Metric
-    label: str
-    p: float | None
-    n_groups: int
-    clearest: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class GroupTests:
-    """What a run's labels were tested for: how many tests, what differs, what was not tested."""
-
-    n: int
-    differing: tuple[Differing, ...]
-    labels: tuple[str, ...]
-    untested: Mapping[str, str]
-
-
 def compare_groups(
-    run: Run, headlines: Headlines, design: Mapping[str, Any] = MappingProxyType({})
-) -> GroupTests:
-    """Compare the groups of each label in the headline metrics, as `compare` does."""
-    tests: list[Differing] = []
-    labels, untested = [], dict[str, str]()
+    run: Run, headlines: Headlines, design: Record = MappingProxyType({})
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Compare the groups of each label in the headline metrics, as `compare` does.
+
+    Return a record for each label and metric, with ``p_holm`` corrected over all of them and the
+    ``clearest`` difference of two groups with a verdict, and by label why it was not tested.
+    """
+    tests: list[dict[str, Any]] = []
+    untested = dict[str, str]()
     for label in headlines.labels:
         sizes = run.scan(LABEL_TABLE).group_by(label).len().drop_nulls().collect()
         levels = sizes.filter(pl.col("len") >= LEAST_UNITS)[label].cast(pl.String).sort().to_list()
@@ -87,28 +69,15 @@ def compare_groups(
         except UsageError as error:
             untested[label] = error.message
             continue
-        labels.append(label)
-        rows = found.differences.filter(pl.col("verdict") != "")
-        for row in found.omnibus.iter_rows(named=True):
-            own = rows.filter(metric=row["metric"]).sort(pl.col("difference").abs())
-            tests.append(
-                Differing(
-                    metric=found.metric_by_id[row["metric"]],
-                    label=label,
-                    p=row["p"],
-                    n_groups=found.sides["side"].n_unique(),
-                    clearest=own.row(-1, named=True) if own.height else {},
-                )
-            )
-    corrected = holm([test.p for test in tests])
-    differing = [
-        replace(test, p=p)
-        for test, p in zip(tests, corrected, strict=True)
-        if p is not None and p < ALPHA
-    ]
-    differing.sort(key=lambda one: (not one.clearest, -abs(one.clearest.get("effect") or 0.0)))
-    n = sum(p is not None for p in corrected)
-    return GroupTests(n, tuple(differing), tuple(labels), untested)
+        told = found.differences.filter(pl.col("verdict") != "").sort(pl.col("difference").abs())
+        clearest = {row["metric"]: row for row in told.iter_rows(named=True)}
+        n_groups = found.sides["side"].n_unique()
+        for test in found.omnibus.iter_rows(named=True):
+            more = {"label": label, "n_groups": n_groups, "clearest": clearest.get(test["metric"])}
+            tests.append(test | more)
+    for test, p in zip(tests, holm([test["p"] for test in tests]), strict=True):
+        test["p_holm"] = p
+    return tests, untested
 
 
 Kind = Literal["groups", "baseline", "mean", "null", "rejects", "none"]
@@ -233,36 +202,46 @@ def against_agent(metric: Metric, difference: Estimate) -> str:
 
 def _groups(run: Run, headlines: Headlines, design: Mapping[str, Any]) -> list[Finding]:
     """Name the metrics that differ between groups, and the clearest pair of each."""
-    tested = compare_groups(run, headlines, design)
-    family = f"Holm over {counted(tested.n, 'tests')}"
+    tests, untested = compare_groups(run, headlines, design)
+    n = sum(test["p"] is not None for test in tests)
+    family = f"Holm over {counted(n, 'tests')}"
+    differing = [test for test in tests if test["p_holm"] is not None and test["p_holm"] < ALPHA]
+    differing.sort(
+        key=lambda test: -abs(test["clearest"]["effect"] or 0.0) if test["clearest"] else math.inf
+    )
+    named = {metric.id: _named(metric) for metric in headlines.metrics}
     found = [
-        Finding(kind="groups", text=_difference_text(one, family), metric=one.metric.id)
-        for one in tested.differing[:GROUP_DIFFERENCES]
+        Finding(
+            kind="groups",
+            text=_difference_text(named[test["metric"]], test, family),
+            metric=test["metric"],
+        )
+        for test in differing[:GROUP_DIFFERENCES]
     ]
-    if tested.n and not found:
-        labels = ", ".join(tested.labels)
+    if n and not found:
+        labels = ", ".join(dict.fromkeys(test["label"] for test in tests))
         text = f"No headline metric clearly differs by {labels} ({family}, {ALPHA:g})."
         found.append(Finding(kind="groups", text=text))
     others: dict[str, list[str]] = {}
-    for one in tested.differing[GROUP_DIFFERENCES:]:
-        others.setdefault(one.label, []).append(one.metric.id)
+    for test in differing[GROUP_DIFFERENCES:]:
+        others.setdefault(test["label"], []).append(test["metric"])
     more = [f"by {label} ({len(ids):,}): {', '.join(ids)}" for label, ids in others.items()]
     if more:
         found.append(Finding(kind="groups", text=f"Others that differ {'; '.join(more)}."))
-    for label, reason in tested.untested.items():
+    for label, reason in untested.items():
         text = f"Not tested for differences by {label}: {reason.removesuffix('.')}."
         found.append(Finding(kind="groups", text=text))
     return found
 
 
-def _difference_text(one: Differing, family: str) -> str:
+def _difference_text(metric: str, test: Record, family: str) -> str:
     """State a difference with the one p that it rests on: of the clearest pair, else of all."""
-    message, row = f"{_named(one.metric)} differs by {one.label}", one.clearest
+    message, row = f"{metric} differs by {test['label']}", test["clearest"]
     if not row:
-        groups = f"{one.n_groups:,} groups"
+        groups = f"{test['n_groups']:,} groups"
         return (
-            f"{message} (p of all {groups} = {p_text(one.p)}, {family}); no pair of them is clear "
-            "by itself."
+            f"{message} (p of all {groups} = {p_text(test['p_holm'])}, {family}); no pair of them "
+            "is clear by itself."
         )
     decimals = max(1, decimals_for((row["mean_a"], row["mean_b"])) - 1)
     a, b = (number_text(row[f"mean_{side}"], decimals) for side in ("a", "b"))

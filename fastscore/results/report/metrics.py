@@ -184,6 +184,13 @@ class Charts:
                 axis.set_visible(False)
             return self._drawn(figure, title)
 
+    def of_runs(
+        self, names: Sequence[str], panels: Sequence[tuple[Metric, Sequence[Interval]]]
+    ) -> Markup | None:
+        """Draw the means of metrics by run, if there are any."""
+        named = [(f"{one.name} {ARROWS[one.scale.better].strip()}", rows) for one, rows in panels]
+        return self.means(names, named, f"Means of {len(named)} metrics by run") if named else None
+
     def chart(self, chart: Chart) -> Markup:
         """Draw a chart that a suite describes."""
         named = any(series.frame["x"].dtype == pl.String for series in chart.series)

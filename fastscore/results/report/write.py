@@ -146,16 +146,13 @@ def date_of(run: Run) -> str:
 
 
 def _runs_chart(shown: Sequence[Shown], metrics: Sequence[Values], charts: Charts) -> Markup | None:
+    """Draw the headline metrics that have one mean in each run."""
     panels = []
     for one in metrics:
         sides = [side["parts"] for side in one["sides"]]
         if one["metric"].role == "headline" and all(len(parts) == 1 for parts in sides):
-            rows = [(*parts[0]["ends"], parts[0]["n"]) for parts in sides]
-            panels.append((f"{one['metric'].name} {one['arrow']}", rows))
-    if not panels:
-        return None
-    title = f"Means of {len(panels)} metrics by run"
-    return charts.means([one.name for one in shown], panels, title)
+            panels.append((one["metric"], [(*parts[0]["ends"], parts[0]["n"]) for parts in sides]))
+    return charts.of_runs([one.name for one in shown], panels)
 
 
 def _about(one: Shown) -> Values:
@@ -397,18 +394,14 @@ def _indexed(runs: pl.DataFrame, folder: Place, reports: Path, charts: Charts) -
             }
         )
     panels = [
-        (
-            f"{one.name} {ARROWS[one.scale.better].strip()}",
-            [(row["mean"], row["ci_low"], row["ci_high"], row["n"]) for row in column],
-        )
+        (one, [(row["mean"], row["ci_low"], row["ci_high"], row["n"]) for row in column])
         for one, column in zip(metrics, zip(*cells, strict=True), strict=True)
     ]
     shown = [
         {"name": one.name, "arrow": ARROWS[one.scale.better].strip(), "better": one.scale.better}
         for one in metrics
     ]
-    title = f"Means of {len(panels)} metrics by run"
-    chart = charts.means(names, panels, title) if len(names) > 1 and panels else None
+    chart = charts.of_runs(names, panels) if len(names) > 1 else None
     return {"name": runs["suite"][0], "metrics": shown, "rows": rows, "chart": chart}
 
 
