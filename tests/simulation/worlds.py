@@ -40,3 +40,11 @@ def plotted(folder: Path) -> str:
     path = folder / "catalogue.json"
     path.write_text(json.dumps(PLOTTED))
     return str(path)
+
+
+def shards(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.jsonl"))}
+
+
+def logs(folder: Path) -> list[Any]:
+    return [json.loads(line) for line in b"".join(shards(folder).values()).splitlines()]
