@@ -35,7 +35,7 @@ def release(monkeypatch: pytest.MonkeyPatch) -> Release:
     """Return a function that makes this process one of another release."""
 
     def become(version: str) -> None:
-        for module in ("signature", "run.tasks"):
+        for module in ("run.signature", "run.tasks"):
             monkeypatch.setattr(f"fastscore.{module}.__version__", version)
 
     return become
