@@ -24,7 +24,7 @@ with the rest in the place of their intersection, which is too large for few rep
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -147,18 +147,14 @@ def clustered_means(
     for n in np.unique(n_units[n_units >= LEAST_UNITS]).tolist():
         alike = np.flatnonzero(n_units == n)
         places = begins[alike, None] + np.arange(n)
-        moments = _moments_of_rows(totals[places], numbers[places])
-        for place, mean, variance, degrees in zip(alike.tolist(), *moments, strict=True):
+        of_units, counts_of = totals[places], numbers[places]
+        rows = counts_of.sum(axis=1, keepdims=True)
+        means = of_units.sum(axis=1) / rows[:, 0]
+        variances = (_influences(of_units, counts_of) ** 2).sum(axis=1)
+        moments = np.column_stack([means, variances, satterthwaite_degrees(counts_of / rows)])
+        for place, (mean, variance, degrees) in zip(alike.tolist(), moments.tolist(), strict=True):
             found[place] = _bounded(mean, variance, degrees, n, minimum, maximum, level)
     return found
-
-
-def _moments_of_rows(sums: Values, counts: Values) -> Iterator[list[float]]:
-    """Return of each row of clusters the mean, its variance and its degrees of freedom."""
-    rows = counts.sum(axis=1)
-    yield (sums.sum(axis=1) / rows).tolist()
-    yield (_influences(sums, counts) ** 2).sum(axis=1).tolist()
-    yield satterthwaite_degrees(counts / rows[:, None]).tolist()
 
 
 def _influences(sums: Values, counts: Values) -> Values:

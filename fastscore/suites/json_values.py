@@ -400,23 +400,15 @@ def texts(values: JsonValues, problems: Problems, *, or_empty: bool = False) -> 
     rows = np.flatnonzero(values.tags == ESCAPED)
     data = [values.data]
     if len(rows):
-        plain, start, end = unescape_rows(values, rows, problems)
+        plain, start, end = unescaped(values.data, values.start[rows], values.end[rows])
         halved = end < 0
+        problems.note(values, rows[halved], WHOLE_TEXT, "lone_surrogate")
         of_row, until = np.full(len(values), -1), np.full(len(values), -1)
         of_row[rows[~halved]], until[rows[~halved]] = start[~halved], end[~halved]
         views(plain, of_row, until, 1, out)
         present[rows[halved]] = False
         data.append(plain)
     return string_views(None if or_empty else present, out, data)
-
-
-def unescape_rows(
-    values: JsonValues, rows: Indices, problems: Problems
-) -> tuple[UInt8Array, Indices, Indices]:
-    """Unescape the strings in these rows, and note those of which no text can be made."""
-    plain, start, end = unescaped(values.data, values.start[rows], values.end[rows])
-    problems.note(values, rows[end < 0], WHOLE_TEXT, "lone_surrogate")
-    return plain, start, end
 
 
 def raw_texts(values: JsonValues) -> pl.Series:
@@ -457,13 +449,8 @@ def python_texts(values: JsonValues, problems: Problems, *, falsy_is_empty: bool
     rows = np.flatnonzero(~values.is_text & ~values.is_missing)
     if not len(rows):
         return found
-    return found.scatter(rows, _made(values, rows, problems, falsy_is_empty))
-
-
-def _made(values: JsonValues, rows: Indices, problems: Problems, falsy_is_empty: bool) -> list[str]:
-    """Make texts of the values in some rows, which are no strings."""
     python = python_values(values, rows, problems)
-    return [str((value or "") if falsy_is_empty else value) for value in python]
+    return found.scatter(rows, [str((one or "") if falsy_is_empty else one) for one in python])
 
 
 def booleans(values: JsonValues, problems: Problems) -> Mask:

@@ -212,28 +212,26 @@ def _with_numbers(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _check(given: pl.DataFrame, scale: tuple[float, float]) -> pl.DataFrame:
     low, high = scale
-    is_reserved = pl.col("judge") == MEAN
-    is_second = ~pl.struct(_SCORE).is_first_distinct()
-    reason = (
-        pl.when(is_reserved)
-        .then(pl.lit("reserved name"))
-        .when(is_second)
-        .then(pl.lit("given before"))
-        .when(pl.col("score").is_null())
-        .then(pl.lit("not a number"))
-        .when(~pl.col("score").is_between(low, high))
-        .then(pl.lit("out of range"))
+    number = f"a number from {low:g} to {high:g}, or null"
+    # the first that holds counts
+    faults = (
+        (pl.col("judge") == MEAN, "reserved name", "another name: that of the scores' own mean"),
+        (
+            ~pl.struct(_SCORE).is_first_distinct(),
+            "given before",
+            "one score of this name for a conversation",
+        ),
+        (pl.col("score").is_null(), "not a number", number),
+        (~pl.col("score").is_between(low, high), "out of range", number),
+    )
+    reasons, expected = (
+        [pl.when(fault[0]).then(pl.lit(fault[of])) for fault in faults] for of in (1, 2)
     )
     return given.with_columns(
-        reason.alias("reason"),
+        pl.coalesce(reasons).alias("reason"),
         ("judge." + pl.col("judge")).alias("field"),
         pl.col("text").str.slice(0, FOUND_LENGTH).alias("found"),
-        pl.when(is_reserved)
-        .then(pl.lit("another name: that of the scores' own mean"))
-        .when(is_second)
-        .then(pl.lit("one score of this name for a conversation"))
-        .otherwise(pl.lit(f"a number from {low:g} to {high:g}, or null"))
-        .alias("expected"),
+        pl.coalesce(expected).alias("expected"),
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, make_dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict
 
 import polars as pl
 
@@ -337,29 +337,30 @@ def with_metrics(suite: Suite, own: Sequence[OwnMetric]) -> Suite:
                 "Rename the function.",
             )
         taken.add(id)
+    columns = [output_column(one.metric) for one in own]
+    metrics = [
+        replace(
+            one.metric,
+            evidence=tuple(EvidenceRows(table=name) for name in one.inputs),
+            derivation=f"rows of {' and '.join(one.inputs)}",
+        )
+        for one in own
+    ]
     changes: dict[str, Any] = {
-        "tables": tuple(_with_columns(table, own) for table in suite.tables),
-        "metrics": (*suite.metrics, *(_with_evidence(one) for one in own)),
+        "tables": tuple(
+            replace(table, columns=(*table.columns, *columns)) if table.name == DIALOGUES else table
+            for table in suite.tables
+        ),
+        "metrics": (*suite.metrics, *metrics),
         "score": SignedFunction(
             partial(_score, suite, tuple(own)),
             (*suite.code, *(f"{one.metric.id}:{one.code}" for one in own)),
         ),
     }
     if suite.summarise is not None:
-        changes["summarise"] = partial(_summarised, suite, tuple(own))
+        more = Summarised(metrics=[one.metric for one in own], groups=suite.design.groups)
+        changes["summarise"] = lambda *asked: [*suite.summarised(*asked), more]
     return Suite(**(vars(suite) | changes))
-
-
-def _with_evidence(own: OwnMetric) -> Metric:
-    """Return the declaration with the rows that the function takes as evidence."""
-    rows = tuple(EvidenceRows(table=name) for name in own.inputs)
-    return replace(own.metric, evidence=rows, derivation=f"rows of {' and '.join(own.inputs)}")
-
-
-def _with_columns(table: Table, own: Sequence[OwnMetric]) -> Table:
-    if table.name != DIALOGUES:
-        return table
-    return replace(table, columns=(*table.columns, *(output_column(one.metric) for one in own)))
 
 
 def output_column(metric: Metric) -> OutputColumn:
@@ -520,13 +521,6 @@ def _name(dialogues: pl.DataFrame, row: int) -> str:
     return f"{found['dialogue']!r} ({place})"
 
 
-def _summarised(
-    suite: Suite, own: Sequence[OwnMetric], options: Any, columns: Sequence[str]
-) -> list[Summarised]:
-    added = Summarised(metrics=[one.metric for one in own], groups=suite.design.groups)
-    return [*suite.summarised(options, columns), added]
-
-
 _KINDS: dict[type, ColumnKind] = {
     str: "text",
     int: "integer",
@@ -543,14 +537,11 @@ _FIRST = (
 _REASONS = OutputColumn("null_reasons", NULL_REASONS_DTYPE, "Why metrics are null.")
 
 
-class _Required(TypedDict):
-    range: tuple[float | None, float | None]
-    better: Better
-
-
-class MetricFacts(_Required, total=False):
+class MetricFacts(TypedDict, total=False):
     """How a metric of `fastscore.suite` is declared. `fastscore.metric` describes the fields."""
 
+    range: Required[tuple[float | None, float | None]]
+    better: Required[Better]
     name: str
     unit: str
     null_rule: str
@@ -622,7 +613,7 @@ def suite(
             kind = type(given).__name__
             raise UsageError(f"{name} is of type {kind}, expected a dict: {_EXAMPLES[name]}.")
     for id, facts in metrics.items():
-        if not isinstance(facts, Mapping) or not {"range", "better"} <= {*facts}:
+        if not isinstance(facts, Mapping) or not MetricFacts.__required_keys__ <= {*facts}:
             raise UsageError(
                 f"Metric {id!r} is {facts!r:.60}, expected a dict with range and better.",
                 f"For example: metrics={_EXAMPLES['metrics']}.",

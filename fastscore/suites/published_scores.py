@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -28,49 +28,39 @@ def score_dialogue_scores(name: str, content: bytes, metrics: Ids) -> pl.DataFra
     """Read a ``*-score.json`` of score_dialogue.py."""
     document = json.loads(content, parse_float=_Written)
     log, dialogue = document.get("log_file"), document.get("dialogue_uid")
-    log = log.rpartition("/")[2] if isinstance(log, str) else log
-    rows = []
+    if isinstance(log, str):
+        log = log.rpartition("/")[2]
+    rows: list[tuple[Any, ...]] = []
     for utterance in document["utterances"]:
         place = str(utterance["utterance_number"])
         rows.append(("utterances", place, "U_best", utterance["U_best"]))
         for step in utterance.get("steps", ()):
             here = f"{place}/{step['step']}"
-            rows += [
-                ("steps", here, metric, step[metric])
-                for metric in metrics["steps"]
-                if metric in step
-            ]
-    for metric, value in document["dialogue_summary"].items():
-        rows.append(("dialogues", "", metric, value))
+            rows += [("steps", here, *number) for number in _numbers(step, metrics["steps"])]
+    rows += [(*_OF_DIALOGUE, *number) for number in document["dialogue_summary"].items()]
     return _frame((log, dialogue, None, *row) for row in rows)
 
 
 def memory_finance_scores(name: str, content: bytes, metrics: Ids) -> pl.DataFrame:
     """Read what MemFinRobot wrote: a summary with its dialogues, or the numbers of turns."""
+    if not name.endswith(".json"):
+        return _frame(
+            (None, row["dialog_id"], None, "turns", str(row["turn_pair_id"]), *number)
+            for row in _lines(content)
+            for number in _numbers(row, TURN_NUMBERS)
+        )
     found: list[tuple[Any, ...]] = []
-    if name.endswith(".json"):
-        summary = json.loads(content, parse_float=_Written)
-        for group, written in summary["metrics"].items():
-            found += [
-                (None, dialogue, None, "dialogues", "", metric, value)
-                for dialogue, values in written["by_dialog"].items()
-                for metric, value in values.items()
-            ]
-            found += [
-                (None, None, None, "summary", f"{group} {part}", metric, value)
-                for part in ("micro", "macro", "counts")
-                for metric, value in written[part].items()
-            ]
-        return _frame(found)
-    for line in content.splitlines():
-        if line.strip():
-            row = json.loads(line, parse_float=_Written)
-            place = str(row["turn_pair_id"])
-            found += [
-                (None, row["dialog_id"], None, "turns", place, metric, row[metric])
-                for metric in TURN_NUMBERS
-                if metric in row
-            ]
+    for group, written in json.loads(content, parse_float=_Written)["metrics"].items():
+        found += [
+            (None, dialogue, None, "dialogues", "", *number)
+            for dialogue, values in written["by_dialog"].items()
+            for number in values.items()
+        ]
+        found += [
+            (None, None, None, "summary", f"{group} {part}", *number)
+            for part in ("micro", "macro", "counts")
+            for number in written[part].items()
+        ]
     return _frame(found)
 
 
@@ -85,38 +75,29 @@ TURN_NUMBERS = (
 
 def preference_shift_scores(name: str, content: bytes, metrics: Ids) -> pl.DataFrame:
     """Read a ``results.jsonl``: the numbers of each conversation that have our names."""
-    found = []
-    for line in content.splitlines():
-        if line.strip():
-            row = json.loads(line, parse_float=_Written)
-            label = row.get("model") or row.get("model_name")
-            found += [
-                (None, row.get("session_id"), label, "dialogues", "", metric, row[metric])
-                for metric in metrics["dialogues"]
-                if isinstance(row.get(metric, ""), int | float | None)
-            ]
-    return _frame(found)
+    return _frame(
+        (
+            None,
+            row.get("session_id"),
+            row.get("model") or row.get("model_name"),
+            *_OF_DIALOGUE,
+            *one,
+        )
+        for row in _lines(content)
+        for one in _numbers(row, metrics["dialogues"])
+        if isinstance(one[1], int | float | None)
+    )
 
 
 def guest_simulation_scores(name: str, content: bytes, metrics: Ids) -> pl.DataFrame:
     """Read an ``all_conversations_metrics.csv``; its folder ``exp<k>`` names the level."""
     level = re.search(r"exp(\d+)", name)
-    found = []
-    for row in csv.DictReader(io.StringIO(content.decode("utf-8-sig"))):
-        found += [
-            (
-                None,
-                row["conversation_id"],
-                level.group(1) if level else None,
-                "dialogues",
-                "",
-                metric,
-                _Written(row[metric]),
-            )
-            for metric in metrics["dialogues"]
-            if row.get(metric)
-        ]
-    return _frame(found)
+    return _frame(
+        (None, row["conversation_id"], level and level[1], *_OF_DIALOGUE, metric, _Written(text))
+        for row in csv.DictReader(io.StringIO(content.decode("utf-8-sig")))
+        for metric, text in _numbers(row, metrics["dialogues"])
+        if text
+    )
 
 
 READERS: Mapping[str, Callable[[str, bytes, Ids], pl.DataFrame]] = {
@@ -140,11 +121,24 @@ class _Written(float):
         return number
 
 
-def _frame(rows: Iterator[tuple[Any, ...]] | Sequence[tuple[Any, ...]]) -> pl.DataFrame:
-    written = []
-    for *place, value in rows:
-        number = None if value is None else float(value)
-        written.append((*place, number, getattr(value, "decimals", 0)))
+_OF_DIALOGUE = ("dialogues", "")
+"""The table and the place of a dialogue's numbers."""
+
+
+def _lines(content: bytes) -> Iterator[dict[str, Any]]:
+    return (json.loads(line, parse_float=_Written) for line in content.splitlines() if line.strip())
+
+
+def _numbers(row: Mapping[str, Any], metrics: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Yield those of some metrics that a row has."""
+    return ((metric, row[metric]) for metric in metrics if metric in row)
+
+
+def _frame(rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
+    written = [
+        (*place, None if value is None else float(value), getattr(value, "decimals", 0))
+        for *place, value in rows
+    ]
     return pl.DataFrame(written, schema=SCHEMA, orient="row")
 
 

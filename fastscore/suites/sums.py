@@ -84,17 +84,14 @@ def choose_grids(rows: Rows, metrics: Sequence[Metric]) -> dict[str, int]:
 def size_of(rows: Rows, metrics: Sequence[Metric]) -> Size:
     """Count rows, and find the largest magnitude of the columns without a declared range."""
     ranges = _largest_of_ranges(metrics)
-    unbounded = [column for column in _magnitudes(metrics) if column not in ranges]
+    # open values are among all values
+    columns = (name for name in summed_columns(metrics) if not name.endswith(":open"))
+    unbounded = [column for column in columns if column not in ranges]
     found = collected(
         rows.select(pl.len().alias(":rows"), pl.col(unbounded).cast(pl.Float64).abs().max())
     )
     largest = {column: found[column].item() or 0.0 for column in unbounded}
     return Size(int(found[":rows"].item()), largest)
-
-
-def _magnitudes(metrics: Iterable[Metric]) -> list[str]:
-    """Return the columns whose magnitudes decide about grids: open values are among all values."""
-    return [name for name in summed_columns(metrics) if not name.endswith(":open")]
 
 
 def joint_size(sizes: Sequence[Size]) -> Size:
