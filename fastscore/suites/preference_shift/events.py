@@ -5,7 +5,7 @@ after it, as published. Turns that pair with nothing are listed; a conversation 
 cannot be used is rejected. All others are read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -64,8 +64,14 @@ def read_messages(conversations: pl.Series, problems: Problems) -> tuple[pl.Data
     turn, dialogue = elements(arrays)
     problems.note(turn, np.flatnonzero(turn.tags != OBJECT), "an object that holds a turn")
     spoken = members(turn, ("speaker", "text", "user_meta", "meta"), problems)
-    meta = _metadata(spoken, problems)
+    # a turn's user_meta, or its meta where there is none
+    own, other = (
+        expect(spoken[name], OBJECT, "an object or null", problems)
+        for name in ("user_meta", "meta")
+    )
+    meta = either(own, other, (own.tags == OBJECT) | (other.tags != OBJECT))
     flags = members(meta, ("shift_event", "is_shift"), problems)
+    number = np.arange(len(dialogue))
     messages = pl.DataFrame(
         {
             "dialogue_row": dialogue,
@@ -76,17 +82,11 @@ def read_messages(conversations: pl.Series, problems: Problems) -> tuple[pl.Data
             "has_meta": meta.tags == OBJECT,
             "shifts": booleans(flags["shift_event"], problems)
             | booleans(flags["is_shift"], problems),
+            "meta_row": number,
+            "message": number,
         }
     )
-    number = pl.int_range(pl.len())
-    return messages.with_columns(meta_row=number, message=number), meta
-
-
-def _metadata(spoken: Mapping[str, JsonValues], problems: Problems) -> JsonValues:
-    """Return each turn's user_meta, or its meta where there is none."""
-    own = expect(spoken["user_meta"], OBJECT, "an object or null", problems)
-    other = expect(spoken["meta"], OBJECT, "an object or null", problems)
-    return either(own, other, (own.tags == OBJECT) | (other.tags != OBJECT))
+    return messages, meta
 
 
 def merge_speakers(spoken: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -162,7 +162,18 @@ def _read(raw: pl.DataFrame, options: PreferenceShift) -> tuple[Events, Problems
     )
     # of a conversation no turn of which pairs, one of the parts left aside weighs as a reject
     without_pair = dialogues.filter(C("n_unpaired") > 0).join(turns, on="dialogue_row", how="anti")
-    rejects = pl.concat([_unpaired_rejects(raw, unpaired), ignored])
+    about = unpaired.select(
+        field=pl.format("conversation[{}]", "place"),
+        found=pl.format("a turn of {}", C("speaker").fill_null("nobody")),
+    )
+    unpaired_rejects = _rejects(
+        raw,
+        unpaired["dialogue_row"].to_numpy(),
+        **about.to_dict(),
+        reason="unpaired_turn",
+        expected="USER at an even place (from 0) with SYSTEM after it",
+    )
+    rejects = pl.concat([unpaired_rejects, ignored])
     shifts = pl.concat([events, _number(messages).filter("shifts").select(SHIFT_KEY)])
     read = Events(
         {
@@ -267,29 +278,20 @@ def _read_gold(
     )
     fields = (*options.field_names, *((PLOT,) if options.plot_keywords else ()))
     keys = (*fields, *(alias for alias, name in _ALIASES.items() if name in fields))
-    frames = [_gold_frame(np.zeros(0, np.int64), "", pl.Series("", [], dtype=pl.String))]
+    schema = {"turn_row": pl.Int64, "text": pl.String, "field": pl.String}
+    frames = [pl.DataFrame(schema=schema)]
     for key, values in members(constraints, keys, problems).items():
         name = _ALIASES.get(key, key)
-        array = values.tags == ARRAY
         listed, owner = elements(values)
-        single = np.flatnonzero(~array & ~values.is_missing)
-        frames += [
-            _gold_frame(owner, name, _value_texts(listed, problems)),
-            _gold_frame(single, name, _value_texts(values.take(single), problems)),
-        ]
+        single = np.flatnonzero((values.tags != ARRAY) & ~values.is_missing)
+        for turn_row, given in ((owner, listed), (single, values.take(single))):
+            nested = np.flatnonzero((given.tags == ARRAY) | (given.tags == OBJECT))
+            problems.note(given, nested, "a text or a number")
+            text = python_texts(given, problems, falsy_is_empty=True)
+            field = pl.Series([name]).new_from_index(0, text.len())
+            frames.append(pl.DataFrame({"turn_row": turn_row, "text": text, "field": field}))
     gold = pl.concat(frames).filter(C("text").str.strip_chars() != "")
     return gold.sort("turn_row", maintain_order=True), constraints.tags == OBJECT
-
-
-def _value_texts(values: JsonValues, problems: Problems) -> pl.Series:
-    nested = np.flatnonzero((values.tags == ARRAY) | (values.tags == OBJECT))
-    problems.note(values, nested, "a text or a number")
-    return python_texts(values, problems, falsy_is_empty=True)
-
-
-def _gold_frame(turn_row: Indices, name: str, text: pl.Series) -> pl.DataFrame:
-    field = pl.Series([name]).new_from_index(0, text.len())
-    return pl.DataFrame({"turn_row": turn_row, "field": field, "text": text})
 
 
 _WITHIN_FILE = r"((?:[:/](?:row=)?\d+)+)$"
@@ -297,32 +299,17 @@ _WITHIN_FILE = r"((?:[:/](?:row=)?\d+)+)$"
 
 def name_dialogues(raw: pl.DataFrame) -> pl.DataFrame:
     """Return what names each conversation and where it is; without an id its place does."""
-    stem = pl.col("file").str.split("/").list.last().str.replace(_SUFFIXES, "")
+    stem = C("file").str.split("/").list.last().str.replace(_SUFFIXES, "")
     # of a document that is one conversation the file is all of its place
-    within = pl.col(IDENTITY).str.replace(r"/model=.*$", "").str.extract(_WITHIN_FILE)
+    within = C(IDENTITY).str.replace(r"/model=.*$", "").str.extract(_WITHIN_FILE)
     return identify(raw, SOURCE).select(
         "file",
         "line",
-        pl.col(IDENTITY).alias("dialogue"),
+        C(IDENTITY).alias("dialogue"),
         pl.coalesce("session_id", pl.concat_str(stem, within.fill_null(""))),
-        pl.col("model_name").alias("model"),
+        C("model_name").alias("model"),
         "true_genre",
         "judge",
-    )
-
-
-def _unpaired_rejects(raw: pl.DataFrame, unpaired: pl.DataFrame) -> pl.DataFrame:
-    about = unpaired.select(
-        field=pl.format("conversation[{}]", "place"),
-        found=pl.format("a turn of {}", C("speaker").fill_null("nobody")),
-    )
-    return _rejects(
-        raw,
-        unpaired["dialogue_row"].to_numpy(),
-        field=about["field"],
-        reason="unpaired_turn",
-        found=about["found"],
-        expected="USER at an even place (from 0) with SYSTEM after it",
     )
 
 

@@ -84,19 +84,11 @@ def test_weights_of_adaptation(catalogue: str) -> None:
     assert score([log(*exchange(said, answered))], chosen)["turns"]["tas"].item() == -1.0
 
 
-def test_profiles_differ_in_matching_fields_and_plots(catalogue: str) -> None:
+def test_plot_keywords_of_structured_have_its_prefix(catalogue: str) -> None:
     said = "The other crew explored a spaceship, does it?"
-    found = {}
-    for profile in ("default", "published", "structured"):
-        chosen = options(catalogue, profile=profile)
-        (row,) = turn_rows(score([log(*exchange(said, EMPTY))], chosen))
-        found[profile] = row["user_concepts"]
-    assert found["default"] == []
-    # substrings: "her" in other, "x" in explored; of the plot words crew and spaceship
-    assert found["published"] == ["name=her", "name=x", "plot=crew", "plot=spaceship"]
-    assert found["structured"] == []
     chosen = options(catalogue, profile="structured", plot_keywords=True, fields="genre,name")
     (row,) = turn_rows(score([log(*exchange(said, EMPTY))], chosen))
+    # substrings: "her" in other, "x" in explored; of the plot words crew and spaceship
     assert row["user_concepts"] == ["name=her", "name=x", "plot_kw=crew", "plot_kw=spaceship"]
 
 
