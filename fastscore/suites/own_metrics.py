@@ -60,26 +60,14 @@ Frames = Mapping[str, pl.DataFrame]
 
 @dataclass(frozen=True, eq=False)
 class OwnMetric:
-    """A metric that a function computes, of a suite that others declared.
+    """A metric that a function computes, of a suite that others declared."""
 
-    Parameters
-    ----------
-    suite
-        The suite's name.
-    metric
-        The declaration.
-    inputs
-        The tables of the suite, or frames of its events, that the function takes.
-    code
-        Hash of the function's source.
-    function
-        The function. None in a run that was opened: its values are in the tables.
-    """
-
-    suite: str
-    metric: Metric
+    suite: str  # the suite's name
+    metric: Metric  # the declaration
+    # the tables of the suite, or frames of its events, that the function takes
     inputs: tuple[str, ...]
-    code: str
+    code: str  # hash of the function's source
+    # the function. None in a run that was opened: its values are in the tables.
     function: Function | None = field(default=None, repr=False)
 
     def __call__(self, *frames: pl.LazyFrame, **named: pl.LazyFrame) -> Any:

@@ -155,7 +155,7 @@ def test_a_function_of_a_script_reaches_the_workers(logs: Path, tmp_path: Path) 
     script = tmp_path / "script.py"
     call = (
         f"    run = fastscore.score({str(logs)!r}, fastscore.ScoreDialogue(lex_weight=1.0), "
-        f'metrics=[won_early], output={str(tmp_path / "run")!r}, engine="dask", workers=2)\n'
+        f'metrics=[won_early], output={str(tmp_path / "run")!r}, engine="dask", workers=1)\n'
         '    print(run.tables["dialogues"]["won_early"].sum())\n'
     )
     script.write_text(f'{FILE}\nif __name__ == "__main__":\n{call}')

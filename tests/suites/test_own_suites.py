@@ -133,7 +133,7 @@ def test_the_toy_suite_is_installed_and_runs_on_an_engine(tmp_path: Path) -> Non
     # a: of four letters or more: "three" and "four", (1 + 1) / 2
     table = pl.read_parquet(run / "dialogues" / "*.parquet")
     assert table.select("dialogue", "words").rows() == [("a", 1.0), ("b", 0.0)]
-    engine = ("--engine", "dask", "--workers", "2", "-o", str(tmp_path / "dask"))
+    engine = ("--engine", "dask", "--workers", "1", "-o", str(tmp_path / "dask"))
     done = command(tmp_path / "site", *score, *engine)
     assert done.returncode == 0, done.stderr
     assert contents(tmp_path / "dask") == whole

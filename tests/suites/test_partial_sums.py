@@ -84,10 +84,15 @@ def rated(labels: Sequence[str] = LABELS, **declared: Any) -> Suite:
     return suite_of(metrics, labels, **declared)
 
 
-@settings(max_examples=often(15, 300), deadline=None)
-@given(dialogues=DIALOGUES, rows=ROWS, n_parts=st.integers(1, 5), seed=st.integers(0, 99))
+@settings(max_examples=often(24, 900), deadline=None)
+@given(
+    dialogues=DIALOGUES,
+    rows=ROWS,
+    n_parts=st.integers(1, 5),
+    seed=st.integers(0, 99),
+    unit=st.sampled_from([("dialogue",), ("level",), ("level", "kind")]),
+)
 @pytest.mark.parametrize("labels", [LABELS, ("kind",), ()], ids=["joined", "carried", "none"])
-@pytest.mark.parametrize("unit", [("dialogue",), ("level",), ("level", "kind")], ids="+".join)
 def test_any_split_of_rows_gives_the_same_bytes(
     dialogues: list[Row],
     rows: list[Row],
