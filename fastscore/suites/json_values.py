@@ -14,14 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices, Int64Array, Mask, UInt8Array
-from fastscore_jit.arrow import (
-    StringColumn,
-    ViewedStrings,
-    arrow_array,
-    string_column,
-    view_column,
-    viewed_strings,
-)
+from fastscore_jit.arrow import StringColumn, string_column, view_column
 from fastscore_readers.json.line_ends import count_line_ends
 from fastscore_readers.json.located_values import unescaped, value_kinds, views
 from fastscore_readers.json.places import Place, Shape, find_places
@@ -45,10 +38,6 @@ WHOLE_TEXT = "text without half a surrogate pair"
 LONGEST_EXCERPT = 60
 _WHOLE_NUMBER = "a whole number of at most 64 bits"
 _READABLE_NUMBERS = "whole numbers of at most 4300 digits"
-
-_MOST_PARTS = 16
-_INLINE_BYTES, _VIEW_BYTES = 12, 16
-_EMPTY = {ARRAY: int.from_bytes(b"[]", "little"), OBJECT: int.from_bytes(b"{}", "little")}
 
 _TYPE_NAMES = {
     NULL: "null",
@@ -112,8 +101,7 @@ class JsonValues:
 
     data: UInt8Array  # the buffer, uint8
     tags: UInt8Array  # the kind of each value, as in `fastscore_readers.json.lines`, uint8 (n,)
-    # its bytes, a string's inside its quotes, int64 (n,); meaningless where it is ``ABSENT``. An
-    # empty array or object of `line_values` may have none.
+    # its bytes, a string's inside its quotes, int64 (n,); meaningless where it is ``ABSENT``
     start: Int64Array
     end: Int64Array
     dialogue: Indices  # the row of its dialogue, int64 (n,)
@@ -140,8 +128,6 @@ class JsonValues:
         if self.tags[row] == ABSENT:
             return "null"
         text = self.data[self.start[row] : self.end[row]].tobytes().decode("utf-8", "replace")
-        if not text and self.tags[row] in (ARRAY, OBJECT):
-            return "[]" if self.tags[row] == ARRAY else "{}"
         return f'"{text}"' if self.tags[row] in (STRING, ESCAPED) else text
 
     def python(self, row: int) -> Any:
@@ -301,18 +287,14 @@ def read_sound(
 
 def column_values(column: pl.Series) -> JsonValues:
     """Read a column of raw JSON texts, one a dialogue; a null is absent."""
-    texts = _texts_on_one_line(column)
-    offsets = texts.offsets
-    tags, start, end = value_kinds(texts.data, offsets[:-1], offsets[1:])
-    name = column.name
-    return JsonValues(texts.data, tags, start, end, np.arange(len(column)), lambda _: name)
+    return _located(column.name, _texts_on_one_line(column))
 
 
 def checked_values(column: pl.Series, problems: Problems) -> JsonValues:
     """Read a column as `column_values` does; what is not valid JSON is noted, and absent."""
     texts = _texts_on_one_line(column)
+    values = _located(column.name, texts)
     begin, end = texts.offsets[:-1], texts.offsets[1:]
-    values = _located(column.name, texts.data, begin, end - begin)
     _, faulty = find_places(texts.data, begin, end, None, is_utf8=True)
     problems.note(values, faulty, "valid JSON", "not_json")
     valid = np.ones(len(values), np.bool_)
@@ -331,59 +313,9 @@ def _texts_on_one_line(column: pl.Series) -> StringColumn:
     return string_column(column.name, texts)
 
 
-def line_values(column: pl.Series) -> JsonValues:
-    """Read a column of JSON texts of lines of JSON, which contain no line end.
-
-    As `column_values`, but texts in one buffer are left there.
-    """
-    found = _views_of(column)
-    if found is None:
-        return column_values(column)
-    views, present = found.views, found.present
-    size = (views[:, 0] if present is None else np.where(present, views[:, 0], 0)).astype(np.int64)
-    apart = size > _INLINE_BYTES
-    if not apart.any():
-        # a short text is in its view
-        data = views.view(np.uint8).reshape(-1)
-        return _located(column.name, data, np.arange(len(views)) * _VIEW_BYTES + 4, size)
-    of_size_two = size == 2
-    empty = {tag: of_size_two & (views[:, 1] == text) for tag, text in _EMPTY.items()}
-    used = views[apart, 2]
-    if (used != used[0]).any() or (~apart & (size > 0) & ~empty[ARRAY] & ~empty[OBJECT]).any():
-        return column_values(column)
-    data = found.buffer(used[0])
-    begin = np.where(apart, views[:, 3], 0).astype(np.int64)
-    values = _located(column.name, data, begin, np.where(apart, size, 0))
-    for tag, rows in empty.items():
-        values.tags[rows] = tag
-    return values
-
-
-def _located(name: str, data: UInt8Array, begin: Int64Array, size: Int64Array) -> JsonValues:
-    tags, start, end = value_kinds(data, begin, begin + size)
-    return JsonValues(data, tags, start, end, np.arange(len(tags)), lambda _: name)
-
-
-def _views_of(column: pl.Series) -> ViewedStrings | None:
-    """Return the views of a column in one chunk; None for a column of others, or of no rows."""
-    if column.n_chunks() != 1 or column.dtype != pl.String or not len(column):
-        return None
-    return viewed_strings(arrow_array(column))
-
-
-def line_parts(column: pl.Series) -> list[pl.Series]:
-    """Cut a column where its texts go on in another buffer, for `line_values`."""
-    found = _views_of(column)
-    if found is None:
-        return [column]
-    apart = found.views[:, 0] > _INLINE_BYTES
-    rows = np.flatnonzero(apart if found.present is None else apart & found.present)
-    buffer = found.views[rows, 2]
-    cuts = rows[1:][buffer[1:] != buffer[:-1]].tolist()
-    if len(cuts) >= _MOST_PARTS:
-        return [column]
-    bounds = zip([0, *cuts], [*cuts, len(column)], strict=True)
-    return [column.slice(start, stop - start) for start, stop in bounds]
+def _located(name: str, texts: StringColumn) -> JsonValues:
+    tags, start, end = value_kinds(texts.data, texts.offsets[:-1], texts.offsets[1:])
+    return JsonValues(texts.data, tags, start, end, np.arange(len(tags)), lambda _: name)
 
 
 def texts(values: JsonValues, problems: Problems, *, or_empty: bool = False) -> pl.Series:

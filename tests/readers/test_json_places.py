@@ -1,7 +1,6 @@
 """Places in nested JSON against a walk over Python's json objects."""
 
 import json
-import re
 from typing import Any
 
 import numpy as np
@@ -115,26 +114,6 @@ def test_oracle(values: list[Any], shape: Shape, ascii: bool) -> None:
     assert faulty == []
     parsed = [json.loads(text) for text in texts]
     check(place, naive_place(parsed, list(range(len(values))), shape), data)
-
-
-BRACKETS = st.recursive(
-    st.text(alphabet='[]{}"\\,au\u00e9', max_size=90) | st.text(alphabet="[]{}", max_size=70),
-    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.sampled_from("ab]"), inner),
-    max_leaves=30,
-)
-
-
-@given(VALUES | BRACKETS, SHAPES, st.booleans())
-def test_escapes_by_number_are_noticed(value: Any, shape: Shape, ascii: bool) -> None:
-    text = written([value], ascii)
-    place, _, _ = find([text.encode("utf-8", "surrogatepass")], [shape])
-    by_number = re.compile(r"(?<!\\)(\\\\)*\\u")
-    strings = re.findall(r'"(?:[^"\\]|\\.)*"(?!\s*:)', text)
-    if any(by_number.search(string) for string in strings):
-        assert place.numbered_escapes
-    # keys may count, too
-    if not by_number.search(text):
-        assert not place.numbered_escapes
 
 
 @given(st.binary(max_size=200), SHAPES)

@@ -50,8 +50,6 @@ from fastscore.suites.json_values import (
     Problems,
     column_values,
     elements,
-    line_parts,
-    line_values,
     members,
     places,
     raw_texts,
@@ -97,16 +95,15 @@ def read_turns(raw: pl.DataFrame) -> Turns:
     rows = raw.with_columns(dialogue_row)
     is_whole = raw["turns"].is_not_null()
     whole = rows.filter(is_whole)
-    nested, rejects = _nested_turns(whole)
-    nulls = {f"turns[].{name}": _nulls([frame[name] for frame, _ in nested]) for name in TEXTS}
-    intents = pl.concat([frame["intent"] for frame, _ in nested])
+    nested, rejects = _turns_of(column_values(whole["turns"]), whole)
+    of_whole, cells_of_whole = nested
+    nulls = {f"turns[].{name}": _nulls(of_whole[name]) for name in TEXTS}
     nulls["turns[].intent"] = replace(
-        nulls["turns[].intent"], unknown=unknown_words(intents, INTENTS)
+        nulls["turns[].intent"], unknown=unknown_words(of_whole["intent"], INTENTS)
     )
-    n_turns = sum(frame.height for frame, _ in nested)
-    n_plans = sum(of_part["plan"].height for _, of_part in nested)
-    nulls["turns[].plan"] = Nulls(n_turns - n_plans, n_turns)
-    turns, cells = _in_order([_flat_turns(rows.filter(~is_whole)), *nested])
+    n_turns = of_whole.height
+    nulls["turns[].plan"] = Nulls(n_turns - cells_of_whole["plan"].height, n_turns)
+    turns, cells = _in_order([_flat_turns(rows.filter(~is_whole)), nested])
     owner = turns["dialogue_row"].to_numpy()
     first_turn = first_rows(owner, np.arange(len(owner)), dialogues.height)
     dialogues = dialogues.with_columns(
@@ -127,8 +124,8 @@ def read_turns(raw: pl.DataFrame) -> Turns:
     return Turns(dialogues, turns, cells, rejects, n_partial, nulls)
 
 
-def _nulls(texts: Sequence[pl.Series]) -> Nulls:
-    return Nulls(sum(each.null_count() for each in texts), sum(len(each) for each in texts))
+def _nulls(texts: pl.Series) -> Nulls:
+    return Nulls(texts.null_count(), len(texts))
 
 
 def cells_of_turns(cells: pl.DataFrame, turns: Indices) -> pl.Series:
@@ -220,19 +217,6 @@ def _in_order(parts: Sequence[tuple[pl.DataFrame, Cells]]) -> tuple[pl.DataFrame
         name: found.with_columns(pl.Series("turn", place[found["turn"].to_numpy()])).sort("turn")
         for name, found in cells.items()
     }
-
-
-def _nested_turns(rows: pl.DataFrame) -> tuple[Sequence[tuple[pl.DataFrame, Cells]], pl.DataFrame]:
-    """Return the turns of rows that are whole dialogues, and what in them is no turn."""
-    of_lines = rows["file"].unique().str.contains(_ROW_DIALOGUES).all()
-    parts = line_parts(rows["turns"]) if of_lines else [rows["turns"]]
-    bounds = offsets_of(np.array([len(part) for part in parts])).tolist()
-    read = [
-        _turns_of((line_values if of_lines else column_values)(part), rows[start:stop])
-        for part, start, stop in zip(parts, bounds[:-1], bounds[1:], strict=True)
-    ]
-    turns, rejects = zip(*read, strict=True)
-    return turns, pl.concat(rejects)
 
 
 def _turns_of(

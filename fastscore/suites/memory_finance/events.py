@@ -33,10 +33,10 @@ from fastscore.suites.json_values import (
     Problems,
     booleans,
     checked_values,
+    column_values,
     elements,
     expect,
     expect_texts,
-    line_values,
     places,
     python_texts,
     python_values,
@@ -188,7 +188,7 @@ def _read_columns(raw: pl.DataFrame, problems: Problems) -> dict[str, JsonValues
     """Read the columns of JSON: those of lines are valid, those of a frame may hold anything."""
     of_lines = raw["byte_offset"].null_count() == 0
     return {
-        column.name: line_values(raw[column.name])
+        column.name: column_values(raw[column.name])
         if of_lines
         else checked_values(raw[column.name], problems)
         for column in SOURCE.columns

@@ -25,10 +25,6 @@ BYTES_AFTER = 128
 TOKENS_AFTER = 64
 """Number of tokens that may be written after the last token."""
 
-IS_UTF8, N_TOKENS, N_BAD, NUMBERED = range(4)
-r"""Items of `counts`: whether the block is known to be UTF-8; its numbers of tokens and bad bytes;
-whether an escape begins with ``\u``."""
-
 _CONTROLS = range(0x20)
 _token_marks = byte_marks(b'"', b"\\", b"{}[]:,", b"\n\r", b" \t", _CONTROLS, range(0x80, 0x100))
 _escape_marks = byte_marks(b'"\\/bfnrt', b"u", b"0123456789abcdefABCDEF")
@@ -58,7 +54,7 @@ class Index(NamedTuple):
     # of other scalars, then line ends after the block. Closing quotes may have `WITH_ESCAPES`.
     tokens: npt.NDArray[np.uint32]
     bad: npt.NDArray[np.uint32]  # uint32: ascending positions of invalid bytes, then `POSITION`
-    counts: npt.NDArray[np.int64]  # int64 (4,): `IS_UTF8`, `N_TOKENS`, `N_BAD`, `NUMBERED`
+    is_utf8: npt.NDArray[np.int64]  # int64 (1,): whether the block is known to be UTF-8
 
 
 def allocate_index(size: int) -> Index:
@@ -66,7 +62,7 @@ def allocate_index(size: int) -> Index:
     return Index(
         np.empty(size + TOKENS_AFTER + BLOCK, np.uint32),
         np.empty(size + 1 + BLOCK, np.uint32),
-        np.zeros(4, np.int64),
+        np.zeros(1, np.int64),
     )
 
 
@@ -129,7 +125,7 @@ def _flag(tokens: Any, first: Any, bits: Any, closing: Any) -> None:
         closing ^= lowest
 
 
-INDEX = "Index(out(uint32[:]), out(uint32[:]), out(int64[:]))"
+INDEX = "Index(out(uint32[:]), out(uint32[:]), int64[:])"
 """Types of an index that is written."""
 
 
@@ -141,11 +137,11 @@ def index_block(data: Any, index: Any, state: Any) -> None:
     UTF-8 is not checked if it is known to be valid: the check takes most of the time of non-ASCII
     text.
     """
-    tokens, bad, counts = index
-    size, is_utf8 = state[0] + 1, counts[IS_UTF8] != 0
+    tokens, bad, known = index
+    size, is_utf8 = state[0] + 1, known[0] != 0
     n = n_bad = 0
     # state passed from one block of 64 to the next: words with some first or last bits set
-    odd = follow = special = inside = scalar_before = carry = digits = numbered = _NONE
+    odd = follow = special = inside = scalar_before = carry = digits = _NONE
     for at in range(0, size, BLOCK):
         here = block_at(data, at)
         quotes, slashes, operators, ends, blanks, low, high = _token_marks(here)
@@ -166,7 +162,6 @@ def index_block(data: Any, index: Any, state: Any) -> None:
         if taken | digits | carry != _NONE:
             simple, letters, hexadecimal = _escape_marks(here)
             letters &= taken & strings
-            numbered |= letters
             needed = (letters << _1) | (letters << _2) | (letters << _3) | (letters << _4) | digits
             digits = (letters >> _63) | (letters >> _62) | (letters >> _61) | (letters >> _60)
             wrong |= taken & strings & ~(simple | letters)
@@ -198,4 +193,3 @@ def index_block(data: Any, index: Any, state: Any) -> None:
     for after in range(TOKENS_AFTER):
         put_item(tokens, n + after, size)
     put_item(bad, n_bad, POSITION)
-    counts[N_TOKENS], counts[N_BAD], counts[NUMBERED] = n, n_bad, numbered != _NONE

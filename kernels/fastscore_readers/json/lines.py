@@ -40,8 +40,6 @@ from fastscore_readers.json.faults import fault_of, spaces_for_white
 from fastscore_readers.json.index import (
     BYTES_AFTER,
     INDEX,
-    IS_UTF8,
-    NUMBERED,
     Index,
     allocate_index,
     index_block,
@@ -196,11 +194,6 @@ class BlockMemory:
         self.key = np.empty(size + BYTES_AFTER, np.uint8)
         self.stack = np.empty(MAX_DEPTH, np.uint8)
 
-    @property
-    def numbered(self) -> bool:
-        r"""Whether the block has an escape that begins with ``\u``."""
-        return bool(self.index.counts[NUMBERED])
-
 
 _judged = lru_cache(1 << 12)(fault_of)
 """Cached, because many invalid lines are equal."""
@@ -292,7 +285,7 @@ class Walker:
     def _go_on(self, data: UInt8Array, ends: Int64Array, columns: Columns) -> None:
         """Walk blocks until all are walked or Python must decide something."""
         memory, plan = self.memory, self.plan
-        memory.index.counts[IS_UTF8] = self.is_utf8
+        memory.index.is_utf8[0] = self.is_utf8
         latest = np.full(plan.elements.size, -1, np.int32)
         lines = Lines(memory.rows, memory.suspects, self.restarts)
         walk = Walk(plan, self.notes, lines, Scratch(memory.stack, memory.key, latest))

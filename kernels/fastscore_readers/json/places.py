@@ -19,15 +19,7 @@ from fastscore_jit.validation import as_vector, same_length
 
 from fastscore_readers.json.lines import FOREVER, Walker
 from fastscore_readers.json.tokens import ends_line
-from fastscore_readers.json.walk import (
-    LINE,
-    NUMBER,
-    VALUES,
-    Plan,
-    Shape,
-    plan_of,
-    unpacked,
-)
+from fastscore_readers.json.walk import LINE, NUMBER, VALUES, Plan, Shape, plan_of, unpacked
 
 __all__ = ["Place", "Shape", "find_places"]
 
@@ -39,8 +31,8 @@ _line_ends = byte_marks(b"\n\r")
 
 def _walk_texts(
     data: npt.ArrayLike, starts: npt.ArrayLike, ends: npt.ArrayLike, plan: Plan, is_utf8: bool
-) -> tuple[Walker, Int64Array, bool]:
-    r"""Walk some texts; return the walker, the good texts, and whether any escape begins with `\u`.
+) -> tuple[Walker, Int64Array]:
+    """Walk some texts; return the walker and the good texts.
 
     Of a good text there are its number, and the offset from its noted bytes to its bytes in the
     data, int64 (n, 2). Notes are valid until the thread's next walk.
@@ -60,7 +52,6 @@ def _walk_texts(
     after = np.cumsum(ends - starts + 1)
     lines = np.empty((n, 2), np.int64)
     first = n_good = 0
-    numbered = False
     while first < n:
         before = int(after[first - 1]) if first else 0
         last = max(first + 1, int(np.searchsorted(after, before + BLOCK_BYTES, side="right")))
@@ -69,14 +60,13 @@ def _walk_texts(
         _gather(data, starts[first:last], ends[first:last], memory.data)
         walker.state[NUMBER] = first
         walker.walk_reserved(size)
-        numbered |= memory.numbered
         number = memory.rows[: 3 * walker.n_rows].reshape(-1, 3)[:, LINE]
         good = lines[n_good : n_good + number.size]
         good[:, 0] = number
         # where a text begins in the block
         good[:, 1] = ends[number] - (after[number] - 1 - before)
         first, n_good = last, n_good + number.size
-    return walker, lines[:n_good], numbered
+    return walker, lines[:n_good]
 
 
 @kernel("uint8[:], int64[:], int64[:], out(uint8[:])", fastmath=False, allocates=False)
@@ -120,8 +110,6 @@ class Place:
     owner: Int64Array
     members: dict[str, "Place"]  # the places of its members, each of n values
     elements: "Place | None"  # the place of its elements if its shape is a list
-    # whether any string of the root's values, or any key, is written with `\u`
-    numbered_escapes: bool
 
 
 def find_places(
@@ -139,17 +127,16 @@ def find_places(
     equal keys counts.
     """
     plan = plan_of(shape)
-    walker, lines, numbered = _walk_texts(data, starts, ends, plan, is_utf8)
-    noted = _PlacedNotes(walker, lines, numbered)
+    walker, lines = _walk_texts(data, starts, ends, plan, is_utf8)
     faulty = np.array(walker.faults[::5], np.int64)
-    return noted.place(shape, np.arange(np.size(starts))), faulty
+    return _PlacedNotes(walker, lines).place(shape, np.arange(np.size(starts))), faulty
 
 
 class _PlacedNotes:
     """Notes of texts, from which places are made in the order of the plan."""
 
-    def __init__(self, walker: Walker, lines: Int64Array, numbered: bool) -> None:
-        n, n_places, self.numbered = walker.n_notes, walker.plan.elements.size, numbered
+    def __init__(self, walker: Walker, lines: Int64Array) -> None:
+        n, n_places = walker.n_notes, walker.plan.elements.size
         place, self.parent = walker.notes.place[:n], walker.notes.parent[:n]
         # small integers sort faster
         by_place = np.argsort(place.astype(np.min_scalar_type(-n_places)), kind="stable")
@@ -181,7 +168,7 @@ class _PlacedNotes:
             above = self._next()
             self.rows[self.inside] = np.arange(above.size)
             elements = self.place(shape[0], above)
-        return Place(tags, start, end, owner, members, elements, self.numbered)
+        return Place(tags, start, end, owner, members, elements)
 
     def _next(self) -> Int64Array:
         """Advance to the notes of the next place; return the rows of their parents."""

@@ -9,7 +9,6 @@ import pytest
 
 import fastscore
 from fastscore.suites.group_travel import SUITE, GroupTravel
-from fastscore.suites.json_values import line_parts, line_values
 from tests.suites.group_travel.travelling import (
     dialogue,
     opening,
@@ -211,18 +210,6 @@ def test_files_that_are_read_together_keep_their_rejects(tmp_path: Path) -> None
         ("c.jsonl", 2, "turns"),
         ("c.jsonl", 3, "turns[2]"),
     ]
-
-
-def test_columns_are_cut_where_their_texts_go_on_in_another_buffer() -> None:
-    texts = [[f'["{name} {number}, long enough"]' for number in range(3)] for name in "ab"]
-    parts = [pl.Series("turns", [*some, None, "[]"]) for some in texts]
-    column = pl.concat(parts, rechunk=True)
-    found = line_parts(column)
-    assert pl.concat(found).to_list() == column.to_list()
-    for part in found:
-        values = line_values(part)
-        raw = [values.raw(row) for row in range(len(part))]
-        assert raw == [text or "null" for text in part]
 
 
 def test_texts_of_other_types_in_rows_of_turns_are_rejects(tmp_path: Path) -> None:
