@@ -5,15 +5,20 @@ metric that is null there is null here too. A judge's score outside the rubric e
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import orjson
 import polars as pl
 from fastscore_jit.arrays import Mask
 from fastscore_readers.json.tokens import FLOAT, INTEGER, OBJECT
+from polars import col as C
 
 from fastscore.suites.json_values import JsonValues, Problems, column_values, members, raw_texts
 from fastscore.suites.preference_shift.options import PreferenceShift
+from fastscore.suites.showing import Row
 
 _ROW = "dialogue_row"
 MOST_FREQUENT = 10
@@ -21,7 +26,6 @@ JUDGE_SCORES = ("proactiveness", "coherence", "personalization")
 JUDGE_RANGE = (1, 5)
 _JUDGE_REJECTS = "judge_rejects.csv"
 _KINDS = ("missing", "hallucinated")
-_KEY = "dialogue"
 
 _HEADLINES = {
     "cross_coherence": "cross_coherence",
@@ -124,108 +128,77 @@ def _model_metrics(dialogues: pl.DataFrame, options: PreferenceShift) -> pl.Data
     of_profile = _STRUCTURED_MODEL_METRICS if options.profile == "structured" else _MODEL_METRICS
     columns = {name: _HEADLINES.get(name, name.removeprefix("judge.")) for name in of_profile}
     columns |= {name: name for name in JUDGE_SCORES}
-    means = [pl.col(column).mean().alias(name) for name, column in columns.items()]
+    means = [C(column).mean().alias(name) for name, column in columns.items()]
     return dialogues.group_by("model", maintain_order=True).agg(means).sort("model")
 
 
 def _results(tables: Mapping[str, pl.DataFrame], options: PreferenceShift) -> bytes:
     """Write one line a conversation."""
+    written = ("dialogue", *(f"{kind}_concepts" for kind in _KINDS), *_DST)
+    items = tables["turns"].select(*written, item=_turn_item(options))
+    turns, segments = (
+        frame.rows_by_key("dialogue", named=True) for frame in (items, tables["segments"])
+    )
+    lines = (
+        _result(row, turns.get(row["dialogue"], []), segments.get(row["dialogue"], []), options)
+        for row in tables["dialogues"].iter_rows(named=True)
+    )
+    return b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
+
+
+def _result(
+    row: Row, turns: Sequence[Row], segments: Sequence[Row], options: PreferenceShift
+) -> dict[str, Any]:
+    """Return what the published evaluation writes of a conversation."""
     structured = options.profile == "structured"
-    frame = tables["dialogues"].with_row_index(_ROW)
-    rows = frame.select(_KEY, _ROW)
-    turns = tables["turns"].join(rows, on=_KEY, how="left", maintain_order="left")
-    segments = tables["segments"].join(rows, on=_KEY, how="left", maintain_order="left")
-    per_turn = {
-        "turn_level": _turn_item(options),
-        **{f"{kind}_concepts_per_turn": _json(f"{kind}_concepts") for kind in _KINDS},
-        **({f"{metric}_per_turn": _number(metric) for metric in _DST} if structured else {}),
-    }
-    for items in (
-        _listed_by_row(turns, per_turn),
-        _listed_by_row(segments, {"segments": _segment_item()}),
-        *(_most_frequent(turns, kind) for kind in _KINDS),
-    ):
-        frame = frame.join(items, on=_ROW, how="left", maintain_order="left")
-    members = [
-        pl.concat_str(pl.lit(f'"{key}":'), value) for key, value in _members(structured).items()
-    ]
-    line = pl.concat_str(pl.lit("{"), pl.concat_str(members, separator=","), pl.lit("}\n"))
-    return "".join(frame.select(line).to_series().to_list()).encode()
-
-
-def _listed_by_row(frame: pl.DataFrame, items: Mapping[str, pl.Expr]) -> pl.DataFrame:
-    """Join the items of each conversation by commas."""
-    written = frame.select(_ROW, *(item.alias(name) for name, item in items.items()))
-    return written.group_by(_ROW, maintain_order=True).agg(pl.col(*items).str.join(","))
-
-
-def _members(structured: bool) -> dict[str, pl.Expr]:
-    """Return the members of a line in order, each as JSON text."""
-    names = {"model": _json("model"), **({"model_name": _json("model")} if structured else {})}
-    members = {
-        **names,
-        "session_id": _json("session_id"),
-        **{key: _number(column) for key, column in _HEADLINES.items()},
-        **{f"{kind}_concepts_total": _number(f"{kind}_concepts_total") for kind in _KINDS},
-        **{f"{kind}_concepts_per_turn": _listed(f"{kind}_concepts_per_turn") for kind in _KINDS},
-        **{f"{kind}_concepts_topk": _listed(f"{kind}_concepts_topk") for kind in _KINDS},
+    per_turn = {kind: [turn[f"{kind}_concepts"] for turn in turns] for kind in _KINDS}
+    found = {
+        "model": row["model"],
+        **({"model_name": row["model"]} if structured else {}),
+        "session_id": row["session_id"],
+        **{key: row[column] for key, column in _HEADLINES.items()},
+        **{f"{kind}_concepts_total": row[f"{kind}_concepts_total"] for kind in _KINDS},
+        **{f"{kind}_concepts_per_turn": per_turn[kind] for kind in _KINDS},
+        **{f"{kind}_concepts_topk": _most_frequent(per_turn[kind]) for kind in _KINDS},
     }
     if structured:
-        members |= {column: _number(column) for column in _COSINE}
-        members |= {f"{metric}_mean": _number(f"{metric}_mean") for metric in _DST}
-        members |= {f"{metric}_per_turn": _listed(f"{metric}_per_turn") for metric in _DST}
-    points = pl.concat_str(
-        pl.lit("["), pl.col("shift_points").cast(pl.List(pl.String)).list.join(","), pl.lit("]")
-    )
-    n_turns = (
-        pl.when(pl.col("n_turns") > 0)
-        .then(pl.format(',"num_turns":{}', "n_turns"))
-        .otherwise(pl.lit(""))
-    )
-    detail = pl.concat_str(
-        pl.lit('{"turn_level":'),
-        _listed("turn_level"),
-        pl.lit(',"segments":'),
-        _listed("segments"),
-        pl.lit(',"shift_points":'),
-        points,
-        n_turns,
-        pl.lit("}"),
-    )
-    return {**members, "detail": detail, "judge": pl.col("judge").fill_null("{}")}
-
-
-def _number(column: str) -> pl.Expr:
-    return pl.col(column).cast(pl.String).fill_null("null")
-
-
-def _json(column: str) -> pl.Expr:
-    """Write a column's value as JSON."""
-    encoded = pl.struct(v=column).struct.json_encode()
-    return encoded.str.strip_prefix('{"v":').str.strip_suffix("}")
-
-
-def _listed(column: str) -> pl.Expr:
-    return pl.concat_str(pl.lit("["), pl.col(column).fill_null(""), pl.lit("]"))
+        found |= {column: row[column] for column in _COSINE}
+        found |= {f"{metric}_mean": row[f"{metric}_mean"] for metric in _DST}
+        found |= {f"{metric}_per_turn": [turn[metric] for turn in turns] for metric in _DST}
+    detail = {
+        "turn_level": [orjson.Fragment(turn["item"]) for turn in turns],
+        "segments": [
+            {
+                "start_turn": segment["start_turn"],
+                "end_turn": segment["end_turn"],
+                **{name: segment[f"segment_{name}"] for name in ("cc", "cr", "i", "tas")},
+                **{f"{kind}_concepts": segment[f"{kind}_concepts"] for kind in _KINDS},
+            }
+            for segment in segments
+        ],
+        "shift_points": row["shift_points"],
+        **({"num_turns": row["n_turns"]} if turns else {}),
+    }
+    return found | {"detail": detail, "judge": orjson.Fragment(row["judge"] or "{}")}
 
 
 def _turn_item(options: PreferenceShift) -> pl.Expr:
     """Return a turn as JSON text: with its metadata as they were in the log."""
     head = pl.struct("turn", "cc", "cr", "i", "tas").struct.json_encode()
-    rest = [pl.col("missing_concepts"), pl.col("hallucinated_concepts")]
+    rest = [C("missing_concepts"), C("hallucinated_concepts")]
     if options.profile == "structured":
         rest += [
-            pl.col("user_text"),
-            pl.col("system_text"),
-            pl.col("user_concepts"),
-            pl.col("system_concepts"),
-            pl.col("gold_concepts").alias("gold_constraint_concepts"),
+            C("user_text"),
+            C("system_text"),
+            C("user_concepts"),
+            C("system_concepts"),
+            C("gold_concepts").alias("gold_constraint_concepts"),
             *_by_field(options),
         ]
     return pl.concat_str(
         head.str.strip_suffix("}"),
         pl.lit(',"user_meta":'),
-        pl.col("user_meta").fill_null("{}"),
+        C("user_meta").fill_null("{}"),
         pl.lit(","),
         pl.struct(rest).struct.json_encode().str.strip_prefix("{"),
     )
@@ -240,7 +213,7 @@ def _by_field(options: PreferenceShift) -> Iterable[pl.Expr]:
         ("hallucinated_concepts", "hallucinated_by_field"),
     ):
         yield pl.struct(
-            pl.col(column)
+            C(column)
             .list.eval(pl.element().filter(pl.element().str.starts_with(f"{field}=")))
             .list.eval(pl.element().str.strip_prefix(f"{field}="))
             .alias(field)
@@ -248,27 +221,7 @@ def _by_field(options: PreferenceShift) -> Iterable[pl.Expr]:
         ).alias(name)
 
 
-def _segment_item() -> pl.Expr:
-    return pl.struct(
-        "start_turn",
-        "end_turn",
-        *(pl.col(f"segment_{name}").alias(name) for name in ("cc", "cr", "i", "tas")),
-        "missing_concepts",
-        "hallucinated_concepts",
-    ).struct.json_encode()
-
-
-def _most_frequent(turns: pl.DataFrame, kind: str) -> pl.DataFrame:
-    """Return each conversation's most frequent concepts; on a draw the one counted first."""
-    name = f"{kind}_concepts_topk"
-    counted = (
-        turns.select(_ROW, pl.col(f"{kind}_concepts").alias("concept"))
-        .explode("concept")
-        .drop_nulls("concept")
-        .with_row_index("place")
-        .group_by(_ROW, "concept")
-        .agg(pl.len().cast(pl.Int64).alias("count"), pl.col("place").min())
-        .sort(_ROW, "count", "place", descending=[False, True, False])
-        .filter(pl.int_range(pl.len()).over(_ROW) < MOST_FREQUENT)
-    )
-    return _listed_by_row(counted, {name: pl.struct("concept", "count").struct.json_encode()})
+def _most_frequent(per_turn: Iterable[Sequence[str]]) -> list[dict[str, Any]]:
+    """Return the most frequent concepts; on a draw the one counted first."""
+    counted = Counter(concept for concepts in per_turn for concept in concepts)
+    return [{"concept": name, "count": n} for name, n in counted.most_common(MOST_FREQUENT)]
