@@ -55,7 +55,7 @@ from fastscore.logs.samples.profile import (
     fold_maps,
     of_jq,
 )
-from fastscore.logs.samples.refusals import UnknownWordsError
+from fastscore.logs.samples.refusals import MissingColumnsError, UnknownWordsError
 from fastscore.logs.samples.screening import screen
 from fastscore.logs.score_input import LogsWarning, ScoreInput, scan_rejects, scan_rows
 from fastscore.run.context import run_context
@@ -479,7 +479,8 @@ def fitting_suite_named(request: Request) -> Iterator[None]:
         is_mapped = bool(request.column_map)
         is_read_again = request.inputs and STDIN not in request.inputs and not is_mapped
         hint = _command_that_fits(request, error) if is_read_again else None
-        if is_mapped and (error.flags or isinstance(error, UnknownWordsError)):
+        is_asked = isinstance(error, UnknownWordsError | MissingColumnsError)
+        if is_mapped and (error.flags or is_asked):
             hint = f"Keep the options that you typed. {error.hint}"
         error.hint = hint or error.hint
         raise

@@ -11,7 +11,8 @@ import orjson
 
 _OPENING = ("[", "{")
 _LONG, _LONG_BYTES = re.compile("[0-9]{19}"), re.compile(b"[0-9]{19}")
-_OF_MAIL = "%a, %d %b %Y %H:%M:%S %z"
+_OF_MAIL, _OF_POST = "%a, %d %b %Y %H:%M:%S %z", "%a %b %d %H:%M:%S %z %Y"
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 """How mails write times (RFC 2822)."""
 _NO_TEXT_PARTS = ("thinking", "reasoning", "redacted_thinking", "tool_use", "tool_result")
 
@@ -112,9 +113,10 @@ def order_of(value: Any) -> tuple[int, float]:
     with suppress(ValueError):
         moment = datetime.fromisoformat(value.replace("/", "-"))
         return OF_DATE, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    if value[3:5] == ", ":
+    if value[:3] in _DAYS:
+        form = _OF_MAIL if value[3:4] == "," else _OF_POST
         with suppress(ValueError):
-            return OF_DATE, datetime.strptime(value, _OF_MAIL).timestamp()
+            return OF_DATE, datetime.strptime(value, form).timestamp()
     return NO_ORDER, 0.0
 
 

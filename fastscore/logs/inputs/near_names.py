@@ -6,6 +6,7 @@ Every proposal looks for near names here. Names that are known are in ``names.to
 import difflib
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -19,6 +20,7 @@ _LEAST_SIMILARITY = 0.8
 _OF_TEXT = re.compile(r"(?<=\w)[ _-](text|str|string|value)$|(?<=[a-z])(Text|Str|Value)$")
 """What names of texts end in that says nothing more: ``pred_text``."""
 _OF_NAMES = {"name", "id", "version", "key", "label", "slug"}
+_NUMBER = re.compile(r"\d+")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _REFERENCE = re.compile(
     r"gt|ref|refs|(ground)?truth|human|expected|(gold|reference|label|user|target)\w*"
@@ -136,9 +138,12 @@ def word_flags(
     roles = {word: role for role, word in own.items()}
     # a word of the suite has the suite's meaning, whatever it means elsewhere
     meanings = role_meanings([*words, *(roles.get(word, word) for word in stands)]) if own else {}
+    # of speakers that only a number tells apart, no two are one
+    numbered = Counter(_NUMBER.sub("", word) for word in words if own)
     flags = []
     for word in words:
-        near = nearest([word], known) if word not in meanings else None
+        is_unlike = word not in meanings and numbered[_NUMBER.sub("", word)] < 2
+        near = nearest([word], known) if is_unlike else None
         means = own.get(meanings[word], LEFT_OUT) if word in meanings else near
         # only objects of an array can be left out, and a beginning is no word
         is_word = means or (near is None and rows is not None and rows.array)

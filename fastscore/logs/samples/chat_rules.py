@@ -45,6 +45,7 @@ from fastscore.logs.samples.chat_samples import (
     ChatSample,
     SampledDialogue,
     sample_chats,
+    values_beside,
 )
 from fastscore.logs.samples.file_samples import IS_ID
 from fastscore.logs.samples.profile import (
@@ -81,7 +82,9 @@ _SESSION = re.compile(
 )
 _CHAT = re.compile(r"(.*_)?(messages|history|conversations?|turns|dialog(ue)?s?|transcript)", re.I)
 _PREVIOUS = re.compile(r"(previous|prev|parent|last)_(response|message|trace|run|turn)_id", re.I)
-_TRIAL = re.compile(r"(trial|attempt|epoch|repeat|seed)([_ -]?(id|idx|index|no|num|number))?", re.I)
+_TRIAL = re.compile(
+    r"(trial|attempt|epoch|repeat|seed|version|run)([_ -]?(id|idx|index|no|num|number))?", re.I
+)
 _NAME = re.compile(r"(.*_)?(name|author|sender|participant|agent)", re.IGNORECASE)
 _THOUGHT = re.compile(r"(is_?)?thought", re.IGNORECASE)
 _SYSTEM_INTENT = re.compile(r"sys(tem)?_", re.IGNORECASE)
@@ -118,12 +121,15 @@ def chat_error(file: str, source: Source, sample: ChatSample) -> UnmappedLogErro
     for rule in RULES if source.chat or {*ROLES} <= {*dict(sample.layout.roles)} else OWN_RULES:
         found = rule(sample)
         if found is not None:
+            unless = found.unless.replace(FILE, shlex.quote(file))
             return UnmappedLogError(
-                f"{file}: {found.said}", found.flags, unless=found.unless, more=found.more
+                f"{file}: {found.said}", found.flags, unless=unless, more=found.more
             )
     return None
 
 
+FILE = "FILE"
+"""What stands for the log in the commands of findings."""
 KEEP_ORDER = "line"
 """What turns are sorted by to keep the order of the file."""
 
@@ -205,6 +211,27 @@ def _unread_turns(sample: ChatSample, dialogue: SampledDialogue) -> Finding | No
                 "`fastscore layouts openai --toml`.",
             )
     return None
+
+
+def _other_keys(sample: ChatSample) -> Finding | None:
+    """Find dialogues whose turns have none of the keys of the others' speakers and texts."""
+    layout = sample.layout
+    keys = (*layout.speaker, *layout.text)
+    if layout.is_row_per_turn or not (layout.speaker and layout.text):
+        return None
+    first_turns = [dialogue.turns[0].found for dialogue in sample.dialogues]
+    are_known = [
+        any(not turn.found or first_at(turn.found, keys) is not None for turn in dialogue.turns)
+        for dialogue in sample.dialogues
+    ]
+    if all(are_known) or not any(are_known):
+        return None
+    place = are_known.index(False)
+    return Finding(
+        f"dialogue {place + 1} has turns of {quoted(first_turns[place])}, those before or after "
+        f"it of {quoted(first_turns[are_known.index(True)])}: it would be left out.",
+        unless="Write the dialogues of each kind to a file of their own.",
+    )
 
 
 def _unread_siblings(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
@@ -357,6 +384,25 @@ def _unread_pairs(sample: ChatSample, dialogue: SampledDialogue) -> Finding | No
     )
 
 
+def _parallel_replies(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find turns that are said to alternate, for each of which another array has a reply."""
+    layout, turns = sample.layout, dialogue.turns
+    if layout.alternate not in ROLES or len(turns) < 2 or not all(turn.found for turn in turns):
+        return None
+    places = (path for paths in layout.turns for path in paths)
+    asked = next(path for path in places if values_at(dialogue.document, path))
+    for path, _, _ in values_beside(dialogue.document, layout):
+        if len(values_at(dialogue.document, path)) == len(turns):
+            sides = f"[.{asked}[].{layout.text[0]}], [.{path}]"
+            pairs = typed([layout_flag(PAIRS), column_flag(TURNS, "turns")])
+            return Finding(
+                f"{path} has a text for each turn of {asked}: these are pairs.",
+                unless=f"Type jq -c '. + {{turns: ([{sides}] | transpose)}}' {FILE} > chats.jsonl, "
+                f"and read it with {pairs} alone.",
+            )
+    return None
+
+
 def _one_speaker(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     """Find turns of one role that another key tells apart, as names of agents do."""
     turns, names = dialogue.turns, {*sample.layout.speaker, *sample.layout.text}
@@ -364,7 +410,9 @@ def _one_speaker(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
         return None
     for key in filter(_NAME.fullmatch, (each for each in turns[0].found if each not in names)):
         found = [turn.found.get(key) for turn in turns]
-        if all(one != other for one, other in pairwise(found)):
+        if not any(isinstance(each, dict | list) for each in found) and all(
+            one != other for one, other in pairwise(found)
+        ):
             said, own = sample.rows.speaker, dict(sample.rows.words)
             sides = zip(found, (own[USER_ROLE], own[ASSISTANT_ROLE]), strict=False)
             example = [column_flag(said, key), *(value_flag(said, str(w), r) for w, r in sides)]
@@ -458,10 +506,10 @@ def _chained(sample: ChatSample) -> Finding | None:
             if own is not None:
                 return Finding(
                     f"{key} is {before!r}, another document: these go on with each other.",
-                    unless="This gives those of a dialogue one name: jq -cs '(reduce .[] as $row "
+                    unless="Type jq -cs '(reduce .[] as $row "
                     f'({{}}; .[$row.{own}] = (.[$row.{key} // ""] // $row.{own}))) as $first | '
-                    f".[] | . + {{session: $first[.{own}]}}'. Then add "
-                    f"{typed([Flag('dialogue', ('session',))])}.",
+                    f".[] | . + {{session: $first[.{own}]}}' {FILE} > chats.jsonl, and read "
+                    f"it with {typed([Flag('dialogue', ('session',))])}.",
                 )
     return None
 
@@ -695,6 +743,20 @@ def _steps(name: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
     return [orders] if are_steps else []
 
 
+def _joined_candidates(sample: ChatSample) -> Finding | None:
+    """Find documents that are parts of one dialogue and have several candidates each."""
+    paths = [path for paths in sample.layout.turns for path in paths if "[]" in path]
+    rows = [dialogue.row for dialogue in sample.dialogues]
+    is_joined = sample.layout.joined_by or _parts(sample) or _repeated_beginnings(sample)
+    if not paths or len({*rows}) == len(rows) or not is_joined:
+        return None
+    one = column_flag(REPLY, paths[-1].replace("[]", ".0"))
+    return Finding(
+        f"documents go on with each other, and {paths[-1]} has several candidates for a reply.",
+        unless=f"Name the one that was said, for example {typed([one])}.",
+    )
+
+
 def _repeated_beginnings(sample: ChatSample) -> Finding | None:
     """Find dialogues that are beginnings of another one, as traces with their history are."""
     layout = sample.layout
@@ -796,6 +858,8 @@ OWN_RULES: tuple[Rule, ...] = (
 )
 """What a suite's own rows must not contradict."""
 RULES: tuple[Rule, ...] = (
+    _other_keys,
+    _of_each(_parallel_replies),
     _of_each(_unread_reply),
     _of_each(_unread_turns),
     _unnamed_words,
@@ -806,6 +870,7 @@ RULES: tuple[Rule, ...] = (
     ),
     *OWN_RULES,
     _same_chats,
+    _joined_candidates,
     _repeated_beginnings,
     _pooled_documents,
     _parts,

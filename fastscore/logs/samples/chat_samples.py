@@ -122,7 +122,7 @@ class ChatSample:
             return []
         known = {*dialogue.texts}
         found: list[str] = []
-        beside = [*_values_beside(dialogue.document, self.layout)]
+        beside = [*values_beside(dialogue.document, self.layout)]
         messages = [(path, value) for path, value, is_message in beside if is_message]
         for path, value in messages or [(path, value) for path, value, _ in beside]:
             text = text_of(value)
@@ -192,7 +192,7 @@ def speakers_in(file: InputFile, source: Source) -> dict[str, str]:
     return sample.speakers if sample is not None else {}
 
 
-def _values_beside(
+def values_beside(
     value: Any, layout: ChatLayout, path: str = "", depth: int = 0
 ) -> Iterator[tuple[str, Any, bool]]:
     """Yield the texts that are called replies, with their paths, unless they are read.
@@ -217,7 +217,7 @@ def _values_beside(
                 yield at, message, True
             else:
                 each = f"{at}[]." if is_array else f"{at}."
-                yield from _values_beside(first, layout, each, depth + 1)
+                yield from values_beside(first, layout, each, depth + 1)
         elif is_of_reply(at) and isinstance(first, str) and first.strip():
             yield f"{at}[]" if is_array else at, first, False
 

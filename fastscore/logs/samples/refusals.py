@@ -65,6 +65,7 @@ _ARRAYS_TRIED = 20
 _BY_ITSELF = "turns"
 """What an array that is a dialogue by itself is called among rows."""
 _FEWEST_VALUES = 2
+_DEEPEST = 3
 _DIGITS = re.compile(r"\d+")
 _SHOWN_CHARACTERS = 40
 
@@ -232,11 +233,19 @@ def foreign_rows(file: str, source: Source, records: Iterable[Record]) -> Unmapp
                     unless="Write the log by to_json(orient='records', lines=True), or by "
                     "to_parquet.",
                 )
+        if len(names) == 1 and names[0].count("|") > 1:
+            command = f"{shlex.join(['tr', '|', chr(92) + 't'])} < {shlex.quote(file)} > table.tsv"
+            return UnmappedLogError(
+                f"{file}: line 1 is {cut(names[0], _SHOWN_CHARACTERS)!r}: columns are parted by |, "
+                "expected commas, semicolons or tabs.",
+                [],
+                unless=f"Type {command}.",
+            )
         nested = _nested_dialogues(record) if source.chat_rows is not None else None
         if nested is not None:
             command = shlex.join(["jq", "-c", nested, file])
             return UnmappedLogError(
-                f"{file}: its dialogues are {nested}, in arrays of arrays.",
+                f"{file}: its dialogues are {nested}.",
                 [],
                 unless=f"Write one on each line: `{command} > chats.jsonl`.",
             )
@@ -253,30 +262,47 @@ def foreign_rows(file: str, source: Source, records: Iterable[Record]) -> Unmapp
 
 
 def _nested_dialogues(record: Record) -> str | None:
-    """Return jq's path to dialogues that are elements of arrays in an array's objects."""
-    for outer, group in _arrays_of_objects(record):
-        for inner, dialogue in _arrays_of_objects(group):
-            for _, turn in _arrays_of_objects(dialogue):
-                if role_meanings([word for word in turn.values() if isinstance(word, str)]):
-                    return "".join(f".{of_jq(key)}[]" for key in (outer, inner))
+    """Return jq's path to dialogues in arrays of arrays, or in one further inside an object."""
+    nested = load_layout(NESTED).chat
+    for outer, groups in _arrays_of_objects(record):
+        is_inside = len(outer) > 1 and nested and f"{'.'.join(outer)}[]" not in nested.dialogues
+        for inner, dialogues in _arrays_of_objects(groups[0]):
+            if is_inside and _are_turns(dialogues):
+                return _elements_in_jq(outer)
+            if any(_are_turns(turns) for _, turns in _arrays_of_objects(dialogues[0])):
+                return _elements_in_jq(outer) + _elements_in_jq(inner)
     return None
+
+
+def _elements_in_jq(path: Sequence[str]) -> str:
+    return "".join(f".{of_jq(key)}" for key in path) + "[]"
 
 
 def _keyed_dialogues(record: Record) -> KeyedArrays | None:
     """Return dialogues that are values of an object by their ids, outside of other arrays."""
     for keyed in keyed_arrays(record):
         turns = value_at(next(iter(keyed.objects.values())), ".".join(keyed.place))
-        objects = [turn for turn in (turns or ())[:ROWS_SAMPLED] if isinstance(turn, dict)]
-        if any(key.names_speakers or key.takes_turns for key in profile_of(objects).keys.values()):
+        found = profile_of(turn for turn in turns or () if isinstance(turn, dict)).keys.values()
+        if any(key.names_speakers or key.takes_turns for key in found):
             return keyed
     return None
 
 
-def _arrays_of_objects(value: Record) -> Iterator[tuple[str, Record]]:
-    """Yield the keys of arrays of objects, each with the first object."""
+def _are_turns(objects: Sequence[Any]) -> bool:
+    """Tell whether objects say who speaks, by words or by what is true or false in turn."""
+    found = profile_of(each for each in objects if isinstance(each, dict)).keys.values()
+    return any(key.names_speakers or (key.takes_turns and key.types["boolean"]) for key in found)
+
+
+def _arrays_of_objects(
+    value: Record, before: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
+    """Yield the arrays of objects in an object, by the keys that lead to them."""
     for key, inside in value.items():
-        if isinstance(inside, list) and inside and isinstance(inside[0], dict):
-            yield key, inside[0]
+        if isinstance(inside, dict) and len(before) < _DEEPEST:
+            yield from _arrays_of_objects(inside, (*before, key))
+        elif isinstance(inside, list) and inside and isinstance(inside[0], dict):
+            yield (*before, key), inside
 
 
 class MissingColumnsError(UnmappedLogError):
@@ -544,7 +570,11 @@ def _suggested(
                 for path in _own_arrays(found)
                 if EACH not in path and ANY_KEY not in path and path not in taken
             }
-            path = nearest_key(need.column, arrays) or next(iter(arrays), None)
+            spoken = (
+                path for path in arrays if any(key.are_texts for key in found.below(path).values())
+            )
+            near = nearest_key(need.column, arrays)
+            path = near or next(spoken, None) or next(iter(arrays), None)
         else:
             keys = {**keys_beside(need, source, advice, found), **in_array}
             path = _nearest_key(need.column, source, keys, taken | set(advice.values()))
@@ -598,6 +628,9 @@ def _nearest_key(
     free = {path: key for path, key in keys.items() if path not in taken and ANY_KEY not in path}
     named = (path for path, key in free.items() if is_speaker and key.names_speakers)
     near = next(named, None) or nearest_key(column, keys, taken)
+    # who speaks changes, whatever the key is called
+    if is_speaker and near in free and len(free[near].words) == 1 < free[near].count:
+        near = None
     # under any name the only one of its kind
     alone = [path for path, key in free.items() if is_text and key.are_texts]
     if is_speaker:  # a row of a suite reads no boolean as a word
@@ -666,7 +699,9 @@ class UnknownWordsError(UnmappedLogError):
 
 def _question(source: Source, need: RequiredColumn, counts: ColumnSample, meant: str) -> str:
     """Ask what words mean: of two speakers with what to type if the user is the first."""
-    rows, words = source.chat_rows, [*counts.words][:2]
+    rows = source.chat_rows
+    sides = [own for role, own in rows.words if role in (USER_ROLE, ASSISTANT_ROLE)] if rows else []
+    words = [*counts.words, *sorted(counts.known.difference(sides))][:2]
     if rows is None or need.name != rows.speaker or len(words) < len(rows.words[:2]):
         is_other = len(words) == 1 and need.column.vocabulary.needed
         word = words[0] if is_other else "WORD"

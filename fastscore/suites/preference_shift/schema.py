@@ -51,6 +51,7 @@ SOURCE = Source(
         Column(
             "model_name",
             "text",
+            accepts=("integer",),
             aliases=("model",),
             description="The recommender that answers; conversations are grouped by it.",
         ),

@@ -544,23 +544,25 @@ def test_a_step_of_both_sides_is_no_second_dialogue(options: Any, tmp_path: Path
     assert pairs(path, options, layout="turns") == PAIRS
 
 
-@pytest.mark.parametrize("key", ["llm", "system_version", "model_name"])
+@pytest.mark.parametrize(
+    ("key", "names"), [("llm", "ab"), ("system_version", (1, 2)), ("model_name", "ab")]
+)
 @pytest.mark.parametrize("form", ["documents", "rows"])
 @pytest.mark.parametrize("suite", ["preference_shift", "guest_simulation"])
 def test_models_under_one_name_are_several_dialogues(
-    suite: str, form: str, key: str, options: Any, tmp_path: Path
+    suite: str, form: str, key: str, names: Any, options: Any, tmp_path: Path
 ) -> None:
     """They begin differently, and their rows take turns."""
     rows: list[Any] = [
-        {"id": "c", key: "a", "messages": chat(2)},
-        {"id": "c", key: "b", "messages": chat()[2:]},
+        {"id": "c", key: names[0], "messages": chat(2)},
+        {"id": "c", key: names[1], "messages": chat()[2:]},
     ]
     if form == "rows":
         said = chat(2, "speaker", "text", user="USER", assistant="SYSTEM")
         rows = [
             {"conversation_id": "c", key: name, **turn, "text": f"{name}: {turn['text']}"}
             for turn in said
-            for name in "ab"
+            for name in names
         ]
     path = write(tmp_path / "log.jsonl", rows)
     given = options if suite == "preference_shift" else suite
@@ -675,6 +677,51 @@ OTHER_KEYS: dict[str, tuple[str, Any]] = {
             {"chat_id": {"$oid": name}, **turn}
             for name, begin in OF_TWO
             for turn in chat(3, "sender", "message", user="customer", assistant="bot")[begin:]
+        ],
+    ),
+    "speakers told apart by a number": (
+        ".json",
+        {
+            name: {
+                "content": chat(3, "agent", "message", user="agent_1", assistant="agent_2")[begin:]
+            }
+            for name, begin in OF_TWO
+        },
+    ),
+    "speakers one of whom has a role": (
+        ".jsonl",
+        [
+            {"conversation_sid": name, "author": turn["role"], "body": turn["content"]}
+            for name, begin in OF_TWO
+            for turn in chat(3, user="+1555", assistant="system")[begin:]
+        ],
+    ),
+    "turns beside what else are objects": (
+        ".jsonl",
+        [
+            {
+                "Participants": [{"ParticipantId": "p1"}],
+                "Transcript": [
+                    {"ParticipantRole": turn["role"], "Content": turn["content"]}
+                    for turn in chat(3, user="CUSTOMER", assistant="AGENT")[begin:]
+                ],
+            }
+            for _, begin in OF_TWO
+        ],
+    ),
+    "a name beside what is true of the user": (
+        ".jsonl",
+        [
+            {
+                "msgs": [
+                    {
+                        "text": turn["content"],
+                        "author": {"name": "Ann", "is_human": turn["role"] == "user"},
+                    }
+                    for turn in chat()[begin:]
+                ],
+            }
+            for _, begin in OF_TWO
         ],
     ),
     "a bot that speaks first": (
@@ -931,6 +978,7 @@ def test_system_is_a_reply_where_no_assistant_speaks(options: Any, tmp_path: Pat
     [
         ("log.jsonl", '2025-01-01 INFO {"messages": []}', "A log prefix stands before the JSON"),
         ("log.jsonl", "{'messages': []}", "Python's repr"),
+        ("log.csv", "a|b|c\n1|2|3", "log.csv > table.tsv"),
         ("log.txt", "[12/31/20, 10:00:00 AM] Ann: hi", "a chat as WhatsApp exports it"),
         ("log.txt", "31.12.20, 10:00 - Ann: hi", "a chat as WhatsApp exports it"),
         (
@@ -980,6 +1028,33 @@ def test_chats_that_are_elements_of_an_object_are_written_one_a_line(
     assert pairs(chats, options, **reading(proposed(chats))) == PAIRS * 2
 
 
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq writes it anew")
+@pytest.mark.parametrize("suite", ["preference_shift", "guest_simulation"])
+def test_chats_further_inside_are_written_one_a_line(
+    suite: str, options: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(
+        json.dumps({"run": {"chats": [{"id": name, "messages": chat()} for name in "ab"]}})
+    )
+    given = options if suite == "preference_shift" else suite
+    with pytest.raises(InputError, match=r"its dialogues are \.run\.chats\[\]") as refused:
+        fastscore.score(path, given, embedder=None)
+    command = str(refused.value).rpartition("line: `")[2].removesuffix("`.")
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    assert pairs(tmp_path / "chats.jsonl", options, layout="openai") == PAIRS * 2
+
+
+def test_times_of_posts_are_no_texts(options: Any, tmp_path: Path) -> None:
+    rows = [
+        {"created_at": f"Tue Oct 31 22:1{place}:47 +0000 2017", "text": turn["content"]}
+        for place, turn in enumerate(chat())
+    ]
+    with pytest.raises(InputError) as refused:
+        fastscore.score(write(tmp_path / "log.csv", rows), options, embedder=None)
+    assert "created_at=" not in str(refused.value)
+
+
 def test_models_of_joined_pairs_stay_apart(options: Any, tmp_path: Path) -> None:
     rows = [
         {"conversation_id": "c", "llm": name, "prompt": asked, "response": f"{name}: {reply}"}
@@ -1009,7 +1084,7 @@ def test_dialogues_in_arrays_of_arrays_are_written_one_a_line(options: Any, tmp_
     users = [{"user": "anna", "sessions": sessions[:2]}, {"user": "ben", "sessions": sessions[2:]}]
     path = tmp_path / "log.json"
     path.write_text(json.dumps({"export_date": "2026-01-01", "users": users}))
-    with pytest.raises(InputError, match="in arrays of arrays") as error:
+    with pytest.raises(InputError, match=r"its dialogues are \.users\[\]\.sessions") as error:
         fastscore.score(path, options, embedder=None)
     assert proposed(path) == []
     command = str(error.value).rpartition("line: `")[2].removesuffix("`.")
@@ -1169,6 +1244,21 @@ EXPORTS: dict[str, Any] = {
     "dialogues of PersonaChat": {"train": [{"utterances": [
         {"history": [turn["content"] for turn in chat()[:-1]],
          "candidates": ["No.", REPLIES[-1]]}]}]},
+    "rows of PersonaChat": [
+        {
+            "conv_id": 0, "utterance_idx": place, "personality": ["I like films."],
+            "history": [turn["content"] for turn in chat()[: 2 * place + 1]],
+            "candidates": ["No.", reply],
+        }
+        for place, reply in enumerate(REPLIES)
+    ],
+    "activities of Gemini Apps": [
+        {
+            "header": "Gemini Apps", "title": f"Prompted {asked}", "time": f"2025-01-0{place}",
+            "safeHtmlItem": [{"html": f"<p>{reply}</p>"}],
+        }
+        for place, (asked, reply) in enumerate(PAIRS, 1)
+    ],
     "dialogues of ABCD": {"train": [{
         "convo_id": 1,
         "original": [[turn["role"], turn["content"]]

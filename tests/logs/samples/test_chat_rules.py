@@ -70,6 +70,20 @@ CHATML = "<|im_start|>user\nA drama?<|im_end|>\n<|im_start|>assistant\nHeat.<|im
             {"layout": "openai"},
             "the reply to 'A drama, please.' is empty, and would be left out",
         ),
+        (
+            {"asked": [{"said": each} for each in SAID[::2]], "answers": [{"said": SAID[1]}] * 2},
+            {"columns": {"turns": "asked", "text": "said"}, "alternate": "user"},
+            r"answers\[\].said has a text for each turn of asked: these are pairs",
+        ),
+        (
+            {"session_id": "a", "context": SAID[:1], "candidates": SAID[1:3]},
+            {
+                "layout": "context-response",
+                "columns": {"reply": "candidates[]"},
+                "dialogue": "session_id",
+            },
+            r"candidates\[\] has several candidates for a reply",
+        ),
     ],
 )
 def test_what_is_beside_the_turns_is_asked_for(
@@ -77,6 +91,13 @@ def test_what_is_beside_the_turns_is_asked_for(
 ) -> None:
     with pytest.raises(InputError, match=found):
         scored(tmp_path / "log.jsonl", [row, row], **how)
+
+
+@pytest.mark.parametrize("suite", ["preference_shift", "guest_simulation"])
+def test_a_dialogue_under_other_keys_is_not_left_out(suite: str, tmp_path: Path) -> None:
+    rows = [{"messages": messages()}, {"messages": messages("from", "value")}]
+    with pytest.raises(InputError, match="dialogue 2 has turns of 'from', 'value'"):
+        scored(tmp_path / "log.jsonl", rows, suite, layout="openai")
 
 
 def test_documents_that_go_on_with_another_are_no_dialogues(tmp_path: Path) -> None:
@@ -90,7 +111,7 @@ def test_documents_that_go_on_with_another_are_no_dialogues(tmp_path: Path) -> N
     ]
     with pytest.raises(InputError, match="previous_response_id is 'r0', another document") as said:
         scored(tmp_path / "log.jsonl", rows, layout="openai")
-    assert str(said.value).endswith("Then add --dialogue session.")
+    assert str(said.value).endswith("log.jsonl > chats.jsonl, and read it with --dialogue session.")
     # as what is typed writes them: with the id of the first
     joined = [{**row, "session": "r0"} for row in rows]
     for turn, row in zip(messages(), joined, strict=False):
