@@ -149,17 +149,6 @@ _CONVERGENT: tuple[Shown, ...] = (
     ("\u03c4 [95 % CI]", _interval("tau", "tau_")),
     ("p of \u03c4", _p("tau_p")),
 )
-_LEVELS: tuple[Shown, ...] = (
-    ("level", "level"),
-    ("score", _score),
-    ("judge", "judge"),
-    ("n", "n"),
-    ("\u03c1", "rho"),
-    ("p", _p("rho_p")),
-    ("\u03c4", "tau"),
-    ("p of \u03c4", _p("tau_p")),
-)
-
 
 Tables = Mapping[str, pl.DataFrame]
 
@@ -185,7 +174,7 @@ def models_table(tables: Tables) -> Listing:
 
 def sweep_table(tables: Tables) -> Listing:
     """List the recovery rate, a column a window."""
-    rates = tables["window_sweep"].filter(C("test") == "run")
+    rates = tables["window_sweep"].filter(test="run")
     windows = rates["window"].unique().sort()
     most = C("n_shifts").max().over("group", "value")
     wide = rates.with_columns(most).pivot(
@@ -209,19 +198,12 @@ def top_concepts_table(tables: Tables) -> Listing:
 
 def convergent_table(tables: Tables) -> list[Listing]:
     """List the correlations over all conversations; nothing without a judge."""
-    rows = tables["convergent_validity"].filter(C("group") == ALL)
+    rows = tables["convergent_validity"].filter(group=ALL, level=CONVERSATION)
     if rows.is_empty():
         return []
-    within = rows.filter(C("level") == CONVERSATION).sort(
-        "is_headline", descending=True, maintain_order=True
-    )
-    others = rows.filter(C("level") != CONVERSATION, C("score").is_in(HEADLINES))
-    title = "Rank correlations of conversations within models" + _family(within)
-    found = [_listing(title, _CONVERGENT, within, words=2)]
-    if others.height:
-        title = "Rank correlations of the models\u2019 means, and of all conversations pooled"
-        found.append(_listing(title, _LEVELS, others, words=3))
-    return found
+    title = "Rank correlations of conversations within models" + _family(rows)
+    ordered = rows.sort("is_headline", descending=True, maintain_order=True)
+    return [_listing(title, _CONVERGENT, ordered, words=2)]
 
 
 def _family(rows: pl.DataFrame) -> str:
@@ -248,12 +230,12 @@ _EXPECTED = {("at", "before"): -1, ("after", "at"): 1, ("within", "across"): 1}
 
 
 def findings_of(tables: Tables) -> tuple[str, ...]:
-    """Say what the headline tests of the tables show, and which models lead."""
+    """Say what the headline tests of the tables show, and whose means are highest."""
     return (*_leading(tables), *_contrasts(tables), *_judged(tables))
 
 
 def _leading(tables: Tables) -> list[str]:
-    means = tables["components"].filter(C("group") == "model").drop_nulls("mean")
+    means = tables["components"].filter(group="model").drop_nulls("mean")
     found = []
     for score in HEADLINES:
         rows = means.filter(score=score).sort("mean", descending=True).rows(named=True)
@@ -262,18 +244,11 @@ def _leading(tables: Tables) -> list[str]:
                 f"{row['value']} ({_interval('mean', '')(row)})" for row in (rows[0], rows[-1])
             )
             found.append(f"Mean {SCORE_NAMES[score]} is highest for {first}, lowest for {last}.")
-    grid = tables["weight_grid"].filter(C("group") == "model").drop_nulls("tas")
-    is_highest = C("tas") == C("tas").max().over("w_cc", "w_cr")
-    n_leads = grid.filter(is_highest).group_by("value").len().sort("len", "value", descending=True)
-    if n_leads.height and grid["value"].n_unique() > 1:
-        choices = grid.select(pl.struct("w_cc", "w_cr").n_unique()).item()
-        leads = ", ".join(f"{model} at {n}" for model, n in n_leads.iter_rows())
-        found.append(f"Highest TAS at the {choices} choices of weights: {leads}.")
     return found
 
 
 def _contrasts(tables: Tables) -> list[str]:
-    rows = tables["construct_validity"].filter(C("group") == ALL, C("is_headline"))
+    rows = tables["construct_validity"].filter("is_headline", group=ALL)
     found = []
     for row in rows.drop_nulls("difference").iter_rows(named=True):
         sign = _EXPECTED[row["first"], row["second"]]
@@ -290,9 +265,7 @@ def _contrasts(tables: Tables) -> list[str]:
 
 
 def _judged(tables: Tables) -> list[str]:
-    rows = tables["convergent_validity"].filter(
-        C("group") == ALL, C("level") == CONVERSATION, C("is_headline")
-    )
+    rows = tables["convergent_validity"].filter("is_headline", group=ALL, level=CONVERSATION)
     return [
         f"{_score(row)} and the judge's {row['judge']}: \u03c1 = {_interval('rho', 'rho_')(row)} "
         f"within models over {row['n']:,} conversations (p {_p('rho_holm_p')(row)}, Holm)."
