@@ -230,6 +230,10 @@ def test_metrics_and_layouts_are_listed() -> None:
         ),
         (lambda run: fastscore.score(iter([]), LEXICAL), "there is nothing to read"),
         (
+            lambda run: fastscore.score([{"step": 0}], LEXICAL, embedder="minilm"),  # unused
+            "Unknown model 'minilm'. Did you mean 'minilm-l6-v2'?",
+        ),
+        (
             lambda run: fastscore.inspect([{"step": 0}]),
             "expected files, folders and globs. Give each as an argument of its own: "
             "fastscore.inspect(*logs).",

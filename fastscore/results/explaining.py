@@ -53,6 +53,8 @@ class Explanations:
         One for each value: formula, numbers in it, and evidence.
     suite
         The suite of the run.
+    run
+        The run's directory.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Explanations:
     file: str
     explanations: tuple[Explanation, ...]
     suite: Suite
+    run: str = "RUN"
 
     @property
     def text(self) -> str:
@@ -203,7 +206,7 @@ def explain_run(
         one.id for one in dialogues.suite.metrics if one.table == LABEL_TABLE and one.role != "part"
     ]
     found = explain(dialogues, row, [chosen] if chosen else of_dialogues)
-    return Explanations(*dialogues.place(row), tuple(found), dialogues.suite)
+    return Explanations(*dialogues.place(row), tuple(found), dialogues.suite, str(run.path))
 
 
 TEXT_WIDTH = 100
@@ -240,7 +243,8 @@ def print_explanations(console: Console, found: Explanations) -> None:
             print_evidence(console, evidence)
         more = len(one.evidence) - EVIDENCE_SHOWN
         if more > 0:
-            typed = f"fastscore explain RUN {shlex.quote(found.dialogue)} {one.metric} --json"
+            words = ("fastscore", "explain", found.run, found.dialogue, one.metric, "--json")
+            typed = shlex.join(words)
             console.print(
                 Text(plain(f"  ... and {more:,} more: `{typed}` has all")), soft_wrap=True
             )

@@ -28,7 +28,7 @@ from fastscore.results.metric_text import (
     reading_of,
 )
 from fastscore.results.runs import Run
-from fastscore.results.summary_table import main_reason
+from fastscore.results.summary_table import DIALOGUES, main_reason
 from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import LEAST_UNITS, Estimate
 from fastscore.statistics.significance import holm
@@ -142,7 +142,7 @@ def _means(headlines: Headlines, metric: Metric) -> str:
         facts = [
             estimate_text(estimate),
             f"{band} by its source" if band else "",
-            counted(estimate.n_units, headlines.unit),
+            _counted_rows(part, estimate.n_units, headlines.unit),
             _REASONS.get(estimate.reason or "", ""),
             _at_end(part),
         ]
@@ -151,6 +151,13 @@ def _means(headlines: Headlines, metric: Metric) -> str:
         where = f"{', in' if len(parts) == 1 else ''} {part.where}: " if part.where else ": "
         texts.append(f"{where}{shown}{f' ({baselines})' if baselines else ''}")
     return texts[0] if len(texts) == 1 else ":" + ";".join(texts) if texts else ""
+
+
+def _counted_rows(part: Part, n_units: int, unit: str) -> str:
+    """Count the values of a part, and the units that they are in, if these are others."""
+    rows = counted(part.n, part.metric.table)
+    units = counted(n_units, unit if unit == DIALOGUES else "units")
+    return rows if n_units == part.n else f"{rows} in {units}"
 
 
 def _at_end(part: Part) -> str:

@@ -329,6 +329,12 @@ def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
 
         copy = open_copy(folder.url)
         return Run(folder, copy.manifest, verify, copy=copy)
+    if (folder / "judgements.jsonl").is_file():
+        raise UsageError(
+            f"{folder}: judgements of `fastscore judge`, not a run.",
+            f"Their means are in {folder / SUMMARY_JSON}. Name {folder / 'judgements.jsonl'} as "
+            "judge, when you compare or analyse the run of these logs.",
+        )
     manifest = None if folder.is_file() else read_manifest(folder)
     if manifest is None and (folder / RECEIPTS).is_dir():
         raise RunError(

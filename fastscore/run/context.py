@@ -11,7 +11,7 @@ from fastscore.errors import FastscoreError, UsageError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.read.chosen import ChosenDialogues
-from fastscore.run.request import EmbedderSettings, Request
+from fastscore.run.request import DEFAULT_EMBEDDER, EmbedderSettings, Request
 from fastscore.run.signature import EmbedderIdentity, signature
 from fastscore.settings.options import allowed_values
 from fastscore.suites.base import Suite
@@ -168,6 +168,10 @@ def embedder_identity(
 ) -> EmbedderIdentity | None:
     """Return what decides the run's vectors; None where the suite compares none."""
     if not suite.needs_vectors(options):
+        if model is not None and model.recipe != DEFAULT_EMBEDDER:
+            from fastscore.vectors.embedder import check_model_name  # late, as below
+
+            check_model_name(model.recipe)
         return None
     if model is None and suite.runs_without_embedder:
         return None

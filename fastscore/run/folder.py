@@ -47,7 +47,7 @@ from fastscore.run.manifest import (
 )
 from fastscore.run.request import Request
 from fastscore.run.signature import EmbedderIdentity, deciding_differences, package_version
-from fastscore.run.writer import Writer
+from fastscore.run.writer import FolderWriter, Writer
 from fastscore.settings.extras import installed_version
 from fastscore.settings.options import available_processors, option_values
 from fastscore.suites.base import Suite
@@ -73,8 +73,11 @@ def open_manifest(
     _refuse_links(folder)
     earlier = None if request.overwrite else _earlier_manifest(folder)
     there = None if request.overwrite else _earlier_signature(folder, earlier)
+    differing = [] if there is None else deciding_differences(there, context.signature)
+    if differing and _is_unscored(folder, earlier, context.writer):
+        earlier = there = None
     if there is not None:
-        if differing := deciding_differences(there, context.signature):
+        if differing:
             raise RunConflictError(
                 f"{name} holds a run with another signature: {'; '.join(map(str, differing))}.",
                 "Choose another folder as output, or replace it with overwrite=True.",
@@ -138,6 +141,13 @@ def _earlier_manifest(folder: Path) -> Manifest | None:
         return read_manifest(folder)
     except DamagedManifestError:
         return None
+
+
+def _is_unscored(folder: Path, earlier: Manifest | None, writer: Writer | None) -> bool:
+    """Tell whether a run ended before it scored a shard; one in a store is not looked into."""
+    if not isinstance(writer, FolderWriter) or earlier is None or earlier.status == "complete":
+        return False
+    return not any((folder / RECEIPTS).glob("score-*.json"))
 
 
 def _earlier_signature(folder: Path, earlier: Manifest | None) -> str | None:

@@ -80,7 +80,11 @@ def load_suite(name: str) -> Suite:
 def _installed(name: str) -> Suite:
     entries = _entries()
     if name not in entries:
-        raise UsageError(f"Unknown suite {name!r}.", did_you_mean(name, suite_names()))
+        raise UsageError(
+            f"Unknown suite {name!r}.",
+            "For a suite of your own, import its file first, or install it with an entry point. "
+            + did_you_mean(name, suite_names()),
+        )
     entry = entries[name]
     try:
         suite = entry.load()

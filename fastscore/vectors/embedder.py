@@ -474,6 +474,17 @@ def _find(name: str, cache: Path) -> ExportedModel:
     return exported
 
 
+def check_model_name(name: "str | FunctionEmbedder") -> None:
+    """Refuse the name of a model that there is not, exported or yet to be."""
+    if (
+        isinstance(name, str)
+        and not is_model_folder(name)
+        and name not in list_exported(cache_root())
+    ):
+        with export_errors_explained():
+            load_recipe(name)
+
+
 def is_model_folder(name: str) -> bool:
     """Tell whether a name is the folder of an exported model, and no recipe's name."""
     return (Path(name) / "manifest.json").is_file() and name not in list_recipes()

@@ -174,9 +174,9 @@ def test_counts_are_printed_without_decimals(suite_runs: Mapping[str, Run]) -> N
     found = explain(dialogues, 0, ["M7_total_turns"])
     console = Console(width=80, record=True, file=io.StringIO())
     long = dataclasses.replace(found[0], evidence=found[0].evidence * 2)
-    print_explanations(console, Explanations("d", "log", (long,), dialogues.suite))
+    print_explanations(console, Explanations("d", "log", (long,), dialogues.suite, "my run"))
     text = console.export_text()
-    assert "6 more: `fastscore explain RUN d M7_total_turns --json` has all" in text
+    assert "6 more: `fastscore explain 'my run' d M7_total_turns --json` has all" in text
     assert f"(M7_total_turns): {found[0].value}\n" in "\n".join(map(str.strip, text.split("\n")))
 
 

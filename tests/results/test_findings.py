@@ -50,7 +50,9 @@ def test_a_mean_is_that_of_the_rows_in_which_the_metric_is_defined(
         values = rows[id].to_list()
         mean = math.fsum(values) / len(values)
         assert f", in condition {conditions}: {mean:.3f}" in told[id]
-        assert f", {rows['scenario'].n_unique()} values of scenario" in told[id]
+        units = rows["scenario"].n_unique()
+        counts = f"{len(values)} dialogues" + f" in {units} units" * (units != len(values))
+        assert f", {counts}" in told[id]
         assert dialogues.filter(~pl.col(flag))[id].unique().to_list() == [0.0]
     # the plan alone addresses preferences without synthesis: two definitions, two means
     means = dialogues.group_by("enable_synthesis").agg(pl.col("M8").mean())["M8"].to_list()
@@ -176,7 +178,7 @@ def test_units_of_findings_can_be_named(suite_runs: Mapping[str, Run], tmp_path:
     shown = CliRunner().invoke(cli, asked)
     assert shown.exit_code == 0, shown.output
     n_users = run.scan("dialogues").collect()["dialogue"].n_unique()
-    assert f"{n_users} values of dialogue" in " ".join(shown.output.split())
+    assert f"{n_users} dialogues" in " ".join(shown.output.split())
     with pytest.raises(UsageError, match="no labels 'nobody'"):
         find(run, cluster="nobody")
 

@@ -181,6 +181,9 @@ def test_a_folder_of_something_else_is_never_touched(logs: list[Path], tmp_path:
 def test_reading_an_incomplete_or_missing_run_is_refused(logs: list[Path], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no run there"):
         open_run(tmp_path / "nothing")
+    (tmp_path / "judgements.jsonl").touch()
+    with pytest.raises(UsageError, match=r"judgements of `fastscore judge`, not a run"):
+        open_run(tmp_path)
     run_lexical(logs, tmp_path / "run")
     manifest = read_manifest(tmp_path / "run")
     assert manifest is not None

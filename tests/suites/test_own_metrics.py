@@ -122,6 +122,10 @@ def test_a_run_is_resumed_under_the_same_source_and_refused_under_another(
 ) -> None:
     run = tmp_path / "run"
     words = ("score", "score_dialogue", str(logs), "-o", str(run), "--lex-weight", "1")
+    # a metric that fails leaves nothing scored: its correction may have the folder
+    Path(mine).write_text(FILE.replace('"best_step"', '"bst_step"'))
+    assert "ColumnNotFoundError" in command(*words, "--metrics", mine).stderr
+    Path(mine).write_text(FILE)
     assert command(*words, "--metrics", mine).returncode == 0
     whole = contents(run)
     next((run / "dialogues").iterdir()).unlink()

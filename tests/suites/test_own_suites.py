@@ -110,6 +110,13 @@ def test_bad_declarations_and_returns_are_refused_by_name() -> None:
         fastscore.suite(columns={}, metrics={"x": FACTS})(other)
 
 
+def test_its_run_asks_a_process_that_has_not_imported_it_to_do_so(tmp_path: Path) -> None:
+    run = fastscore.score(ROWS, made(), output=tmp_path / "run")
+    registry._declared_here.clear()
+    with pytest.raises(UsageError, match="a suite of your own, import its file first, or install"):
+        fastscore.compare(run, run.path)
+
+
 def test_the_toy_suite_has_at_most_25_lines() -> None:
     assert len((TOY / "turn_length" / "__init__.py").read_text().splitlines()) <= 25
 
