@@ -351,14 +351,15 @@ def doctor_command(ctx: click.Context, warm: bool) -> None:
         ctx.exit(EXIT_CHECK_FAILED)
 
 
-PACKAGES = ("polars", "numpy", "nanoarrow", "orjson", "click")
-OF_EXTRAS = {
+PACKAGES: dict[str | None, tuple[str, ...]] = {
+    None: ("polars", "numpy", "nanoarrow", "orjson", "click"),
     "arrow": ("pyarrow",),
     "embed": ("onnxruntime", "tokenizers", "faiss-cpu"),
     "stats": ("scipy",),
     "plots": ("matplotlib",),
     "compile": ("numba", "llvmlite"),
 }
+"""Packages by the extra that adds them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,9 +379,7 @@ def examine(*, warm: bool) -> Iterator[Diagnosis]:
         f"{__version__} on Python {platform.python_version()}, {platform.machine()}, "
         f"{available_processors()} processors",
     )
-    for name in PACKAGES:
-        yield _package(name)
-    for extra, names in OF_EXTRAS.items():
+    for extra, names in PACKAGES.items():
         for name in names:
             yield _package(name, extra)
     for name in suite_names():
@@ -391,7 +390,7 @@ def examine(*, warm: bool) -> Iterator[Diagnosis]:
     yield _checked("kernels", lambda: _compiled(warm=warm))
 
 
-def _package(name: str, extra: str | None = None) -> Diagnosis:
+def _package(name: str, extra: str | None) -> Diagnosis:
     try:
         return Diagnosis(name, True, version(name))
     except PackageNotFoundError:

@@ -136,13 +136,7 @@ def scores_options(
 
 
 class HeadedCommand(click.Command):
-    """A command whose ``--help`` puts options under their headings.
-
-    Parameters
-    ----------
-    headings
-        The headings in the order in which they are shown; others follow as they are declared.
-    """
+    """A command whose ``--help`` puts options under `headings`, then those that they declare."""
 
     def __init__(self, *arguments: Any, headings: Sequence[str] = (), **declared: Any) -> None:
         super().__init__(*arguments, **declared)

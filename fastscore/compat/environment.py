@@ -32,30 +32,15 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True, slots=True)
 class ScorerEnvironment:
-    """Settings from the environment.
+    """Settings from the environment; those of perplexity are our own."""
 
-    Parameters
-    ----------
-    embedder
-        A model's name, recipe file or hub id; EMBEDDER_NAME.
-    dim
-        Leading dimensions to keep; EMBED_DIM.
-    baseline_pairs, baseline_seed
-        BASELINE_PAIRS and BASELINE_SEED.
-    cached_texts
-        Number of vectors that a process caches between calls; GT_EMBED_CACHE_MAX.
-    pppl_model, pppl_weight
-        Our own PPPL_MODEL and PPPL_WEIGHT: a masked language model, empty for none, and the weight
-        of the perplexity penalty.
-    """
-
-    embedder: str
-    dim: int
-    baseline_pairs: int
-    baseline_seed: int
-    cached_texts: int
-    pppl_model: str
-    pppl_weight: float
+    embedder: str  # EMBEDDER_NAME: a model's name, recipe file or hub id
+    dim: int  # EMBED_DIM: leading dimensions to keep
+    baseline_pairs: int  # BASELINE_PAIRS
+    baseline_seed: int  # BASELINE_SEED
+    cached_texts: int  # GT_EMBED_CACHE_MAX: vectors that a process keeps between calls
+    pppl_model: str  # PPPL_MODEL: a masked language model, empty for none
+    pppl_weight: float  # PPPL_WEIGHT: that of the perplexity penalty
 
 
 def read_environment() -> ScorerEnvironment:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -370,7 +369,10 @@ def spending_recorded(
         commit_json(path, {**content, "commands": commands})
 
     commit(commands)
-    file = _open_journal(journal)
+    try:
+        file = journal.open("wb", buffering=0)
+    except OSError as error:
+        raise explain(journal, error) from error
 
     def write(spent: Spent) -> None:
         file.seek(0)
@@ -390,14 +392,6 @@ def spending_recorded(
 _ENTRY = {"id", "tokens", "cost", "cost_at_most", *(each.name for each in fields(Spent))}
 _ENTRY_BYTES = 2048
 """Longer than what a command spends takes: a later entry overwrites all of an earlier one."""
-
-
-def _open_journal(path: Path) -> FileIO:
-    """Open the file that says at any time what a command spent so far."""
-    try:
-        return path.open("wb", buffering=0)
-    except OSError as error:
-        raise explain(path, error) from error
 
 
 def differing(

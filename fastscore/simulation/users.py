@@ -64,8 +64,7 @@ class Draws:
     def uniform(self) -> float:
         """Return the next number."""
         if not self._left:
-            self._left = self._generator.random(_BLOCK).tolist()
-            self._left.reverse()
+            self._left = self._generator.random(_BLOCK)[::-1].tolist()
         return self._left.pop()
 
     def happens(self, rate: float) -> bool:
@@ -161,13 +160,9 @@ class Retrieval:
     def find_plot_keywords(self, text: str, limit: int = 3) -> list[str]:
         """Return the first different words of a text that are keywords of plots."""
         known = self.index.get(PLOT, {})
-        found: dict[str, None] = {}
-        for word in PLOT_WORD.findall(text.lower()):
-            if word in known and word not in PLOT_STOP_WORDS:
-                found[word] = None
-                if len(found) == limit:
-                    break
-        return list(found)
+        words = PLOT_WORD.findall(text.lower())
+        found = (word for word in words if word in known and word not in PLOT_STOP_WORDS)
+        return list(dict.fromkeys(found))[:limit]
 
     def find_titles(self, text: str) -> list[str]:
         """Return the different titles that a text names, written as in the catalogue.
