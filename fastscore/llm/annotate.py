@@ -66,8 +66,7 @@ from fastscore.suites.guest_simulation.options import (
     STATE_WORDS,
     GuestSimulation,
 )
-from fastscore.suites.guest_simulation.rows import Rows, by_conversation
-from fastscore.suites.guest_simulation.states import message_indices
+from fastscore.suites.guest_simulation.rows import MESSAGE_INDEX, by_conversation
 from fastscore.suites.identity import identify
 from fastscore.suites.preference_shift.events import read_events
 from fastscore.suites.preference_shift.options import PreferenceShift
@@ -173,11 +172,8 @@ def annotate_states(asked: AskingAboutLogs, reporter: Reporter, *, level: int = 
             f"{shared['conversation_id'][0]!r}, which names their file of states.",
             "Annotate and score the logs of each model by themselves.",
         )
-    asked_rows = [
-        row
-        for row in range(len(rows))
-        if rows.is_guest[row] and not rows.is_exit[row] and not rows.is_case[row]
-    ]
+    by_guest = pl.col("is_guest") & ~pl.col("is_exit") & ~pl.col("is_case")
+    asked_rows = rows.select(by_guest.arg_true()).to_series().to_list()
     if not asked_rows:
         raise InputError(f"{', '.join(asked.inputs)}: no guest says anything.")
     enums = {name: {"type": "string", "enum": list(words)} for name, words in STATE_WORDS.items()}
@@ -193,17 +189,18 @@ def annotate_states(asked: AskingAboutLogs, reporter: Reporter, *, level: int = 
     return _annotate(asked, "states", manifest, messages, schema, _state, write, reporter)
 
 
-def _guest_messages(rows: Rows, asked_rows: Sequence[int]) -> list[Messages]:
+def _guest_messages(rows: pl.DataFrame, asked_rows: Sequence[int]) -> list[Messages]:
     """Return the prompt for each message: the message, and the messages before."""
     prompt = PROMPTS["states"]
     length = prompt["characters"]
-    speakers, contents = rows["role"].to_list(), rows["content"].to_list()
+    names = ("role", "content", "conversation", "is_case")
+    speakers, contents, conversations, is_case = (rows[name].to_list() for name in names)
     messages: list[Messages] = []
     for row in asked_rows:
         before = [
             f"{speakers[at]}: {(contents[at] or '')[:length]}"
             for at in range(max(0, row - prompt["order_history"]), row)
-            if rows.conversation[at] == rows.conversation[row] and not rows.is_case[at]
+            if conversations[at] == conversations[row] and not is_case[at]
         ]
         user = prompt["user"].format(
             conversation=quoted("conversation", before) if before else "(nothing before)",
@@ -231,22 +228,23 @@ def _is_item(item: object) -> bool:
 
 def _write_states(
     folder: Path,
-    rows: Rows,
+    rows: pl.DataFrame,
     labels: pl.DataFrame,
     asked_rows: Sequence[int],
     answers: Sequence[Structured[dict[str, Any]] | None],
 ) -> None:
-    index, ids = message_indices(rows), rows["message_id"].to_list()
+    rows = rows.select("conversation", "message_id", index=MESSAGE_INDEX)
     header = ("message_index", "message_id", *STATE_COLUMNS, ORDER_COLUMN)
     by_file: dict[Path, list[Any]] = {}
     for row, answer in zip(asked_rows, answers, strict=True):
-        label = labels.row(int(rows.conversation[row]), named=True)
+        conversation, id, index = rows.row(row)
+        label = labels.row(conversation, named=True)
         name = f"exp{label['experiment_level'] or 0}/{label['conversation_id']}_states.csv"
         written = by_file.setdefault(folder / name, [])
         if answer is not None and answer.value is not None:
             state = [answer.value[each] for each in STATE_COLUMNS]
             order = orjson.dumps(answer.value[ORDER_COLUMN]).decode()
-            written.append((int(index[row]), ids[row], *state, order))
+            written.append((index, id, *state, order))
     for path, written in by_file.items():
         text = io.StringIO(newline="")
         csv.writer(text).writerows([header, *written])

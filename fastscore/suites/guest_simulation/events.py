@@ -4,22 +4,20 @@ Roles of a test case, who the guest is to be and what it is to order, are in the
 """
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Indices, Mask
+from fastscore_jit.arrays import Indices
 from fastscore_readers.json.tokens import ARRAY, OBJECT
+from polars import col as C
 
 from fastscore.suites.base import Events
-from fastscore.suites.columns import gather_or_null
-from fastscore.suites.grouping import factorize, first_of_group
+from fastscore.suites.grouping import factorize
 from fastscore.suites.guest_simulation.item_lists import ITEM, MODIFIER
 from fastscore.suites.guest_simulation.options import (
     ORA_SOURCES,
     ORDER_COLUMN,
-    ORDER_SOURCES,
     PAS_SOURCES,
     STATE_COLUMNS,
     STATE_SOURCES,
@@ -27,11 +25,12 @@ from fastscore.suites.guest_simulation.options import (
     GuestSimulation,
 )
 from fastscore.suites.guest_simulation.rows import (
+    CASE_PARTS,
+    MESSAGE_INDEX,
     TARGET_KEYS,
     AttributeFault,
     Attributes,
     PersonaFile,
-    Rows,
     by_conversation,
     fallback_kind,
     is_whole,
@@ -39,17 +38,15 @@ from fastscore.suites.guest_simulation.rows import (
     read_attributes,
 )
 from fastscore.suites.guest_simulation.states import (
-    Behaviours,
-    FinalOrders,
-    StateFiles,
-    message_indices,
-    read_behaviours,
-    read_final_orders,
-    read_state_files,
-    read_state_rows,
+    FileFaults,
+    column_states,
+    has_part,
+    with_orders,
+    with_state_files,
+    with_states,
 )
 from fastscore.suites.guest_simulation.tool_cells import (
-    ToolCells,
+    column_lists,
     compare_names,
     food_words,
     item_words,
@@ -77,38 +74,22 @@ _PERSONA_EXPECTED = "a JSON object that describes the persona, or its full name"
 _TARGET_EXPECTED = "a JSON object that holds a list of items"
 
 
-@dataclass(frozen=True, slots=True)
-class Personas:
-    """The personas of conversations."""
-
-    code: Indices  # the persona of each conversation, int64 (conversations,); -1 without one
-    # a row a distinct persona: `full_name`, `kind` (of `FALLBACKS`), `PAS_source`, and what it lets
-    # expect, null where it says nothing
-    frame: pl.DataFrame
-    bad: Mask  # conversations whose persona cannot be read, bool (conversations,)
-
-
-@dataclass(frozen=True, slots=True)
-class Targets:
-    """The target orders of conversations."""
-
-    names: pl.DataFrame  # the names in their lists (`read_lists`)
-    # which of `TARGET_KEYS` holds each conversation's list, int64 (conversations,); 0 for a target
-    # that is a list itself, -1 without a list
-    key: Indices
-    bad: Mask  # conversations whose target cannot be read, bool (conversations,)
-
-
-_PARTS = ("guest_persona", "target_order")
-
-
 def read_test_cases(
-    rows: Rows, test_case: pl.Series, file: PersonaFile
-) -> tuple[Personas, Targets, Problems]:
-    """Read the test case of every conversation: its own row's, else a column's, else the file's."""
-    of_case, of_part = Problems(), {part: Problems() for part in _PARTS}
+    rows: pl.DataFrame, labels: pl.DataFrame, file: PersonaFile
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, Problems]:
+    """Read the test case of every conversation: its own row's, else a column's, else the file's.
+
+    Returned are what is known of each conversation's persona and target, the personas, the names in
+    targets (`read_lists`), and problems.
+    """
+    of_case, of_part = Problems(), {part: Problems() for part in CASE_PARTS}
     cases = _read_cases(rows, of_case, of_part)
-    filed = _filed_cases(test_case, file)
+    # those of the file have no place in the log
+    filed = (
+        labels.select("test_case", conversation=pl.int_range(pl.len()), place=-1)
+        .join(file.test_cases, on="test_case", maintain_order="left")
+        .cast({"place": pl.Int64})
+    )
     texts = {
         part: pl.concat(
             [
@@ -119,69 +100,80 @@ def read_test_cases(
         )
         .drop_nulls("text")
         .unique("conversation", keep="first", maintain_order=True)
-        for part in _PARTS
+        for part in CASE_PARTS
     }
-    of_persona, of_target = of_part.values()
-    persona, frame = _read_personas(texts["guest_persona"], file, len(test_case), of_persona)
-    names, key = _read_targets(texts["target_order"], len(test_case), of_target)
-    noted = Problems(of_target.by_dialogue | of_persona.by_dialogue | of_case.by_dialogue)
-    # a problem of a text from the file has no row
-    noted.by_dialogue.pop(-1, None)
-    owner = np.zeros(len(rows), np.int64)
-    owner[rows.place] = rows.conversation
-    bad = {}
-    for part, problems in of_part.items():
-        places = [place for of in (of_case, problems) for place in of.by_dialogue if place >= 0]
-        bad[part] = np.isin(np.arange(len(test_case)), owner[places])
-    return (
-        Personas(persona, frame, bad["guest_persona"]),
-        Targets(names, key, bad["target_order"]),
-        noted,
+    persona, personas = _read_personas(texts["guest_persona"], file, of_part["guest_persona"])
+    names, targets = _read_targets(texts["target_order"], of_part["target_order"])
+    problems = Problems({})
+    for of in (of_case, *of_part.values()):
+        for place, problem in of.by_dialogue.items():
+            # a problem of a text from the file has no row
+            if place >= 0:
+                problems.by_dialogue.setdefault(place, problem)
+    bad = {
+        part: C("conversation").is_in(
+            rows.filter(C("place").is_in([*of_case.by_dialogue, *of.by_dialogue]))["conversation"]
+            .unique()
+            .implode()
+        )
+        for part, of in of_part.items()
+    }
+    known = (
+        labels.select(conversation=pl.int_range(pl.len()))
+        .join(persona, on="conversation", how="left", maintain_order="left")
+        .join(
+            personas.select("persona_code", persona="full_name"),
+            on="persona_code",
+            how="left",
+            maintain_order="left",
+        )
+        .join(targets, on="conversation", how="left", maintain_order="left")
+        .with_columns(
+            C("persona_code").fill_null(-1),
+            has_target=C("target_key").is_not_null(),
+            persona_bad=bad["guest_persona"],
+            target_bad=bad["target_order"],
+        )
     )
+    return known, personas, names, problems
 
 
-def _filed_cases(test_case: pl.Series, file: PersonaFile) -> pl.DataFrame:
-    """Return the file's test cases by conversation; they have no place in the log."""
-    known = [(id, case.guest_persona, case.target_order) for id, case in file.test_cases.items()]
-    schema = dict.fromkeys(("test_case", *_PARTS), pl.String)
-    asked = pl.DataFrame({"conversation": np.arange(len(test_case)), "test_case": test_case})
-    return asked.join(
-        pl.DataFrame(known, schema, orient="row"), on="test_case", maintain_order="left"
-    ).with_columns(place=pl.lit(-1, pl.Int64))
-
-
-def _read_cases(rows: Rows, of_case: Problems, of_part: dict[str, Problems]) -> pl.DataFrame:
+def _read_cases(
+    rows: pl.DataFrame, of_case: Problems, of_part: dict[str, Problems]
+) -> pl.DataFrame:
     """Read the JSON of the rows that hold test cases, the first of each conversation.
 
     A test case runs at every level, so that each distinct text is read once.
     """
-    at = np.flatnonzero(rows.is_case)
-    at = at[first_of_group(rows.conversation[at]) == np.arange(len(at))]
-    places = rows.place[at]
-    codes, contents = factorize(rows["content"][at])
+    cases = (
+        rows.filter("is_case")
+        .unique("conversation", keep="first", maintain_order=True)
+        .select("conversation", "place", "content")
+    )
+    places = cases["place"].to_numpy()
+    codes, contents = factorize(cases["content"])
     values = column_values(contents)
     of_text = Problems()
     for number in np.flatnonzero(values.tags != OBJECT).tolist():
         found = f"{contents[number] or '':.{LONGEST_EXCERPT}}"
         of_text.by_dialogue[number] = Problem("content", "wrong_type", repr(found), _CASE_EXPECTED)
-    found_values = members(values.where(values.tags == OBJECT), _PARTS, of_text)
+    found_values = members(values.where(values.tags == OBJECT), CASE_PARTS, of_text)
     _note_for_all(of_text, codes, places, of_case)
     columns = {}
     for part, of_texts in found_values.items():
         of_text = Problems()
         columns[part] = _value_texts(of_texts, of_text)[codes]
         _note_for_all(of_text, codes, places, of_part[part])
-    return pl.DataFrame({"conversation": rows.conversation[at], "place": places, **columns})
+    return cases.with_columns(**columns)
 
 
-def _read_cells(rows: Rows, column: str, problems: Problems) -> pl.DataFrame:
+def _read_cells(rows: pl.DataFrame, column: str, problems: Problems) -> pl.DataFrame:
     """Return the cells of a column that are not null."""
-    given = np.flatnonzero(rows[column].is_not_null().to_numpy())
-    of_text, places = Problems(), rows.place[given]
-    text = _cell_texts(rows[column][given], of_text)
-    _note_for_all(of_text, np.arange(len(given)), places, problems)
-    columns = {"conversation": rows.conversation[given], "place": places, "text": text}
-    return pl.DataFrame(columns)
+    given = rows.drop_nulls(column).select("conversation", "place", text=column)
+    of_text = Problems()
+    text = _cell_texts(given["text"].rename(column), of_text)
+    _note_for_all(of_text, np.arange(len(given)), given["place"].to_numpy(), problems)
+    return given.with_columns(text=text)
 
 
 def _note_for_all(of_text: Problems, codes: Indices, places: Indices, problems: Problems) -> None:
@@ -230,32 +222,32 @@ def _present(found: pl.Series) -> pl.Series:
 
 
 def _read_personas(
-    texts: pl.DataFrame, file: PersonaFile, n_conversations: int, problems: Problems
-) -> tuple[Indices, pl.DataFrame]:
+    texts: pl.DataFrame, file: PersonaFile, problems: Problems
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Read each distinct persona once: they are few. Those that cannot be read are nobody's."""
     codes, described = factorize(texts["text"])
     read = [_read_persona(text, file) for text in described]
     faults = Problems({code: fault for code, (_, _, fault) in enumerate(read) if fault is not None})
     _note_for_all(faults, codes, texts["place"].to_numpy(), problems)
-    usable = ~np.isin(codes, list(faults.by_dialogue))
-    code = np.full(n_conversations, -1)
-    code[texts["conversation"].to_numpy()[usable]] = codes[usable]
+    of_conversation = texts.select("conversation", persona_code=pl.Series(codes))
     rows = [
         (
+            code,
             name,
             fallback_kind(text),
             PAS_SOURCES[expected is None],
-            expected and expected.complete,
-            expected and expected.exploration,
-            expected and expected.ordering,
-            (expected and list(expected.moods)) or None,
+            *(expected or (None,) * len(Attributes._fields)),
         )
-        for text, (name, expected, _) in zip(described, read, strict=True)
+        for code, (text, (name, expected, _)) in enumerate(zip(described, read, strict=True))
     ]
-    return code, pl.DataFrame(rows, _OF_PERSONAS, orient="row")
+    return (
+        of_conversation.filter(~C("persona_code").is_in(list(faults.by_dialogue))),
+        pl.DataFrame(rows, _OF_PERSONAS, orient="row"),
+    )
 
 
 _OF_PERSONAS: dict[str, Any] = {
+    "persona_code": pl.Int64,
     "full_name": pl.String,
     "kind": pl.String,
     "PAS_source": pl.Enum(PAS_SOURCES),
@@ -298,19 +290,20 @@ def _read_persona(
         return name, None, Problem(field, "wrong_type", fault.found, fault.expected)
 
 
-def _read_targets(
-    texts: pl.DataFrame, n_conversations: int, problems: Problems
-) -> tuple[pl.DataFrame, Indices]:
-    """Find the list of items in each distinct target order, and read its names."""
+def _read_targets(texts: pl.DataFrame, problems: Problems) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Find the list of items in each distinct target order, and read its names.
+
+    ``target_key`` says which of `TARGET_KEYS` has a conversation's list, the first for a target
+    that is a list itself.
+    """
     codes, orders = factorize(texts["text"].alias("target_order"))
     of_text = Problems()
     names, key = _read_target_lists(orders, of_text)
     _note_for_all(of_text, codes, texts["place"].to_numpy(), problems)
-    key_of = np.full(n_conversations, -1)
-    key_of[texts["conversation"].to_numpy()] = key[codes]
     owners = texts.select("conversation", text=pl.Series(codes)).sort("conversation")
     shared = owners.join(names, on="text", maintain_order="left_right")
-    return shared.drop("text"), key_of
+    found = texts.select("conversation", target_key=pl.Series(key[codes]))
+    return shared.drop("text"), found.filter(C("target_key") >= 0)
 
 
 def _read_target_lists(target: pl.Series, problems: Problems) -> tuple[pl.DataFrame, Indices]:
@@ -347,167 +340,139 @@ def _read_target_lists(target: pl.Series, problems: Problems) -> tuple[pl.DataFr
     return pl.concat([names, bare_names]).rename({"conversation": "text"}), key
 
 
-_MESSAGE_COLUMNS = ("line", "message_id", "content", "tool_calls", *STATE_COLUMNS, ORDER_COLUMN)
+_MESSAGE_COLUMNS = (
+    *("conversation", "place", "line", "message_id", "has_guest_role", "is_exit", "content"),
+    *("tool_calls", *STATE_COLUMNS, ORDER_COLUMN),
+)
 _ORDER_EXPECTED = "a whole list of items; of a tracking result both of its lists"
 
 
 def read_events(raw: pl.DataFrame, options: GuestSimulation) -> Events:
     """Read messages."""
-    file = load_personas(options.personas)
+    published = options.published
     rows, labels = by_conversation(raw, options)
-    n_conversations = labels.height
-    personas, targets, problems = read_test_cases(rows, labels["test_case"], file)
-    of_guest = rows.is_guest & ~rows.is_case
-    messages = rows.where(of_guest, _MESSAGE_COLUMNS)
-    files = None
-    if options.states_from:
-        index = message_indices(rows)[of_guest]
-        files = read_state_files(options.states_from, labels, messages, index)
-        messages = files.messages
-        _note_file_problems(files, problems)
-    columns = read_state_rows(messages, files, published=options.published)
-    tools = read_tool_cells(messages["tool_calls"], whole_cell=options.published)
-    behaviours = read_behaviours(
-        messages, rows, columns, tools, targets.names, n_conversations, options
+    known, personas, targets, problems = read_test_cases(
+        rows, labels, load_personas(options.personas)
     )
-    orders = read_final_orders(messages, columns, tools, n_conversations, options)
-    for at in orders.faults.tolist():
-        problem = _order_problem(messages, at, int(orders.order_source[at]), files)
-        problems.by_dialogue.setdefault(int(messages.place[at]), problem)
-    names, compared = _compare(messages, targets, orders, n_conversations, options)
-    none = np.zeros(n_conversations, np.bool_)
+    is_message = C("is_guest") & ~C("is_case")
+    faults = FileFaults()
+    if options.states_from:
+        messages = rows.with_columns(message_index=MESSAGE_INDEX).filter(is_message)
+        messages = messages.select(*_MESSAGE_COLUMNS, "message_index")
+        messages, faults = with_state_files(messages, options.states_from, labels)
+        _note_file_faults(messages, faults, problems)
+    else:
+        messages = rows.filter(is_message).select(_MESSAGE_COLUMNS)
+    tools = read_tool_cells(messages["tool_calls"], whole_cell=published)
+    of_columns = column_states(messages, published=published)
+    column_orders = column_lists(messages[ORDER_COLUMN], published=published)
+    # of a conversation whose file cannot be read, no message is taken for the default
+    has_row = C("state_place").is_not_null() | C("is_unread")
+    if not options.states_from:
+        has_row = pl.lit(has_part(of_columns) | pl.Series(column_orders.present))
+    messages = messages.with_columns(
+        has_state_row=has_row,
+        **{name: tools.uses[:, kind] for kind, name in enumerate(TOOL_COLUMNS)},
+    )
+    messages = with_states(messages, rows, of_columns, tools.states, targets, options)
+    lists = {"columns": column_orders, "tools": tools.orders}
+    messages, finals, ordered = with_orders(messages, lists, options)
+    for row in messages.filter("order_fault").to_dicts():
+        problems.by_dialogue.setdefault(row["place"], _order_problem(row))
+    sources = messages.group_by("conversation").agg(
+        state_source=C("states_of").first(), order_source=C("orders_of").first()
+    )
+    known = (
+        known.join(finals, on="conversation", how="left", maintain_order="left")
+        .join(sources, on="conversation", how="left", maintain_order="left")
+        .with_columns(
+            C("state_source")
+            .fill_null(options.forced_source or "heuristic")
+            .cast(pl.Enum(STATE_SOURCES)),
+            C("order_broken").fill_null(False),
+            by_text=C("order_broken").is_null() & C("has_target"),
+            states_missing=C("conversation").is_in(list(faults.missing)),
+            states_bad=C("conversation").is_in(list(faults.bad)),
+        )
+    )
+    names, compared = _compare(messages, known, targets, ordered, options)
     frames = {
-        "conversations": labels.hstack(
-            [
-                *_sources(personas, targets, behaviours, orders),
-                pl.Series("states_missing", none if files is None else files.missing),
-                pl.Series("states_bad", none if files is None else files.bad),
-                *compared,
-            ]
-        ),
-        "messages": _message_frame(messages, tools, behaviours, orders),
-        "personas": personas.frame,
+        "conversations": labels.hstack(compared),
+        "messages": messages,
+        "personas": personas,
         "names": names,
     }
-    counts = {"conversations": n_conversations, "messages": len(messages)}
-    as_empty = options.published
     return Events(
         frames,
         problems.rejects(raw),
-        counts,
-        nulls_are_empty=as_empty,
-        n_units=frames["messages"].height,
+        {"conversations": len(labels), "messages": len(messages)},
+        nulls_are_empty=published,
+        n_units=len(messages),
     )
 
 
-def _sources(
-    personas: Personas, targets: Targets, behaviours: Behaviours, orders: FinalOrders
-) -> pl.DataFrame:
-    """Say what is known of each conversation, and where it comes from."""
-    return pl.DataFrame(
-        {
-            "persona": gather_or_null(personas.frame["full_name"], personas.code),
-            "persona_code": personas.code,
-            "persona_bad": personas.bad,
-            "target_bad": targets.bad,
-            "has_target": targets.key >= 0,
-            "order_broken": orders.broken,
-            "state_source": _names(STATE_SOURCES, behaviours.source),
-            "order_source": _names(ORDER_SOURCES, orders.source),
-        }
-    )
-
-
-def _note_file_problems(files: StateFiles, problems: Problems) -> None:
+def _note_file_faults(messages: pl.DataFrame, faults: FileFaults, problems: Problems) -> None:
     """Note what is wrong with a conversation's file at its first guest message that has no fault.
 
     A row holds one fault, and the log may have one of its own there.
     """
-    messages = files.messages
-    for conversation, problem in files.problems.items():
-        start, stop = np.searchsorted(messages.conversation, [conversation, conversation + 1])
-        places = messages.place[start:stop].tolist()
+    for conversation, problem in (faults.missing | faults.bad).items():
+        places = messages.filter(conversation=conversation)["place"].to_list()
         free = (place for place in places if place not in problems.by_dialogue)
         problems.by_dialogue[next(free, places[0])] = problem
 
 
-def _message_frame(
-    messages: Rows, tools: ToolCells, behaviours: Behaviours, orders: FinalOrders
-) -> pl.DataFrame:
-    """Say what is known of each message."""
-    return pl.DataFrame(
-        {
-            "conversation": messages.conversation,
-            "line": messages["line"],
-            "message_id": messages["message_id"],
-            "is_exit": messages.is_exit,
-            "has_guest_role": messages.has_guest_role,
-            **{name: tools.uses[:, kind] for kind, name in enumerate(TOOL_COLUMNS)},
-            **behaviours.states.to_dict(),
-            "state_source": behaviours.state_source,
-            "order_source": _names(ORDER_SOURCES, orders.order_source),
-            "has_items": orders.has_items,
-        }
-    )
-
-
-def _names(names: tuple[str, ...], codes: Indices) -> pl.Series:
-    return gather_or_null(pl.Series(names, dtype=pl.Enum(names)), codes)
+def _order_problem(message: dict[str, Any]) -> Problem:
+    field = ORDER_COLUMN if message["order_source"] == "columns" else "tool_calls"
+    cell, place = message[field], message.get("state_place")
+    found = repr(f"...{cell[-57:]}" if len(cell) > 60 else cell)
+    shown = f"{place}: {found}" if "state_place" in message else found
+    return Problem(field, "wrong_type", shown, _ORDER_EXPECTED)
 
 
 def _compare(
-    messages: Rows,
-    targets: Targets,
-    orders: FinalOrders,
-    n_conversations: int,
+    messages: pl.DataFrame,
+    known: pl.DataFrame,
+    targets: pl.DataFrame,
+    ordered: pl.DataFrame,
     options: GuestSimulation,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Compare what was ordered with the target: the final orders, or else the guest's words.
 
     Returned are the names, and what they say of each conversation.
     """
-    conversation = messages.conversation
-    speaks = np.zeros(n_conversations, np.bool_)
-    speaks[conversation[messages.has_guest_role]] = True
-    by_text: Mask = ~orders.present & (targets.key >= 0)
-    spoken = pl.DataFrame({"conversation": conversation, "content": messages["content"]}).filter(
-        messages.has_guest_role & by_text[conversation]
-    )
-    # a missing message is unknown, but in the profile published it is empty
-    unspoken = by_text & speaks & (not options.published)
-    unspoken[spoken.drop_nulls()["conversation"].to_numpy()] = False
-    readable = by_text.copy()
+    by_text = known.filter("by_text").select("conversation")
+    readable = by_text
     if options.published:
-        readable &= targets.key != TARGET_KEYS.index("order_items")
+        order_items = TARGET_KEYS.index("order_items")
+        readable = known.filter(C("by_text") & (C("target_key") != order_items))
+    guest = messages.filter("has_guest_role").select("conversation", "content")
+    spoken = guest.join(by_text, on="conversation", how="semi", maintain_order="left")
+    items = targets.filter(C("kind").is_in([ITEM, MODIFIER]))  # no bare texts
 
-    def of(names: pl.DataFrame, owners: Mask) -> pl.DataFrame:
-        return names.filter(pl.Series(owners)[names["conversation"]])
+    def by_lists(names: pl.DataFrame) -> pl.DataFrame:
+        lists = names.join(by_text, on="conversation", how="anti", maintain_order="left")
+        return normal_names(lists)
 
-    items = targets.names.filter(pl.col("kind").is_in([ITEM, MODIFIER]))  # no bare texts
+    words = item_words(items.join(readable, on="conversation", how="semi", maintain_order="left"))
     both = compare_names(
-        pl.concat([normal_names(of(orders.names, ~by_text)), food_words(spoken)]),
-        pl.concat([normal_names(of(items, ~by_text)), item_words(of(items, readable))]),
+        pl.concat([by_lists(ordered), food_words(spoken)]), pl.concat([by_lists(items), words])
     )
-    compared = pl.DataFrame(
-        {
-            "conversation": np.arange(n_conversations),
-            "ORA_source": _names(ORA_SOURCES, np.where(targets.key >= 0, by_text, -1)),
-            "words_missing": unspoken,
-            "is_silent": by_text & ~speaks,
-        }
-    ).join(overlaps(both), on="conversation", how="left", maintain_order="left")
-    n_names = pl.col("n_final_names") + pl.col("n_target_names")
-    counted = (
-        compared.drop("conversation")
-        .with_columns(pl.col("^n_.*$").fill_null(0))
-        .with_columns(nothing_to_order=pl.col("is_silent") | (n_names == 0))
+    said = guest.group_by("conversation").agg(has_content=C("content").is_not_null().any())
+    n_names = C("n_final_names") + C("n_target_names")
+    by_words = C("by_text") & C("has_content").is_not_null()
+    return both, (
+        known.join(said, on="conversation", how="left", maintain_order="left")
+        .join(overlaps(both), on="conversation", how="left", maintain_order="left")
+        .with_columns(C("^n_.*$").fill_null(0))
+        .with_columns(
+            ORA_source=pl.when(C("by_text"))
+            .then(pl.lit("text"))
+            .when("has_target")
+            .then(pl.lit("states"))
+            .cast(pl.Enum(ORA_SOURCES)),
+            # a missing message is unknown, but in the profile published it is empty
+            words_missing=by_words & ~C("has_content") & (not options.published),
+            nothing_to_order=(C("by_text") & C("has_content").is_null()) | (n_names == 0),
+        )
     )
-    return both, counted
-
-
-def _order_problem(messages: Rows, at: int, source: int, files: StateFiles | None) -> Problem:
-    field = (ORDER_COLUMN, "tool_calls")[source]
-    cell = messages[field][at]
-    found = repr(f"...{cell[-57:]}" if len(cell) > 60 else cell)
-    place = "" if files is None else f"{files.place[at]}: "
-    return Problem(field, "wrong_type", f"{place}{found}", _ORDER_EXPECTED)

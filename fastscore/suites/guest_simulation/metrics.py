@@ -359,14 +359,19 @@ _FALLBACK = {
 
 def compare_states(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Return MATCH_COLUMNS and ``message_score`` of each guest message."""
-    persona = frames["conversations"]["persona_code"].gather(frames["messages"]["conversation"])
-    messages = frames["messages"].select(
-        *STATE_COLUMNS, "is_exit", "state_source", persona.alias("persona")
+    key = [*STATE_COLUMNS, "is_exit", "state_source", "persona_code"]
+    messages = (
+        frames["messages"]
+        .join(
+            frames["conversations"].select("conversation", "persona_code"),
+            on="conversation",
+            maintain_order="left",
+        )
+        .select(key)
     )
-    personas = frames["personas"].with_columns(persona=pl.int_range(pl.len(), dtype=pl.Int64))
     # pairs of a state and a persona are few, however many messages there are
-    found = messages.unique().join(personas, on="persona", how="left")
-    compared = C("state_source").is_not_null() & (C("persona") >= 0) & ~C("is_exit")
+    found = messages.unique().join(frames["personas"], on="persona_code", how="left")
+    compared = C("state_source").is_not_null() & (C("persona_code") >= 0) & ~C("is_exit")
     by_attributes = compared & (C("PAS_source") == "attributes")
     matches = [C(name) for name in _MATCHES]
     share = pl.sum_horizontal(matches) / pl.sum_horizontal(each.is_not_null() for each in matches)
@@ -376,9 +381,9 @@ def compare_states(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     found = found.with_columns(
         pl.when(by_attributes).then(match).alias(name) for name, match in _MATCHES.items()
     ).with_columns(message_score=pl.when(by_attributes).then(share).when(compared).then(fallback))
-    return messages.join(
-        found, on=messages.columns, how="left", nulls_equal=True, maintain_order="left"
-    ).select(*MATCH_COLUMNS, "message_score")
+    return messages.join(found, on=key, how="left", nulls_equal=True, maintain_order="left").select(
+        *MATCH_COLUMNS, "message_score"
+    )
 
 
 def count_messages(messages: pl.DataFrame) -> pl.DataFrame:

@@ -1,22 +1,17 @@
 """Rows of logs and of personas."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import cache
 from itertools import product
-from operator import or_
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Indices, Mask
-from fastscore_kernels import string_changes
+from polars import col as C
 
 from fastscore.errors import InputError, UsageError, listed
 from fastscore.settings.options import read_option_file
-from fastscore.suites.columns import first_rows, gather_or_null
-from fastscore.suites.grouping import factorize, first_of_each
 from fastscore.suites.guest_simulation.options import (
     GUEST_NAMES,
     GUEST_ROLES,
@@ -27,162 +22,108 @@ from fastscore.suites.guest_simulation.schema import SOURCE
 from fastscore.suites.identity import IDENTITY, identify, refuse_blank_ids
 from fastscore.suites.json_values import WHOLE_TEXT
 
-TEST_CASE_ROW = ("system", "test_case_info")
 EXITS = tuple(map("".join, product("eE", "xX", "iI", "tT")))
 
-_LABELS = ["file", "line", "conversation_id", "experiment_level", "test_case", "model", IDENTITY]
 _FOLDER_LEVEL = r"(?i)^(?:.*[/\\])?exp([0-9]{1,9})[/\\]"
 _SUFFIXES = r"(?i)\.(?:csv|json|jsonl|ndjson|parquet)(?:\.(?:gz|zst))?$"
 _TEST_CASE = r"_log_(.+_test_case_number_[0-9]+)$"
 
+_HAS_GUEST_ROLE = C("role").is_in(GUEST_ROLES)
+_SPEAKERS = {
+    "has_guest_role": _HAS_GUEST_ROLE,
+    "is_guest": _HAS_GUEST_ROLE.fill_null(False) | C("name").str.starts_with(GUEST_NAMES),
+    "is_exit": C("content").is_in(EXITS),
+    "is_case": (C("role") == "system") & (C("name") == "test_case_info"),
+}
+"""Whose row it is, and whether it is the word that ends a conversation, or a test case."""
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows of a log, those of each conversation together."""
-
-    columns: pl.DataFrame  # the log's columns
-    place: Indices  # the place of each row in the log, int64 (rows,)
-    conversation: Indices  # whose it is, int64 (rows,), ascending
-    # whether its role is the guest's, and whether its role or name is, bool (rows,)
-    has_guest_role: Mask
-    is_guest: Mask
-    # whether it is the word that ends the conversation, or the test case, bool (rows,)
-    is_exit: Mask
-    is_case: Mask
-
-    def __len__(self) -> int:
-        return len(self.place)
-
-    def __getitem__(self, name: str) -> pl.Series:
-        """Return a column of the log."""
-        return self.columns[name]
-
-    def where(self, kept: Mask, names: Sequence[str]) -> "Rows":
-        """Return some of the rows, with the columns of these names."""
-        at = np.flatnonzero(kept)
-        return Rows(
-            self.columns[list(names)][at],
-            self.place[at],
-            self.conversation[at],
-            self.has_guest_role[at],
-            self.is_guest[at],
-            self.is_exit[at],
-            self.is_case[at],
-        )
+MESSAGE_INDEX = (C("is_case").not_().cast(pl.Int64).cum_sum() - C("is_case").not_()).over(
+    "conversation"
+)
+"""The place, from 0, of a message in its conversation. The row of a test case is none."""
 
 
-def by_conversation(raw: pl.DataFrame, options: GuestSimulation) -> tuple[Rows, pl.DataFrame]:
-    """Give conversations numbers, and put the rows of each together.
+def by_conversation(
+    raw: pl.DataFrame, options: GuestSimulation
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Give conversations, the rows of one file, id and level, numbers by their first rows.
 
-    A conversation is the rows of one file, id and level.
+    Returned are the log's rows, those of a conversation together, each with its ``place`` in the
+    log, its ``conversation`` and `_SPEAKERS`; and a row a conversation with its labels.
     """
-    raw = identify(raw, SOURCE)
-    begins = np.flatnonzero(_changes(raw[IDENTITY]))
-    heads = raw[_LABELS][begins]
-    of_head, _ = factorize(heads[IDENTITY])
-    firsts = first_of_each(of_head)
-    refuse_blank_ids(heads[firsts], "conversation_id")
-    conversation = np.repeat(of_head, np.diff(np.append(begins, raw.height)))
-    place = np.arange(raw.height)
-    if len(firsts) != len(begins):
-        place = np.argsort(conversation, kind="stable")
-        raw, conversation = raw[place], conversation[place]
-    of_any_row = [_first_values(heads[name], of_head) for name in ("test_case", "model")]
-    labels = _labels(heads[firsts].with_columns(of_any_row), options)
-    rows = _with_speakers(raw, place, conversation)
-    _refuse_several_models(rows)
-    return rows, labels
-
-
-def _refuse_several_models(rows: Rows) -> None:
-    """Refuse a conversation in which one side has several models: these are several."""
-    columns = rows.columns
-    if columns["model"].drop_nulls().n_unique() < 2:
-        return
-    sides = columns.select("file", "line", "conversation_id", "model").with_columns(
-        conversation=rows.conversation, is_guest=rows.is_guest
+    begins = C(IDENTITY).ne_missing(C(IDENTITY).shift())
+    rows = identify(raw, SOURCE).with_columns(
+        *(is_so.fill_null(False).alias(name) for name, is_so in _SPEAKERS.items()),
+        place=pl.int_range(pl.len()),
+        begins=begins,
+        run=begins.cum_sum(),
     )
-    # the guest and those who answer may each have a model of their own
-    several = pl.col("model").n_unique().over("conversation", "is_guest") > 1
-    found = sides.drop_nulls("model").filter(several)
-    if found.is_empty():
+    runs = rows.filter("begins")
+    heads = runs.group_by(IDENTITY, maintain_order=True).agg(
+        C("file", "line", "conversation_id", "experiment_level").first(),
+        C("test_case", "model").first(ignore_nulls=True),
+        "run",
+    )
+    refuse_blank_ids(heads, "conversation_id")
+    numbers = heads.select("run", conversation=pl.int_range(pl.len())).explode("run")
+    rows = rows.join(numbers, on="run", maintain_order="left").drop("begins", "run")
+    if len(runs) != len(heads):
+        rows = rows.sort("conversation", maintain_order=True)
+    _refuse_several_models(rows)
+    return rows, _labels(heads, options)
+
+
+def _refuse_several_models(rows: pl.DataFrame) -> None:
+    """Refuse a conversation in which one side has several models: these are several."""
+    if rows["model"].drop_nulls().n_unique() < 2:
         return
-    side = found.filter(*(pl.col(key) == found[key][0] for key in ("conversation", "is_guest")))
-    file, line, name = side.filter(pl.col("model") != side["model"][0]).row(0)[:3]
+    # the guest and those who answer may each have a model of their own
+    side = ["conversation", "is_guest"]
+    several = rows.drop_nulls("model").filter(C("model").n_unique().over(side) > 1)
+    if several.is_empty():
+        return
+    of_side = several.join(several.head(1), on=side, how="semi", maintain_order="left")
+    file, line, name = (
+        of_side.filter(C("model") != C("model").first())
+        .select("file", "line", "conversation_id")
+        .row(0)
+    )
     raise InputError(
         f"{file}:{line}: model: several in the conversation{f' {name}' if name else ''}: "
-        f"{listed(side['model'].unique(maintain_order=True).to_list(), 3)}.",
+        f"{listed(of_side['model'].unique(maintain_order=True).to_list(), 3)}.",
         "Name the key of the model (`--column model=KEY`) if each is a conversation of its own, or "
         "leave the key out.",
     )
 
 
-def _with_speakers(columns: pl.DataFrame, place: Indices, conversation: Indices) -> Rows:
-    role, name = columns["role"], columns["name"]
-    has_guest_role = _true(reduce(or_, (role == guest for guest in GUEST_ROLES)))
-    is_guest = has_guest_role | _true(name.str.starts_with(GUEST_NAMES))
-    is_exit = _true(columns["content"].is_in(EXITS))
-    is_case = _true((role == TEST_CASE_ROW[0]) & (name == TEST_CASE_ROW[1]))
-    return Rows(columns, place, conversation, has_guest_role, is_guest, is_exit, is_case)
-
-
-def _true(answers: pl.Series) -> Mask:
-    """Return where an answer is yes, and not null."""
-    true: Mask = (answers.fill_null(False) if answers.null_count() else answers).to_numpy()
-    return true
-
-
-def _first_values(values: pl.Series, numbers: Indices) -> pl.Series:
-    """Return the first value of each number that is not null; numbers are by first appearance."""
-    given = np.flatnonzero(values.is_not_null().to_numpy())
-    return gather_or_null(values, first_rows(numbers, given, int(numbers.max(initial=-1)) + 1))
-
-
-def _changes(column: pl.Series) -> Mask:
-    """Mark the rows that differ from the one before, the first too."""
-    changed: Mask = string_changes(column.fill_null("") if column.null_count() else column)
-    if column.null_count():
-        missing = column.is_null().to_numpy()
-        changed[1:] |= missing[1:] != missing[:-1]
-    changed[:1] = True
-    return changed
-
-
 def _labels(heads: pl.DataFrame, options: GuestSimulation) -> pl.DataFrame:
     """Give conversations their names, levels and test cases."""
-    of_file, files = factorize(heads["file"])
-    of_files = files.to_frame("file").select(
-        pl.col("file").str.extract(r"([^/\\]*)$").str.replace(_SUFFIXES, "").alias("stem"),
-        pl.col("file").str.extract(_FOLDER_LEVEL).cast(pl.Int64).alias("folder"),
+    files = heads.select(C("file").unique()).with_columns(
+        stem=C("file").str.extract(r"([^/\\]*)$").str.replace(_SUFFIXES, ""),
+        folder=C("file").str.extract(_FOLDER_LEVEL).cast(pl.Int64),
     )
     # several of a file without an id are named by their places
     several = pl.len().over("file", "conversation_id", "experiment_level") > 1
-    places = heads.select(pl.when(several).then(IDENTITY)).to_series()
-    names = _or_else(_or_else(heads["conversation_id"], places), of_files["stem"][of_file])
-    level = _or_else(heads["experiment_level"], of_files["folder"][of_file])
-    if level.null_count() and options.level:
-        level = level.fill_null(options.level)
-    # a name recurs at every level
-    of_name, distinct_names = factorize(names)
-    in_name = distinct_names.str.extract(_TEST_CASE)[of_name]
-    return pl.DataFrame(
-        {
-            "file": heads["file"],
-            "line": heads["line"],
-            "dialogue": heads[IDENTITY],
-            "conversation_id": names,
-            "experiment_level": level,
-            "test_case": _or_else(_or_else(heads["test_case"], in_name), names),
-            "model": heads["model"],
-        }
+    return (
+        heads.join(files, on="file", maintain_order="left")
+        .with_columns(
+            conversation_id=pl.coalesce("conversation_id", pl.when(several).then(IDENTITY), "stem"),
+            experiment_level=pl.coalesce(
+                "experiment_level", "folder", pl.lit(options.level or None, pl.Int64)
+            ),
+        )
+        .select(
+            "file",
+            "line",
+            C(IDENTITY).alias("dialogue"),
+            "conversation_id",
+            "experiment_level",
+            pl.coalesce(
+                "test_case", C("conversation_id").str.extract(_TEST_CASE), "conversation_id"
+            ),
+            "model",
+        )
     )
-
-
-def _or_else(values: pl.Series, others: pl.Series) -> pl.Series:
-    """Return values, and others where they are null."""
-    if not values.null_count():
-        return values
-    return values.zip_with(values.is_not_null(), others)
 
 
 VOCABULARIES = {
@@ -204,37 +145,31 @@ FALLBACKS = (
 """Kinds of personas by what their description contains; the first that fits counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
-    """The states that a persona lets expect; None where it says nothing."""
+CASE_PARTS = ("guest_persona", "target_order")
+"""The parts of a test case."""
 
-    # the expected values
+
+class Attributes(NamedTuple):
+    """The states that a persona lets expect; None where it says nothing, or expects any mood."""
+
     complete: str
     exploration: str | None
     ordering: str | None
-    moods: tuple[str, ...]  # the expected moods; empty for any
-
-
-@dataclass(frozen=True, slots=True)
-class TestCase:
-    """A persona and a target order, as JSON texts; None where the file lacks one."""
-
-    guest_persona: str | None
-    target_order: str | None
+    moods: list[str] | None
 
 
 @dataclass(frozen=True, slots=True)
 class PersonaFile:
-    """Attributes by full name, and test cases by id."""
+    """Attributes by full name; and each ``test_case``, its `CASE_PARTS` as JSON texts."""
 
     attributes: Mapping[str, Attributes]
-    test_cases: Mapping[str, TestCase]
+    test_cases: pl.DataFrame
 
 
 def load_personas(path: str) -> PersonaFile:
     """Read a file of personas."""
     if not path:
-        return PersonaFile({}, {})
+        return PersonaFile({}, _case_frame({}))
     try:
         content = read_option_file(path)
     except OSError as error:
@@ -266,24 +201,25 @@ def _parse(path: str, content: bytes) -> PersonaFile:
                 f"{path}: {place}.message_generation_attributes{fault.path} is {fault.found}, "
                 f"expected {fault.expected}."
             ) from fault
-    cases: dict[str, TestCase] = {}
+    cases: dict[str, tuple[str | None, ...]] = {}
     for place, entry in _entries(path, table, "test_cases"):
         name = _text(path, entry, place, "test_case")
         if name in cases:
             raise _error(path, f"{place}.test_case", name, "an id of its own")
-        persona, target = entry.get("guest_persona"), entry.get("target_order")
-        if not isinstance(persona, dict | None):
-            raise _error(path, f"{place}.guest_persona", persona, "an object")
-        if not isinstance(target, dict | None):
-            raise _error(path, f"{place}.target_order", target, "an object")
+        for part in CASE_PARTS:
+            if not isinstance(entry.get(part), dict | None):
+                raise _error(path, f"{place}.{part}", entry[part], "an object")
+        target = entry.get("target_order") or {}
         for key in TARGET_KEYS:
-            if not isinstance((target or {}).get(key), list | None):
-                raise _error(path, f"{place}.target_order.{key}", (target or {})[key], "a list")
-        cases[name] = TestCase(
-            _json(path, f"{place}.guest_persona", persona),
-            _json(path, f"{place}.target_order", target),
-        )
-    return PersonaFile(attributes, cases)
+            if not isinstance(target.get(key), list | None):
+                raise _error(path, f"{place}.target_order.{key}", target[key], "a list")
+        cases[name] = tuple(_json(path, f"{place}.{part}", entry.get(part)) for part in CASE_PARTS)
+    return PersonaFile(attributes, _case_frame(cases))
+
+
+def _case_frame(cases: Mapping[str, tuple[str | None, ...]]) -> pl.DataFrame:
+    schema = dict.fromkeys(("test_case", *CASE_PARTS), pl.String)
+    return pl.DataFrame([(name, *parts) for name, parts in cases.items()], schema, orient="row")
 
 
 class AttributeFault(Exception):
@@ -306,13 +242,12 @@ def read_attributes(described: Any) -> Attributes:
     }
     mood_key = next((key for key in _MOOD_KEYS if described.get(key) is not None), _MOOD_KEYS[0])
     moods = described.get(mood_key) or []
-    if not isinstance(moods, list):
-        moods = [moods]
+    known = [_of(mood, mood_key, MOODS) for mood in (moods if isinstance(moods, list) else [moods])]
     return Attributes(
         complete=values["is_ordering_complete"] or "no",
         exploration=values["next_message_menu_exploration_style"],
         ordering=values["next_message_ordering_style"],
-        moods=tuple(mood for mood in (_of(mood, mood_key, MOODS) for mood in moods) if mood),
+        moods=[mood for mood in known if mood] or None,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import polars as pl
+from polars import col as C
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import find_nulls
@@ -39,24 +40,21 @@ def score_events(
     events: Events, vectors: "VectorView", options: GuestSimulation
 ) -> dict[str, pl.DataFrame]:
     """Score the conversations of `read_events`."""
-    conversations = events.frames["conversations"].with_row_index("conversation")
-    conversations = conversations.cast({"conversation": pl.Int64})
+    conversations = events.frames["conversations"]
     messages = events.frames["messages"].hstack(compare_states(events.frames))
-    personas = events.frames["personas"].select(
-        persona_code=pl.int_range(pl.len()), PAS_source="PAS_source"
-    )
+    personas = events.frames["personas"].select("persona_code", "PAS_source")
     dialogues = (
         conversations.join(
             count_messages(messages), on="conversation", how="left", maintain_order="left"
         )
-        .with_columns(pl.col("^n_.*$", "message_score_sum").fill_null(0))
+        .with_columns(C("^n_.*$", "message_score_sum").fill_null(0))
         .join(personas, on="persona_code", how="left", maintain_order="left")
         .with_columns(pl.lit(options.published).alias("published"), **FORMULAS)
         .with_columns(CRRS=COMPOSITE)
     )
     dialogues = find_nulls(dialogues, METRICS, by_reason=GRAVITY).put_into(dialogues)
-    labels = conversations.select("file", "dialogue", "experiment_level")
-    messages = messages.hstack(labels[messages["conversation"]])
+    labels = conversations.select("conversation", "file", "dialogue", "experiment_level")
+    messages = messages.join(labels, on="conversation", maintain_order="left")
     return {
         "messages": messages.select(*MESSAGES.schema),
         "dialogues": dialogues.select(*DIALOGUES.schema),
@@ -65,7 +63,7 @@ def score_events(
 
 def notes_on_run(dialogues: pl.LazyFrame, options: GuestSimulation) -> list[str]:
     """Tell how many conversations have a PAS without the attributes of their persona."""
-    scored = dialogues.filter(pl.col("PAS").is_not_null())
+    scored = dialogues.filter(C("PAS").is_not_null())
     sources = scored.select("PAS_source").collect()["PAS_source"]
     n_estimated = int((sources == "fallback").sum())
     if not n_estimated:
@@ -92,18 +90,18 @@ def score_trivial_agents(
     unchanging = named.join(expected, on="persona", how="left").select(
         pl.lit(UNCHANGING).alias("agent"),
         "dialogue",
-        pl.when(pl.col("PAS_source") == "attributes", pl.col("PAS").is_not_null())
+        pl.when(C("PAS_source") == "attributes", C("PAS").is_not_null())
         .then("PAS_of_default")
         .alias("PAS"),
-        pl.when(pl.col("n_states") >= 2).then(0.0).alias("BVS"),
+        pl.when(C("n_states") >= 2).then(0.0).alias("BVS"),
     )
-    level = pl.col("experiment_level").replace_strict(
+    level = C("experiment_level").replace_strict(
         _LARGEST_DEI, default=None, return_dtype=pl.Float64
     )
     calling = named.select(
         pl.lit(CALLING).alias("agent"),
         "dialogue",
-        pl.when(pl.col("n_guest_messages") > 0).then(level).alias("DEI"),
+        pl.when(C("n_guest_messages") > 0).then(level).alias("DEI"),
     )
     found = pl.concat([unchanging, calling], how="diagonal")
     return found.sort("agent", "dialogue").collect()
@@ -117,13 +115,13 @@ def _matches_of_default(messages: pl.LazyFrame, dialogues: pl.LazyFrame) -> pl.L
     """
     known, counts = [], []
     for state, match in zip(STATE_COLUMNS, MATCH_COLUMNS, strict=True):
-        is_default = pl.col(state) == _DEFAULTS[state]
+        is_default = C(state) == _DEFAULTS[state]
         tells = is_default
         if len(STATE_WORDS[state]) == 2:
-            tells = pl.col(state).is_in(STATE_WORDS[state])
-        fits = pl.when(tells).then(pl.col(match) == is_default).alias(match)
+            tells = C(state).is_in(STATE_WORDS[state])
+        fits = pl.when(tells).then(C(match) == is_default).alias(match)
         known.append(fits.drop_nulls().first().cast(pl.Float64).alias(match))
-        counts.append(pl.col(match).is_not_null().any().alias(f"counts_{match}"))
+        counts.append(C(match).is_not_null().any().alias(f"counts_{match}"))
     parts = [
         pl.when(f"counts_{match}").then(match).otherwise(0.0).alias(match)
         for match in MATCH_COLUMNS

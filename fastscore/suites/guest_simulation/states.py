@@ -14,21 +14,22 @@ import io
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Indices, Mask
+from fastscore_jit.arrays import Indices
 from fastscore_kernels import count_phrases, keyword_groups, plain_words
+from polars import col as C
 
 from fastscore.errors import UsageError
 from fastscore.settings.options import read_option_file
-from fastscore.suites.columns import gather_or_null, last_rows, put_at
+from fastscore.suites.columns import put_at
 from fastscore.suites.declarations import RejectReason
-from fastscore.suites.grouping import factorize, first_of_group, group_rows
+from fastscore.suites.grouping import factorize, group_rows
 from fastscore.suites.guest_simulation.item_lists import ITEM
 from fastscore.suites.guest_simulation.options import (
     DEFAULT_STATE,
@@ -38,11 +39,8 @@ from fastscore.suites.guest_simulation.options import (
     STATE_SOURCES,
     GuestSimulation,
 )
-from fastscore.suites.guest_simulation.rows import Rows
 from fastscore.suites.guest_simulation.tool_cells import (
     OrderLists,
-    ToolCells,
-    column_lists,
     normal_names,
     normalise,
     read_lists,
@@ -53,7 +51,7 @@ FILES = "exp*/*_states.csv"
 """The files of a folder that are states."""
 
 FIELD = "states_from"
-_INDEX, _MESSAGE_ID, _PLACE = "message_index", "message_id", "place"
+_INDEX, _MESSAGE_ID, _PLACE = "message_index", "message_id", "state_place"
 _CELLS = (*STATE_COLUMNS, ORDER_COLUMN)
 _SCHEMA = {
     "conversation": pl.Int64(),
@@ -68,30 +66,9 @@ _LONGEST_CELL = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class StateFiles:
-    """What files say of the states of messages."""
+class FileFaults:
+    """What is wrong with files, by conversation: those that are not there, and cannot be used."""
 
-    # the guest messages, with the files' cells in their state columns; null without a row
-    messages: Rows
-    has_row: Mask  # which of them have a row in their file, bool (messages,)
-    place: pl.Series  # its place, `file:line` (messages,); null without one
-    # conversations that have no file, and whose file cannot be used, bool (conversations,)
-    missing: Mask
-    bad: Mask
-    problems: Mapping[int, Problem]  # what is wrong with these, by conversation
-
-    @property
-    def unread(self) -> Mask:
-        """Conversations of whose states nothing is known, bool (conversations,)."""
-        unread: Mask = self.missing | self.bad
-        return unread
-
-
-@dataclass(slots=True)
-class _Found:
-    """Rows of files, a column each, and what is wrong with files, by conversation."""
-
-    columns: dict[str, list[object]] = field(default_factory=lambda: {name: [] for name in _SCHEMA})
     missing: dict[int, Problem] = field(default_factory=dict)
     bad: dict[int, Problem] = field(default_factory=dict)
 
@@ -132,67 +109,55 @@ def find_state_files(folder: str) -> dict[tuple[int, str], Path]:
     return found
 
 
-def read_state_files(
-    folder: str, labels: pl.DataFrame, messages: Rows, index: Indices
-) -> StateFiles:
-    """Read the states of guest messages from files instead of the log's columns."""
-    found = _read_files(find_state_files(folder), labels, np.unique(messages.conversation))
-    rows = pl.DataFrame(found.columns, schema=_SCHEMA)
-    keys = pl.DataFrame({"conversation": messages.conversation, _INDEX: index})
-    ids = messages[_MESSAGE_ID].rename(_MESSAGE_ID)
-    _note_strangers(rows, keys.hstack([ids]), found)
-    rows = rows.filter(~pl.col("conversation").is_in(list(found.bad)))
-    joined = keys.join(rows, on=keys.columns, how="left", maintain_order="left")
-    cells = messages.columns.with_columns(joined.select(_CELLS))
-    n_conversations = labels.height
-    return StateFiles(
-        messages=replace(messages, columns=cells),
-        has_row=joined[_PLACE].is_not_null().to_numpy(),
-        place=joined[_PLACE],
-        missing=np.isin(np.arange(n_conversations), list(found.missing)),
-        bad=np.isin(np.arange(n_conversations), list(found.bad)),
-        problems=found.missing | found.bad,
-    )
+def with_state_files(
+    messages: pl.DataFrame, folder: str, labels: pl.DataFrame
+) -> tuple[pl.DataFrame, FileFaults]:
+    """Put the cells of files into the state columns of guest messages.
 
-
-def message_indices(rows: Rows) -> Indices:
-    """Return the place of each row among the messages of its conversation, from 0.
-
-    The row of the test case is not a message. Its values are ignored.
+    Added are ``state_place``, the ``file:line`` of a message's row, and ``is_unread``, of
+    conversations of whose states nothing is known.
     """
-    before: Indices = np.cumsum(~rows.is_case) - ~rows.is_case
-    indices: Indices = before - before[first_of_group(rows.conversation)]
-    return indices
+    faults = FileFaults()
+    rows = _read_files(find_state_files(folder), labels, messages["conversation"].unique(), faults)
+    _note_strangers(rows, messages, faults)
+    key = ["conversation", _INDEX]
+    found = messages.drop(_CELLS).join(
+        rows.filter(~C("conversation").is_in(list(faults.bad))),
+        on=key,
+        how="left",
+        maintain_order="left",
+    )
+    unread = C("conversation").is_in([*faults.missing, *faults.bad])
+    return found.with_columns(is_unread=unread), faults
 
 
 def _read_files(
-    files: Mapping[tuple[int, str], Path], labels: pl.DataFrame, needed: Indices
-) -> _Found:
+    files: Mapping[tuple[int, str], Path],
+    labels: pl.DataFrame,
+    needed: pl.Series,
+    faults: FileFaults,
+) -> pl.DataFrame:
     """Read the files of the conversations that have a message to be told of."""
-    found = _Found()
+    columns: dict[str, list[object]] = {name: [] for name in _SCHEMA}
     named = labels["conversation_id"].to_list(), labels["experiment_level"].to_list()
-    for conversation in needed.tolist():
+    for conversation in needed.sort().to_list():
         name, level = (values[conversation] for values in named)
-        level = level or 0  # `annotate` writes those of chats without a level into exp0
-        path = files.get((level, name))
-        if path is None:
-            wanted = f"exp{level}/{name}{_SUFFIX}"
-            found.missing[conversation] = Problem(
-                FIELD,
-                "missing_field",
-                f"no file {wanted}",
-                f"a file {wanted} for every conversation",
+        wanted = level or 0, name  # `annotate` writes those of chats without a level into exp0
+        if wanted not in files:
+            file = f"exp{wanted[0]}/{name}{_SUFFIX}"
+            faults.missing[conversation] = Problem(
+                FIELD, "missing_field", f"no file {file}", f"a file {file} for every conversation"
             )
             continue
         try:
-            rows = _read_file(path)
+            rows = _read_file(files[wanted])
         except _OddFileError as odd:
-            found.bad[conversation] = odd.problem
+            faults.bad[conversation] = odd.problem
             continue
-        found.columns["conversation"] += [conversation] * len(rows[_INDEX])
+        columns["conversation"] += [conversation] * len(rows[_INDEX])
         for column, cells in rows.items():
-            found.columns[column] += cells
-    return found
+            columns[column] += cells
+    return pl.DataFrame(columns, schema=_SCHEMA)
 
 
 def _read_file(path: Path) -> dict[str, Sequence[object]]:
@@ -226,14 +191,14 @@ def _read_file(path: Path) -> dict[str, Sequence[object]]:
         if len(record) != len(header):
             shown, wanted = f"{len(record)} cells", f"{len(header)}, as in the header"
             raise _OddFileError("wrong_cell_count", f"{place}:{line}", shown, wanted)
-    columns = dict(zip(header, zip(*(record for _, record in records), strict=True), strict=True))
-    no_cells = ("",) * len(records)
-    rows: dict[str, Sequence[object]] = {name: columns.get(name, no_cells) for name in _CELLS}
-    rows["given_id"] = columns.get(_MESSAGE_ID, no_cells)
-    rows[_PLACE] = [f"{place}:{line}" for line, _ in records]
-    rows[_INDEX] = [_whole(record[header.index(_INDEX)], f"{place}:{line}")
-                    for line, record in records]  # fmt: skip
-    return rows
+    named = [dict(zip(header, record, strict=True)) for _, record in records]
+    places = [f"{place}:{line}" for line, _ in records]
+    return {
+        **{name: [row[name] for row in named] for name in _CELLS},
+        "given_id": [row.get(_MESSAGE_ID, "") for row in named],
+        _PLACE: places,
+        _INDEX: [_whole(row[_INDEX], at) for row, at in zip(named, places, strict=True)],
+    }
 
 
 def _whole(text: str, place: str) -> int:
@@ -243,18 +208,16 @@ def _whole(text: str, place: str) -> int:
     return int(text)
 
 
-def _note_strangers(rows: pl.DataFrame, messages: pl.DataFrame, found: _Found) -> None:
+def _note_strangers(rows: pl.DataFrame, messages: pl.DataFrame, faults: FileFaults) -> None:
     """Note files with a row that is of no guest message, of another one, or of one twice."""
+    key = ["conversation", _INDEX]
     matched = rows.join(
-        messages.with_columns(is_guest=True),
-        on=["conversation", _INDEX],
-        how="left",
-        maintain_order="left",
+        messages.select(*key, _MESSAGE_ID, is_guest=True), on=key, how="left", maintain_order="left"
     ).with_columns(
-        repeated=~pl.struct("conversation", _INDEX).is_first_distinct(),
-        other=(pl.col("given_id") != "") & (pl.col("given_id") != pl.col(_MESSAGE_ID)),
+        repeated=~pl.struct(key).is_first_distinct(),
+        other=(C("given_id") != "") & (C("given_id") != C(_MESSAGE_ID)),
     )
-    odd = matched.filter(pl.col("is_guest").is_null() | pl.col("repeated") | pl.col("other"))
+    odd = matched.filter(C("is_guest").is_null() | C("repeated") | C("other"))
     for row in odd.unique("conversation", keep="first", maintain_order=True).to_dicts():
         shown = f"{row[_PLACE]}: {_INDEX} {row[_INDEX]}"
         if row["is_guest"] is None:
@@ -264,200 +227,137 @@ def _note_strangers(rows: pl.DataFrame, messages: pl.DataFrame, found: _Found) -
         else:
             shown = f"{shown} with {_MESSAGE_ID} {row['given_id']!r}"
             expected = f"{row[_MESSAGE_ID]!r}, the id of that message in the log"
-        found.bad[row["conversation"]] = Problem(FIELD, "out_of_range", shown, expected)
+        faults.bad[row["conversation"]] = Problem(FIELD, "out_of_range", shown, expected)
 
 
-COLUMNS, TOOLS, HEURISTIC = range(len(STATE_SOURCES))
-_NONE = -1
-_SOURCES = pl.Enum([*STATE_SOURCES, "default"])
+_SOURCES, _ORDER_SOURCES = pl.Enum([*STATE_SOURCES, "default"]), pl.Enum(ORDER_SOURCES)
+_OF_LISTS = ("present", "broken", "has_items")
 
 
-@dataclass(frozen=True, slots=True)
-class StateRows:
-    """What the state columns of messages give, those of the log or of files."""
-
-    # the four parts of behaviour: `STATE_COLUMNS`, null where nothing gives that part
-    states: pl.DataFrame
-    orders: OrderLists  # the orders so far
-    # which messages have a state row: one in a file, or a cell that is not empty in any of the five
-    # columns, bool (messages,)
-    present: Mask
+def column_states(messages: pl.DataFrame, *, published: bool) -> pl.DataFrame:
+    """Read the states that columns give; blank cells give none."""
+    bare = C(STATE_COLUMNS).str.strip_chars()
+    read = C(STATE_COLUMNS) if published else bare.str.to_lowercase()
+    return messages.select(pl.when(bare != "").then(read))
 
 
-@dataclass(frozen=True, slots=True)
-class Behaviours:
-    """States that count, and where they come from."""
-
-    states: pl.DataFrame  # a row a message: `STATE_COLUMNS`, null without a state
-    state_source: pl.Series  # where each comes from
-    # the source of each conversation, index in `STATE_SOURCES`, int64 (conversations,)
-    source: Indices
+def has_part(states: pl.DataFrame) -> pl.Series:
+    """Tell which messages have some part of a state."""
+    return states.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
 
 
-@dataclass(frozen=True, slots=True)
-class FinalOrders:
-    """The order that each conversation ended with."""
-
-    names: pl.DataFrame  # the names in them (`read_lists`)
-    has_items: Mask  # which messages have a tracked order that is not empty, bool (messages,)
-    # where each message's order comes from, index in `ORDER_SOURCES`, int64 (messages,); -1 without
-    # one
-    order_source: Indices
-    source: Indices  # the source of each conversation, likewise, int64 (conversations,)
-    # conversations that have a final order, and whose order cannot be read, bool
-    present: Mask
-    broken: Mask
-    faults: Indices  # messages with an order that cannot be read, int64
-
-
-def read_state_rows(messages: Rows, files: StateFiles | None, *, published: bool) -> StateRows:
-    """Read the state columns of guest messages."""
-    states = _column_states(messages, published=published)
-    orders = column_lists(messages[ORDER_COLUMN], published=published)
-    if files is None:
-        return StateRows(states, orders, has_part(states) | orders.present)
-    # of a conversation whose file cannot be read, no message is taken for the default
-    return StateRows(states, orders, files.has_row | files.unread[messages.conversation])
-
-
-def read_behaviours(
-    messages: Rows,
-    rows: Rows,
-    columns: StateRows,
-    tools: ToolCells,
+def with_states(
+    messages: pl.DataFrame,
+    rows: pl.DataFrame,
+    of_columns: pl.DataFrame,
+    of_tools: pl.DataFrame,
     targets: pl.DataFrame,
-    n_conversations: int,
     options: GuestSimulation,
-) -> Behaviours:
-    """Read the behaviour of every guest message.
+) -> pl.DataFrame:
+    """Put into `STATE_COLUMNS` the states that count, and say where each comes from.
 
-    A conversation's states come from one source: the first that any of its messages has, or the
-    one that the option forces. Of a state that has some part, the others are the default's. In
-    the published profile a message without a state has the default, unless it has a state row:
-    one without behaviour is passed over, and is enough for the states to come from columns.
+    A conversation's states come from one source (``states_of``): the first that any of its messages
+    has, or the one that the option forces. Of a state that has some part, the others are the
+    default's. In the published profile a message without a state has the default, unless it has a
+    state row: one without behaviour is passed over, and is enough for the states to come from
+    columns.
     """
-    source = _state_sources(messages.conversation, columns, tools, n_conversations, options)
-    of_message = source[messages.conversation]
-    is_spoken = (source[rows.conversation] == HEURISTIC) & ~rows.is_case
-    words = states_by_words(rows.where(is_spoken, ("role", "content")), targets)
-    by_words = np.flatnonzero(of_message == HEURISTIC)
-    given = pl.DataFrame({"source": of_message}).select(
-        pl.when(pl.col("source") == COLUMNS)
-        .then(columns.states[name])
-        .when(pl.col("source") == TOOLS)
-        .then(tools.states[name])
-        .otherwise(put_at(by_words, words[name], len(messages)))
+    messages = messages.with_columns(
+        in_columns=C("has_state_row") if options.published else has_part(of_columns),
+        in_tools=has_part(of_tools),
+    )
+    first = (
+        pl.when(C("in_columns").any().over("conversation"))
+        .then(pl.lit("columns"))
+        .when(C("in_tools").any().over("conversation"))
+        .then(pl.lit("tools"))
+        .otherwise(pl.lit("heuristic"))
+    )
+    source = first if options.forced_source is None else pl.lit(options.forced_source)
+    messages = messages.with_columns(states_of=source.cast(_SOURCES))
+    by_words = messages["states_of"] == "heuristic"
+    spoken = rows.filter(~C("is_case")).join(
+        messages.filter(by_words), on="conversation", how="semi", maintain_order="left"
+    )
+    of_words = states_by_words(spoken, targets)
+    given = messages.select(
+        pl.when(C("states_of") == "columns")
+        .then(of_columns[name])
+        .when(C("states_of") == "tools")
+        .then(of_tools[name])
+        .otherwise(put_at(by_words.arg_true(), of_words[name], len(messages)))
         .alias(name)
         for name in STATE_COLUMNS
     )
-    counts = has_part(given) & ~messages.is_exit
-    stateless = ~counts
+    messages = messages.with_columns(given, has_part=has_part(given))
+    counts = C("has_part") & ~C("is_exit")
+    is_default = pl.lit(False)
     if options.published:
-        stateless = columns.present & (of_message == COLUMNS) & ~counts & ~messages.is_exit
-    # an exit, or a message without a state, has the default
-    states = given.select(
-        pl.when(pl.Series(~stateless)).then(
-            pl.when(pl.Series(counts)).then(pl.col(name)).fill_null(default)
-        )
+        # an exit, or a message without a state, has the default
+        in_row = C("has_state_row") & (C("states_of") == "columns") & ~C("is_exit")
+        is_default = ~counts & ~in_row
+    state = pl.when(counts).then("states_of").when(is_default).then(pl.lit("default", _SOURCES))
+    return messages.with_columns(state_source=state).with_columns(
+        pl.when(C("state_source") == "default")
+        .then(pl.lit(default))
+        .when(C("state_source").is_not_null())
+        .then(C(name).fill_null(default))
+        .alias(name)
         for name, default in zip(STATE_COLUMNS, DEFAULT_STATE, strict=True)
     )
-    sources = pl.Series([*STATE_SOURCES, "default"], dtype=_SOURCES)
-    number = np.where(stateless, -1, np.where(counts, of_message, len(STATE_SOURCES)))
-    return Behaviours(states, gather_or_null(sources, number), source)
 
 
-def has_part(states: pl.DataFrame) -> Mask:
-    """Tell which messages have some part of a state."""
-    found: Mask = states.select(pl.any_horizontal(pl.all().is_not_null())).to_series().to_numpy()
-    return found
+def with_orders(
+    messages: pl.DataFrame, lists: Mapping[str, OrderLists], options: GuestSimulation
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Say where the order of each message comes from, and read the final orders.
 
-
-def _state_sources(
-    conversation: Indices,
-    columns: StateRows,
-    tools: ToolCells,
-    n_conversations: int,
-    options: GuestSimulation,
-) -> Indices:
-    """Return where each conversation's states come from."""
-    if options.forced_source is not None:
-        return np.full(n_conversations, STATE_SOURCES.index(options.forced_source))
-    source = np.full(n_conversations, HEURISTIC)
-    in_columns = columns.present if options.published else has_part(columns.states)
-    for number, found in ((TOOLS, has_part(tools.states)), (COLUMNS, in_columns)):
-        source[conversation[found]] = number
-    return source
-
-
-def _column_states(messages: Rows, *, published: bool) -> pl.DataFrame:
-    """Read the states that columns give; blank cells give none."""
-    bare = pl.col(STATE_COLUMNS).str.strip_chars()
-    read = pl.col(STATE_COLUMNS) if published else bare.str.to_lowercase()
-    return messages.columns.select(pl.when(bare != "").then(read))
-
-
-def read_final_orders(
-    messages: Rows,
-    columns: StateRows,
-    tools: ToolCells,
-    n_conversations: int,
-    options: GuestSimulation,
-) -> FinalOrders:
-    """Read the last tracked order of each conversation that is not empty.
-
-    Its orders come from one source: the first that any of its messages has, or the one that the
-    option forces; the heuristic reads none. In the published profile an exit has no order.
+    A conversation's orders come from one source (``orders_of``): the first that any of its messages
+    has, or the one that the option forces; the heuristic reads none. Its final order is the last
+    one that is not empty. In the published profile an exit has no order. Returned are also the
+    conversations with a final order, by ``order_broken``, and the names in these orders.
     """
-    conversation = messages.conversation
-    lists = (columns.orders, tools.orders)
-    allowed = [options.forced_source in (None, name) for name in ORDER_SOURCES]
-    source = np.full(n_conversations, _NONE)
-    for number in (TOOLS, COLUMNS):
-        if allowed[number]:
-            source[conversation[lists[number].present]] = number
-    counts = np.ones(len(messages), np.bool_)
-    if options.published:
-        counts = ~messages.is_exit
-    order_source = np.full(len(messages), _NONE)
-    has_items = np.zeros(len(messages), np.bool_)
-    for number, each in enumerate(lists):
-        of_source = (source[conversation] == number) & counts
-        order_source[of_source & each.present] = number
-        has_items |= of_source & each.has_items
-    final = last_rows(conversation, np.flatnonzero(has_items), n_conversations)
-    return _read_finals(lists, source, final, order_source, has_items)
-
-
-def _read_finals(
-    lists: tuple[OrderLists, ...],
-    source: Indices,
-    final: Indices,
-    order_source: Indices,
-    has_items: Mask,
-) -> FinalOrders:
-    parts = []
-    broken = np.zeros(len(final), np.bool_)
-    faults = [np.flatnonzero((order_source == n) & each.broken) for n, each in enumerate(lists)]
-    for number, each in enumerate(lists):
-        owners = np.flatnonzero((final >= 0) & (source == number))
-        at = final[owners]
-        broken[owners] |= each.broken[at]
-        owners, at = owners[~each.broken[at]], at[~each.broken[at]]
-        texts = each.texts(at)
-        begins, ends = texts.offsets[:-1], texts.offsets[1:]
-        names, cut = read_lists(texts.data, begins, ends, owners, option_first=False)
-        broken[cut] = True
-        faults.append(final[cut])
-        parts.append(names)
-    return FinalOrders(
-        pl.concat(parts),
-        has_items,
-        order_source,
-        source,
-        final >= 0,
-        broken,
-        np.unique(np.concatenate(faults)),
+    allowed = [name for name in ORDER_SOURCES if options.forced_source in (None, name)]
+    found = messages.with_row_index("row").with_columns(
+        pl.Series(f"{name} {what}", getattr(lists[name], what))
+        for name in ORDER_SOURCES
+        for what in _OF_LISTS
     )
+    given = (
+        pl.when(C(f"{name} present").any().over("conversation")).then(pl.lit(name))
+        for name in allowed
+    )
+    nothing = pl.lit(None, pl.String)
+    found = found.with_columns(orders_of=pl.coalesce(*given, nothing).cast(_ORDER_SOURCES))
+    counts = ~C("is_exit") if options.published else pl.lit(True)
+    chosen = {
+        what: pl.coalesce(
+            *(pl.when(orders_of=name).then(C(f"{name} {what}")) for name in ORDER_SOURCES), False
+        )
+        for what in _OF_LISTS
+    }
+    found = found.with_columns((counts & holds).alias(what) for what, holds in chosen.items())
+    finals = (
+        found.filter("has_items")
+        .group_by("conversation", maintain_order=True)
+        .agg(C("row", "orders_of", "broken").last())
+    )
+    names, cut = [], []
+    for source, of in lists.items():
+        whole = finals.filter(~C("broken"), orders_of=source)
+        texts = of.texts(whole["row"].to_numpy())
+        owners = whole["conversation"].to_numpy()
+        read, breaks_off = read_lists(
+            texts.data, texts.offsets[:-1], texts.offsets[1:], owners, option_first=False
+        )
+        names.append(read)
+        cut += breaks_off.tolist()
+    finals = finals.with_columns(order_broken=C("broken") | C("conversation").is_in(cut))
+    at_fault = C("broken") | C("row").is_in(finals.filter("order_broken")["row"].implode())
+    found = found.with_columns(
+        order_source=pl.when("present").then("orders_of"), order_fault=at_fault
+    )
+    return found, finals.select("conversation", "order_broken"), pl.concat(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,8 +396,8 @@ def _spaced(words: pl.Series) -> pl.Series:
     return " " + words + " "
 
 
-def states_by_words(rows: Rows, targets: pl.DataFrame) -> pl.DataFrame:
-    """Read the states of guest messages from their words."""
+def states_by_words(rows: pl.DataFrame, targets: pl.DataFrame) -> pl.DataFrame:
+    """Read the states of guest messages from their words; an exit has none."""
     words = load_words()
     codes, found = factorize(rows["content"].fill_null(""))
     groups = (words.asks, words.menu_words, words.confirmations, *(each for _, each in words.moods))
@@ -505,65 +405,66 @@ def states_by_words(rows: Rows, targets: pl.DataFrame) -> pl.DataFrame:
     asks, menu, confirms, *of_moods = (
         bits >> np.uint64(n) & np.uint64(1) > 0 for n in range(len(groups))
     )
-    explores = asks | (menu & found.str.contains("?", literal=True).to_numpy())
     # of several moods the first counts, without any the default
-    mood = np.select(of_moods, range(len(of_moods)), len(of_moods))
-    restaurant = ~rows.is_guest & rows["role"].ne_missing("system").to_numpy()
-    complete = _carried(rows.conversation, restaurant, confirms[codes], start=False)
-    named, at_once = _ordering(rows, codes, found, targets, words.items_at_once)
-    ordering = _carried(rows.conversation, named, at_once, start=True)
-    moods = pl.Series([*(name for name, _ in words.moods), DEFAULT_STATE[2]])
-    spoken = pl.DataFrame(
+    moods = [*(name for name, _ in words.moods), DEFAULT_STATE[2]]
+    said = pl.DataFrame(
         {
-            "is_said": rows.is_guest & ~rows.is_exit,
-            "complete": complete,
-            "explores": explores[codes],
-            "mood_tone": moods[mood[codes]],
-            "at_once": ordering,
+            "asks": asks,
+            "has_menu_word": menu,
+            "confirms": confirms,
+            "is_question": found.str.contains("?", literal=True),
+            "mood_tone": np.array(moods)[np.select(of_moods, range(len(of_moods)), len(of_moods))],
         }
+    )[codes]
+    ordering = _ordering(rows, codes, found, targets, words.items_at_once)
+    spoken = pl.concat(
+        [rows.select("conversation", "role", "is_guest", "is_exit"), said, ordering],
+        how="horizontal",
     )
-    return (
-        spoken.select(
-            is_ordering_complete=_either("complete", "yes", "no"),
-            menu_exploration_style=_either("explores", "explores_menu", "does_not_explore_menu"),
-            mood_tone="mood_tone",
-            ordering_style=_either("at_once", "all_at_once", "one_by_one"),
-        )
-        .select(pl.when(spoken["is_said"]).then(pl.all()))
-        .filter(pl.Series(rows.is_guest))
+    of_restaurant = ~C("is_guest") & C("role").ne_missing("system")
+
+    def latest(value: str, where: pl.Expr, start: bool) -> pl.Expr:
+        carried = pl.when(where).then(C(value)).forward_fill()
+        return carried.over("conversation").fill_null(start)
+
+    states = (
+        _either(latest("confirms", of_restaurant, False), "yes", "no"),
+        _either(
+            C("asks") | (C("has_menu_word") & C("is_question")),
+            "explores_menu",
+            "does_not_explore_menu",
+        ),
+        C("mood_tone"),
+        _either(latest("at_once", C("names_items"), True), "all_at_once", "one_by_one"),
     )
+    return spoken.select(
+        "is_guest",
+        *(
+            pl.when(C("is_guest") & ~C("is_exit")).then(state).alias(name)
+            for name, state in zip(STATE_COLUMNS, states, strict=True)
+        ),
+    ).filter("is_guest")
 
 
-def _either(column: str, word: str, other: str) -> pl.Expr:
-    return pl.when(column).then(pl.lit(word)).otherwise(pl.lit(other))
-
-
-def _carried(conversation: Indices, where: Mask, value: Mask, *, start: bool) -> Mask:
-    """Carry the latest value, of those ``where``, on through each conversation."""
-    last = np.where(where, np.arange(len(where)), -1)
-    last = np.maximum.accumulate(last) if len(last) else last
-    known = (last >= 0) & (conversation[last] == conversation)
-    carried: Mask = np.where(known, value[last], start)
-    return carried
+def _either(is_so: pl.Expr, word: str, other: str) -> pl.Expr:
+    return pl.when(is_so).then(pl.lit(word)).otherwise(pl.lit(other))
 
 
 def _ordering(
-    rows: Rows, codes: Indices, found: pl.Series, targets: pl.DataFrame, items_at_once: int
-) -> tuple[Mask, Mask]:
+    rows: pl.DataFrame, codes: Indices, found: pl.Series, targets: pl.DataFrame, items_at_once: int
+) -> pl.DataFrame:
     """Tell which messages name items of the target, and which of them order all at once."""
-    named_items = normal_names(targets.filter(pl.col("kind") == ITEM))
-    items = named_items.filter(pl.col("name") != "").unique(keep="first", maintain_order=True)
+    named_items = normal_names(targets.filter(C("kind") == ITEM))
+    items = named_items.filter(C("name") != "").unique(keep="first", maintain_order=True)
     item, names = factorize(items["name"])
-    conversation = rows.conversation
-    owners = items["conversation"].to_numpy()
-    n_owners = 1 + int(max(conversation.max(initial=-1), owners.max(initial=-1)))
-    order, offsets = group_rows(owners, n_owners)
-    speaks = np.flatnonzero(rows.is_guest & ~rows.is_exit)
+    conversation, owners = rows["conversation"].to_numpy(), items["conversation"].to_numpy()
+    order, offsets = group_rows(owners, 1 + int(np.append(conversation, owners).max(initial=-1)))
+    speaks = rows.select(C("is_guest") & ~C("is_exit")).to_series().arg_true().to_numpy()
     counts, new, left = count_phrases(
         normalise(found), codes[speaks], names, (item[order], offsets), conversation[speaks]
     )
-    named, at_once = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
-    named[speaks] = counts > 0
-    all_left = (left > 0) & (left == new)
-    at_once[speaks] = named[speaks] & ((counts >= items_at_once) | all_left)
-    return named, at_once
+    named = counts > 0
+    at_once = named & ((counts >= items_at_once) | ((left > 0) & (left == new)))
+    told = np.zeros((2, len(rows)), np.bool_)
+    told[:, speaks] = named, at_once
+    return pl.DataFrame({"names_items": told[0], "at_once": told[1]})

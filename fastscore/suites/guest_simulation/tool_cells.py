@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -397,9 +396,9 @@ def _order_lists(rows: TextRows, members: Members, tracking: Indices) -> OrderLi
 def _holds(rows: TextRows, row: Indices, start: Indices, length: Indices, wanted: bytes) -> Mask:
     """Tell which ranges of cells contain some bytes."""
     copied = copied_texts(rows.addresses[row] + start, length)
-    data = copied.data.tobytes()
-    held = (wanted in data[begin:end] for begin, end in pairwise(copied.offsets.tolist()))
-    return np.fromiter(held, np.bool_, len(row))
+    ranges = texts_between(copied.data, copied.offsets[:-1], copied.offsets[1:])
+    held: Mask = ranges.cast(pl.Binary).bin.contains(wanted).to_numpy()  # may cut a character
+    return held
 
 
 def _words_in(texts: pl.Series) -> Mask:

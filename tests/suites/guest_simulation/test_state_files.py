@@ -205,6 +205,12 @@ def test_what_is_no_file_of_states(tmp_path: Path, content: bytes, reason: str, 
     assert found["null_reasons"]["PAS"] == "bad_input"
 
 
+def test_a_file_without_rows_says_nothing_of_its_conversation(tmp_path: Path) -> None:
+    write_file(tmp_path)
+    found = dialogue(*LOG, states_from=str(tmp_path))
+    assert (found["n_states"], found["null_reasons"]["PAS"]) == (0, "not_applicable")
+
+
 def test_cells_of_any_length_are_read_and_a_limit_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
