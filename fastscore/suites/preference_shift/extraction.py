@@ -74,16 +74,14 @@ def extract_concepts(
     codes, texts = factorize(written)
     if options.extract == "embed":
         found = nearest_concepts(texts, concepts, vectors, options)
+    elif options.extract == "ngrams":
+        found = concepts_by_ngrams(texts, concepts, options)
     else:
         found = matcher.extract(texts)
-    if options.extract in ("ngrams", "llm"):
-        matched = found
-        if options.extract == "ngrams":
-            found = concepts_by_ngrams(texts, concepts, options)
-        else:
-            found = annotated_concepts(texts, matched, concepts, options)
-        if options.plot_keywords:
-            found = _with_plot_keywords(found, matched, concepts)
+    if options.extract == "llm":
+        found = annotated_concepts(texts, found, concepts, options)
+    if options.plot_keywords and options.extract in ("ngrams", "llm"):
+        found = _with_plot_keywords(found, matcher.extract(texts), concepts)
     height = turns.height
     return concepts, Extracted(
         gather_sets(found, codes[:height]),

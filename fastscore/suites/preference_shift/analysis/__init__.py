@@ -68,7 +68,8 @@ def _p(column: str) -> Callable[[Row], str]:
     def write(row: Row) -> str:
         if row[column] is None and row.get("reason") and "holm" not in column:
             return str(row["reason"]).replace("_", " ")
-        return "< 0.001" if (row[column] or 1.0) < 0.001 else _cell(row[column])
+        is_small = row[column] is not None and row[column] < 0.001
+        return "< 0.001" if is_small else _cell(row[column])
 
     return write
 
