@@ -208,12 +208,6 @@ def deviation(sample: Values, ddof: int) -> float:
     return 0.0 if is_constant(sample) else float(sample.std(ddof=ddof))
 
 
-def pooled_deviation(first: Values, second: Values) -> float:
-    """Return the standard deviation that two samples share, with n + m - 2 degrees of freedom."""
-    parts = [deviation(part, 1) * math.sqrt(part.size - 1) for part in (first, second)]
-    return math.hypot(*parts) / math.sqrt(first.size + second.size - 2)
-
-
 def quotients(numerators: Values, denominators: Values) -> Values:
     """Return numerators / denominators; NaN where a denominator is not positive."""
     undefined = np.full(denominators.shape, np.nan)
@@ -255,14 +249,17 @@ def independent_t(a: npt.ArrayLike, b: npt.ArrayLike, *, one_variance: bool) -> 
         return Significance(None, None, reason=reason)
     n, m = first.size, second.size
     if one_variance:
-        error, degrees = pooled_deviation(first, second) * math.sqrt(1 / n + 1 / m), n + m - 2.0
+        degrees = n + m - 2.0
+        parts = [deviation(part, 1) * math.sqrt(part.size - 1) for part in (first, second)]
+        error = math.hypot(*parts) / math.sqrt(n + m - 2) * math.sqrt(1 / n + 1 / m)
     else:
         errors = [deviation(part, 1) / math.sqrt(part.size) for part in (first, second)]
         error = math.hypot(*errors)
         # Welch and Satterthwaite's degrees, each error as a share of the whole
         inverse = (errors[0] / error) ** 4 / (n - 1) + (errors[1] / error) ** 4 / (m - 1)
         degrees = 1 / inverse
-    return _t_test(first.mean() - second.mean(), error, degrees)
+    t = float((first.mean() - second.mean()) / error)
+    return Significance(t, 2 * t_below(degrees, -abs(t)), degrees)
 
 
 def cohens_d(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
@@ -307,11 +304,6 @@ def _no_spread(*samples: Values) -> StatisticReason | None:
         return "too_few_values"
     varying = any(deviation(sample, 1) > 0.0 for sample in samples)
     return None if varying else "zero_variance"
-
-
-def _t_test(difference: float, standard_error: float, degrees_of_freedom: float) -> Significance:
-    t = float(difference / standard_error)
-    return Significance(t, 2 * t_below(degrees_of_freedom, -abs(t)), degrees_of_freedom)
 
 
 def _exact_mann_whitney(first: Values, second: Values) -> Significance:

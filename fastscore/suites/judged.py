@@ -68,7 +68,8 @@ def collect_judged(
         judges = joined["judged_by"].drop_nulls().unique().sort().to_list()
         from_file = _from_columns(joined, extra)
         given = pl.concat([from_file, given.join(from_file, on=_SCORE, how="anti")])
-        rejects += [_of_file(refused), unjoined]
+        nothing = pl.lit(None, pl.String)
+        rejects += [refused.with_columns(dialogue=nothing, model=nothing), unjoined]
     checked = _check(given, scale)
     refused_scores = checked.filter(pl.col("reason").is_not_null())
     rejects.append(refused_scores)
@@ -274,12 +275,6 @@ def judge_source(extra: Sequence[str]) -> Source:
         ),
         formats=("csv", "json", "jsonl", "parquet"),
     )
-
-
-def _of_file(rejects: pl.DataFrame) -> pl.DataFrame:
-    nothing = pl.lit(None, dtype=pl.String)
-    named = rejects.with_columns(nothing.alias("dialogue"), nothing.alias("model"))
-    return named.select(*JUDGE_REJECT_SCHEMA)
 
 
 def _join(rows: pl.DataFrame, conversations: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

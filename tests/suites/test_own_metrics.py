@@ -84,36 +84,34 @@ def test_values_are_a_column_of_dialogues_and_a_line_of_the_summary(logs: Path, 
     assert "code=won_early:" in scores.signature
 
 
-def command(*words: str) -> subprocess.CompletedProcess[str]:
-    return fastscore_command(words)
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_every_verb_takes_it_as_any_other(logs: Path, tmp_path: Path, mine: str) -> None:
     run, other = str(tmp_path / "run"), str(tmp_path / "other")
     for folder in (run, other):
         lexical = ("--lex-weight", "1", "--metrics", mine, "-q")
-        done = command("score", "score_dialogue", str(logs), "-o", folder, *lexical)
+        done = fastscore_command(["score", "score_dialogue", str(logs), "-o", folder, *lexical])
         assert done.returncode == 0, done.stderr
     # its file is not needed any more
     Path(mine).unlink()
-    summary = json.loads(command("summary", run, "--json", "--metric", "won_early").stdout)
+    summary = json.loads(
+        fastscore_command(["summary", run, "--json", "--metric", "won_early"]).stdout
+    )
     assert summary["summary"][0]["metric"] == "won_early"
-    compared = json.loads(command("compare", run, other, "--json").stdout)
+    compared = json.loads(fastscore_command(["compare", run, other, "--json"]).stdout)
     (row,) = (row for row in compared["differences"] if row["metric"] == "won_early")
     assert row["difference"] == 0.0
-    assert command("check", run, "--min", "won_early=0").returncode == 0
-    assert command("check", run, "--max", "won_early=0").returncode == 1
+    assert fastscore_command(["check", run, "--min", "won_early=0"]).returncode == 0
+    assert fastscore_command(["check", run, "--max", "won_early=0"]).returncode == 1
     page = tmp_path / "report.html"
-    assert command("report", run, "-o", str(page)).returncode == 0
+    assert fastscore_command(["report", run, "-o", str(page)]).returncode == 0
     assert "Share of utterances whose best step is the first or second." in page.read_text()
-    done = command("explain", run, "--worst", "won_early", "won_early", "--json")
+    done = fastscore_command(["explain", run, "--worst", "won_early", "won_early", "--json"])
     (found,) = json.loads(done.stdout)["explanations"]
     table = fastscore.open_run(run).scan("dialogues").collect()
     assert found["value"] == table["won_early"].min()
     assert found["working"].endswith("rows of utterances")
     assert all("best_step" in part["values"] for part in found["evidence"])
-    shown = command("explain", run, "--worst", "won_early", "won_early").stdout
+    shown = fastscore_command(["explain", run, "--worst", "won_early", "won_early"]).stdout
     assert "Share of utterances whose best step is the first or second." in shown
 
 
@@ -124,20 +122,20 @@ def test_a_run_is_resumed_under_the_same_source_and_refused_under_another(
     words = ("score", "score_dialogue", str(logs), "-o", str(run), "--lex-weight", "1")
     # a metric that fails leaves nothing scored: its correction may have the folder
     Path(mine).write_text(FILE.replace('"best_step"', '"bst_step"'))
-    assert "ColumnNotFoundError" in command(*words, "--metrics", mine).stderr
+    assert "ColumnNotFoundError" in fastscore_command([*words, "--metrics", mine]).stderr
     Path(mine).write_text(FILE)
-    assert command(*words, "--metrics", mine).returncode == 0
+    assert fastscore_command([*words, "--metrics", mine]).returncode == 0
     whole = contents(run)
     next((run / "dialogues").iterdir()).unlink()
-    assert command(*words, "--metrics", mine).returncode == 0
+    assert fastscore_command([*words, "--metrics", mine]).returncode == 0
     assert contents(run) == whole
     # a helper and a constant of the file count too
     for before, after in (("EDGE = 2", "EDGE = 3"), ("step < EDGE", "step <= EDGE")):
         Path(mine).write_text(FILE.replace(before, after))
-        done = command(*words, "--metrics", mine)
+        done = fastscore_command([*words, "--metrics", mine])
         assert "holds a run with another signature" in done.stderr
     Path(mine).write_text(FILE + "\n# a comment at the end\n")
-    assert command(*words, "--metrics", mine).returncode == 0
+    assert fastscore_command([*words, "--metrics", mine]).returncode == 0
 
 
 def test_an_edit_of_the_same_second_and_length_counts(
@@ -299,6 +297,10 @@ def unknown(turns: pl.LazyFrame) -> pl.LazyFrame:
 def test_bad_declarations_are_refused(logs: Path, tmp_path: Path, mine: str) -> None:
     with pytest.raises(UsageError, match="table is 'steps', expected 'dialogues'"):
         declared(described, table="steps")
+    with pytest.raises(UsageError, match="better is 'up', expected 'higher', 'lower' or 'neither'"):
+        declared(described, better="up")
+    with pytest.raises(UsageError, match="range is 1, expected two numbers or None"):
+        declared(described, range=1)
     with pytest.raises(UsageError, match="'silent' has no docstring"):
         declared(silent)
     with pytest.raises(UsageError, match=r"range is \(1, 0\), expected a smaller number first"):
@@ -343,21 +345,3 @@ def test_a_suite_with_a_summary_of_its_own_has_the_metric_too(tmp_path: Path) ->
     assert scores.tables["dialogues"]["turns_scored"].sum() == counted.sum()
     groups = scores.summary.filter(metric="turns_scored")["group"].unique().to_list()
     assert set(groups) >= {"all", "scenario_type"}
-
-
-@pytest.mark.parametrize(
-    ("facts", "message"),
-    [
-        ({"better": "up"}, "better is 'up', expected 'higher', 'lower' or 'neither'"),
-        ({"range": 1}, "range is 1, expected two numbers or None"),
-    ],
-)
-def test_what_no_table_could_show_is_refused(facts: dict[str, Any], message: str) -> None:
-    given = {"suite": "score_dialogue", "range": (0, 1), "better": "higher", **facts}
-
-    def share(dialogues: pl.LazyFrame) -> pl.LazyFrame:
-        """Share of something."""
-        return dialogues
-
-    with pytest.raises(UsageError, match=message):
-        fastscore.metric(**given)(share)

@@ -73,16 +73,10 @@ def test_a_grid_leaves_room_for_the_sum_of_squares(rows, minimum, maximum, bits)
         ([2.0**70], 62 - 71),
     ],
 )
-def test_a_grid_without_a_range_is_that_of_the_largest_magnitude(values, bits):
-    assert choose_grids(pl.DataFrame({"score": values}), [SCORE]) == {"score": bits}
-
-
-@pytest.mark.parametrize("bounds", [{"minimum": 0.0}, {"maximum": 99.0}])
-def test_a_grid_of_half_a_range_is_that_of_the_largest_magnitude(bounds):
-    rows = pl.DataFrame({"score": [0.5, -6.0]})
-    assert choose_grids(rows, [replace(SCORE, scale=replace(SCORE.scale, **bounds))]) == {
-        "score": 59
-    }
+def test_a_grid_without_a_whole_range_is_that_of_the_largest_magnitude(values, bits):
+    for minimum, maximum in ((None, None), (0.0, None), (None, 99.0)):
+        metric = replace(SCORE, scale=Scale("higher", minimum, maximum))
+        assert choose_grids(pl.DataFrame({"score": values}), [metric]) == {"score": bits}
 
 
 def test_a_number_on_a_grid_is_a_multiple_of_a_power_of_two():
