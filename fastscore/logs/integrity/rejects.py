@@ -5,14 +5,11 @@ grow with a log of many faulty lines.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
-from fastscore_jit.arrays import Int64Array
 
 from fastscore.files import Damage
 from fastscore.suites.declarations import REJECTS_TABLE, RejectReason
@@ -146,25 +143,3 @@ def listed_rejects(rejects: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(
         [kept.filter("is_listed").select(*REJECTS_TABLE), counted.select(*REJECTS_TABLE)]
     )
-
-
-def first_of_files(files: Int64Array) -> npt.NDArray[np.bool_]:
-    """Return which rejects can be listed, given by the index of their file in order."""
-    places = np.arange(files.size)
-    first = np.concatenate(([True], files[1:] != files[:-1])) if files.size else places == 0
-    begins = np.maximum.accumulate(np.where(first, places, 0))
-    return places - begins < LISTED_REJECTS
-
-
-def count_kinds(
-    kinds: Int64Array, lines: Int64Array, describe: Callable[[int], Reject]
-) -> list[tuple[int, Reject]]:
-    """Return one reject for all of a kind, with the place of the first."""
-    if not kinds.size:
-        return []
-    _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
-    last = kinds.size - 1 - np.unique(kinds[::-1], return_index=True)[1]
-    return [
-        (one, replace(describe(one), count=count, last_line=int(lines[end])))
-        for one, count, end in zip(first.tolist(), counts.tolist(), last.tolist(), strict=True)
-    ]

@@ -10,9 +10,8 @@ from fastscore_kernels.ids import distinct_ids, text_hash128
 from fastscore.errors import UsageError
 from fastscore.logs.file_ranges import Shard
 from fastscore.logs.inputs.files import Format
-from fastscore.logs.read.batches import map_ordered
 from fastscore.logs.read.mapped_rows import key_source
-from fastscore.logs.read.rows import Part, read_names
+from fastscore.logs.read.rows import Part, map_ordered, read_names
 from fastscore.suites.declarations import Source
 from fastscore.suites.identity import NOTHING, Hashes, NameSet
 
@@ -179,7 +178,8 @@ def take_first(parts: Iterable[Part], source: Source, limit: int) -> Head:
             last_file, after = file, None
         found = dialogue_ids(rows, source, format)
         if len(ids) < limit:
-            ids = _first_distinct(np.concatenate((ids, found)), limit)
+            both = np.concatenate((ids, found))
+            ids = both[np.sort(distinct_ids(both)[2])[:limit]]
             chosen = ChosenDialogues(NameSet.of(ids), None)
         theirs = np.flatnonzero(chosen.hashes.among(found))
         rest = rows["byte_offset"]
@@ -199,11 +199,6 @@ def _by_file(parts: Iterable[Part]) -> Iterator[tuple[str, Format, pl.DataFrame]
     for part in parts:
         for (file,), rows in part.frame.group_by("file", maintain_order=True):
             yield str(file), part.format, rows
-
-
-def _first_distinct(ids: Hashes, limit: int) -> Hashes:
-    _, _, positions, _ = distinct_ids(ids)
-    return ids[np.sort(positions)[:limit]]
 
 
 def _key_text(names: Sequence[str]) -> pl.Expr:

@@ -274,8 +274,8 @@ def convert_columns(
     pairs = zip(located, columns, strict=True)
     for found, column in sorted(pairs, key=lambda pair: pair[1].only_where is not None):
         where = rows_where(column, values)
-        converted[column.name] = _convert(_masked(found, where), column, where)
-        values[column.name] = with_words(converted[column.name].values, column)
+        converted[column.name] = convert(_masked(found, where), column, where)
+        values[column.name] = converted[column.name].values
     return [converted[column.name] for column in columns]
 
 
@@ -287,17 +287,6 @@ def first_faults(columns: Iterable[Converted], n_rows: int) -> tuple[UInt8Array,
         fresh = (bad == 0) & (column.faults > 0)
         bad[fresh], culprit[fresh] = column.faults[fresh], index
     return bad, culprit
-
-
-def convert(found: Places, column: Column) -> Converted:
-    """Convert a column's values as declared."""
-    converted = _convert(found, column, None)
-    return replace(converted, values=with_words(converted.values, column))
-
-
-def with_words(values: pl.Series, column: Column) -> pl.Series:
-    """Replace the values named in the column map by the suite's values."""
-    return values.replace(dict(column.mapped.words)) if column.mapped.words else values
 
 
 def _masked(found: Places, where: Mask | None) -> Places:
@@ -312,7 +301,8 @@ def _masked(found: Places, where: Mask | None) -> Places:
     return replace(found, tags=tags, filled=filled, values=values)
 
 
-def _convert(found: Places, column: Column, where: Mask | None) -> Converted:
+def convert(found: Places, column: Column, where: Mask | None = None) -> Converted:
+    """Convert a column's values as declared, and replace the words that the column map names."""
     if column.kind in NAN_IS_NULL:
         found = _without_nan(found)
     if found.values is not None:
@@ -327,11 +317,12 @@ def _convert(found: Places, column: Column, where: Mask | None) -> Converted:
         faults[found.tags <= NULL] = _fault_code("missing_field")
     if where is not None:
         faults[~where] = _OK
-    given = folder_value(column)
-    if given is None:
-        return converted
-    values = converted.values
-    return replace(converted, values=values.fill_null(pl.lit(given, values.dtype)))
+    given, values = folder_value(column), converted.values
+    if given is not None:
+        values = values.fill_null(pl.lit(given, values.dtype))
+    if column.mapped.words:
+        values = values.replace(dict(column.mapped.words))
+    return Converted(values, faults)
 
 
 def _without_nan(found: Places) -> Places:

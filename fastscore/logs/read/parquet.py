@@ -1,7 +1,7 @@
 """Logs of stored columns, Parquet and Arrow, read in batches of rows."""
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import IO, Any
@@ -162,7 +162,15 @@ _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT, _UUID = (
 _FIXED = {_BYTE: 1, _DOUBLE: 8, _UUID: 16}
 _SCHEMA, _ALL_ROWS, _ROW_GROUPS, _CHILDREN = 2, 3, 4, 5
 _COLUMNS, _ROWS, _META_DATA, _PATH, _VALUES, _UNPACKED = 1, 3, 3, 3, 5, 6
-"""The numbers of the fields that are read."""
+_WANTED: dict[int, Any] = {
+    _SCHEMA: {_CHILDREN: int},
+    _ALL_ROWS: int,
+    _ROW_GROUPS: {
+        _COLUMNS: {_META_DATA: {_PATH: bytes, _VALUES: int, _UNPACKED: int}},
+        _ROWS: int,
+    },
+}
+"""The fields of a footer that are read, by their numbers: of structures, or of lists of these."""
 _MOST_DEEP, _MOST_GROUPS = 100, 1 << 15
 _MOST_VARINT = 10
 _VALUE_BYTES = 16
@@ -191,45 +199,44 @@ def _sizes_at(
 
 
 def _sizes(file: IO[bytes], wanted: frozenset[bytes] | None) -> list[tuple[int, int]]:
-    footer, groups, told = _Footer(_footer(file)), list[tuple[int, int]](), 0
     try:
-        for number, kind in footer.fields():
-            if number == _SCHEMA:
-                _check_depth(footer)
-            elif number == _ALL_ROWS:
-                told = footer.integer()
-            elif number == _ROW_GROUPS:
-                items = footer.items()
-                if len(items) > _MOST_GROUPS:
-                    raise OSError(f"it has {len(items):,} row groups, more than {_MOST_GROUPS:,}")
-                groups += [_group(footer, wanted) for _ in items]
-            else:
-                footer.skip(kind)
+        footer = _Thrift(_footer(file)).structure(_WANTED)
     except (IndexError, RecursionError) as error:
         raise OSError("its footer is damaged") from error
-    found = sum(rows for rows, _ in groups)
-    if found != told or any(rows < 0 for rows, _ in groups):
+    groups, told = footer.get(_ROW_GROUPS, []), footer.get(_ALL_ROWS, 0)
+    if len(groups) > _MOST_GROUPS:
+        raise OSError(f"it has {len(groups):,} row groups, more than {_MOST_GROUPS:,}")
+    _check_depth(footer.get(_SCHEMA, []))
+    sizes = [
+        (group.get(_ROWS, 0), sum(_size(each, wanted) for each in group.get(_COLUMNS, [])))
+        for group in groups
+    ]
+    found = sum(rows for rows, _ in sizes)
+    if found != told or any(rows < 0 for rows, _ in sizes):
         raise OSError(f"its footer tells {told:,} rows, its row groups {found:,}")
-    return groups
+    return sizes
 
 
-def _check_depth(footer: "_Footer") -> None:
+def _check_depth(schema: Sequence[Mapping[int, Any]]) -> None:
     """Refuse a schema, a tree in the order of its branches, that is nested too deeply."""
     left: list[int] = []
-    for _ in footer.items():
-        children = 0
-        for number, kind in footer.fields():
-            if number == _CHILDREN:
-                children = footer.integer()
-            else:
-                footer.skip(kind)
+    for element in schema:
         while left and not left[-1]:
             left.pop()
         if left:
             left[-1] -= 1
-        left.append(children)
+        left.append(element.get(_CHILDREN, 0))
         if len(left) > _MOST_DEEP:
             raise OSError(f"its columns are nested in more than {_MOST_DEEP} levels")
+
+
+def _size(column: Mapping[int, Any], wanted: frozenset[bytes] | None) -> int:
+    """Return the unpacked bytes of a column, 0 for one that does not count."""
+    stored = column.get(_META_DATA, {})
+    if wanted is not None and next(iter(stored.get(_PATH, [])), b"") not in wanted:
+        return 0
+    size: int = max(stored.get(_UNPACKED, 0), _VALUE_BYTES * stored.get(_VALUES, 0), 0)
+    return size
 
 
 def _footer(file: IO[bytes]) -> bytes:
@@ -243,65 +250,64 @@ def _footer(file: IO[bytes]) -> bytes:
     return file.read(length)
 
 
-class _Footer:
-    """Values of compact Thrift, one after another."""
+class _Thrift:
+    """Values of compact Thrift, one after another. Those that are not wanted are passed over."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
 
-    def fields(self) -> Iterator[tuple[int, int]]:
-        """Yield number and kind of each field of a structure; its value must be taken."""
+    def structure(self, wanted: Mapping[int, Any]) -> dict[int, Any]:
+        """Take a structure; return its wanted fields by number."""
+        found: dict[int, Any] = {}
         number = 0
         while head := self._byte():
-            number = number + (head >> 4) if head >> 4 else self.integer()
-            yield number, head & 15
+            number = number + (head >> 4) if head >> 4 else self._integer()
+            value = self._value(head & 15, wanted.get(number))
+            if number in wanted:
+                found[number] = value
+        return found
 
-    def items(self) -> range:
-        """Begin a list of structures; return a range of its length."""
-        return range(self._list()[1])
+    def _value(self, kind: int, wanted: Any) -> Any:
+        """Take a value. A wanted one of another kind than the format says is damage."""
+        if kind in (_LIST, _SET):
+            return self._items(wanted)
+        if isinstance(wanted, Mapping) != (kind == _STRUCT) and wanted is not None:
+            raise IndexError
+        if kind == _STRUCT:
+            return self.structure(wanted or {})
+        value = self._scalar(kind)
+        if wanted is not None and not isinstance(value, wanted):
+            raise IndexError
+        return value
 
-    def integer(self) -> int:
-        """Take an integer."""
-        value = self._varint()
-        return (value >> 1) ^ -(value & 1)
+    def _items(self, wanted: Any) -> list[Any]:
+        head = self._byte()
+        # a truth value in a list has a byte, in a structure it is the kind
+        inner = _BYTE if head & 15 in (_TRUE, _FALSE) else head & 15
+        items = []
+        for _ in range(head >> 4 if head >> 4 < 15 else self._length()):
+            item = self._value(inner, wanted)
+            if wanted is not None:
+                items.append(item)
+        return items
 
-    def binary(self) -> bytes:
-        """Take a text."""
-        size = self._length()
-        self._at += size
-        return self._data[self._at - size : self._at]
-
-    def skip(self, kind: int) -> None:
-        """Pass over a value."""
+    def _scalar(self, kind: int) -> bytes | int | None:
         if kind == _BINARY:
             size = self._length()
             self._at += size
-        elif kind == _STRUCT:
-            for _, inner in self.fields():
-                self.skip(inner)
-        elif kind in (_LIST, _SET):
-            inner, length = self._list()
+            return self._data[self._at - size : self._at]
+        if kind == _MAP:
+            length = self._length()
+            kinds = self._byte() if length else 0
             for _ in range(length):
-                # a truth value in a list has a byte, in a structure it is the kind
-                self.skip(_BYTE if inner in (_TRUE, _FALSE) else inner)
-        elif kind == _MAP:
-            self._skip_map()
+                self._value(kinds >> 4, None)
+                self._value(kinds & 15, None)
         elif kind in _FIXED:
             self._at += _FIXED[kind]
         elif kind not in (_TRUE, _FALSE):
-            self._varint()
-
-    def _skip_map(self) -> None:
-        length = self._length()
-        kinds = self._byte() if length else 0
-        for _ in range(length):
-            self.skip(kinds >> 4)
-            self.skip(kinds & 15)
-
-    def _list(self) -> tuple[int, int]:
-        head = self._byte()
-        return head & 15, head >> 4 if head >> 4 < 15 else self._length()
+            return self._integer()
+        return None
 
     def _length(self) -> int:
         """Take a length, whose items have a byte each at least."""
@@ -309,6 +315,10 @@ class _Footer:
         if length > len(self._data) - self._at:
             raise IndexError
         return length
+
+    def _integer(self) -> int:
+        value = self._varint()
+        return (value >> 1) ^ -(value & 1)
 
     def _byte(self) -> int:
         self._at += 1
@@ -323,37 +333,3 @@ class _Footer:
             if byte < 128:
                 return value
         raise IndexError
-
-
-def _group(footer: _Footer, wanted: frozenset[bytes] | None) -> tuple[int, int]:
-    rows = size = 0
-    for number, kind in footer.fields():
-        if number == _COLUMNS:
-            size = sum(_column(footer, wanted) for _ in footer.items())
-        elif number == _ROWS:
-            rows = footer.integer()
-        else:
-            footer.skip(kind)
-    return rows, size
-
-
-def _column(footer: _Footer, wanted: frozenset[bytes] | None) -> int:
-    """Return the unpacked bytes of a column, 0 for one that does not count."""
-    size = 0
-    for number, kind in footer.fields():
-        if number != _META_DATA:
-            footer.skip(kind)
-            continue
-        path = b""
-        for inner, of in footer.fields():
-            if inner == _PATH:
-                path, *_ = [footer.binary() for _ in footer.items()] or [b""]
-            elif inner == _VALUES:
-                size = max(size, _VALUE_BYTES * footer.integer())
-            elif inner == _UNPACKED:
-                size = max(size, footer.integer())
-            else:
-                footer.skip(of)
-        if wanted is not None and path not in wanted:
-            size = 0
-    return size

@@ -59,6 +59,13 @@ _TAGS = {
 }
 """The type of stored values, by the JSON name of their type; true and structs have their own."""
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
+_SERVED = {
+    "text": "String",
+    "integer": "an integer type",
+    "number": "a numeric type",
+    "boolean": "Boolean",
+    "json": "String, List or Struct",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,7 @@ def check_stored(
             if _class_of(stored[each]) == "other":
                 raise InputError(
                     f"{name}: the column {each!r} is of type {stored[each]}; expected "
-                    f"{_served(column)}.",
+                    f"{_SERVED[column.kind]}.",
                     advice,
                 )
             found[each] = stored[each]
@@ -130,27 +137,19 @@ def _class_of(dtype: pl.DataType) -> str:
     if dtype.is_float() or dtype.is_decimal():
         return "number"
     if dtype.is_nested():
-        return "other" if _holds_bytes(dtype) else "nested"
+        has_bytes = any(isinstance(each, pl.Binary | pl.Object) for each in _types_in(dtype))
+        return "other" if has_bytes else "nested"
     return "other"
 
 
-def _holds_bytes(dtype: pl.DataType | DataTypeClass) -> bool:
+def _types_in(dtype: pl.DataType | DataTypeClass) -> Iterator[pl.DataType | DataTypeClass]:
+    """Yield a type and those nested in it."""
+    yield dtype
     if isinstance(dtype, pl.List | pl.Array):
-        return _holds_bytes(dtype.inner)
-    if isinstance(dtype, pl.Struct):
-        return any(_holds_bytes(field.dtype) for field in dtype.fields)
-    return isinstance(dtype, pl.Binary | pl.Object)
-
-
-def _served(column: Column) -> str:
-    names = {
-        "text": "String",
-        "integer": "an integer type",
-        "number": "a numeric type",
-        "boolean": "Boolean",
-        "json": "String, List or Struct",
-    }
-    return names[column.kind]
+        yield from _types_in(dtype.inner)
+    elif isinstance(dtype, pl.Struct):
+        for field in dtype.fields:
+            yield from _types_in(field.dtype)
 
 
 def _places(raw: pl.DataFrame, dtypes: Mapping[str, pl.DataType], column: Column) -> Places:
@@ -184,16 +183,12 @@ def _taken(found: pl.Series, column: Column) -> pl.Series | None:
         return _json_or_text(found)
     if (kind, stored) in (("number", "integer"), ("number", "number"), ("boolean", "boolean")):
         return found.cast(KINDS[kind])
-    if kind == "integer":
-        whole = found if stored == "integer" else _as_whole(found)
-        return None if whole is None else _without_loss(whole)
-    return None
-
-
-def _without_loss(found: pl.Series) -> pl.Series | None:
-    """Convert integers to 64 bits, None if one is too large."""
-    values = found.cast(pl.Int64, strict=False)
-    return values if values.null_count() == found.null_count() else None
+    whole = found if stored == "integer" else _as_whole(found)
+    if kind != "integer" or whole is None:
+        return None
+    values = whole.cast(pl.Int64, strict=False)
+    # one that is too large becomes null
+    return values if values.null_count() == whole.null_count() else None
 
 
 def _as_whole(found: pl.Series) -> pl.Series | None:
@@ -315,14 +310,9 @@ def stored_as(file: InputFile, path: Path) -> InputFile:
     return replace(file, stored=str(path), size=path.stat().st_size)
 
 
-def _has_empty_struct(dtype: pl.DataType | DataTypeClass) -> bool:
+def _has_empty_struct(dtype: pl.DataType) -> bool:
     """Return whether a type contains a struct without fields, which Parquet cannot store."""
-    if isinstance(dtype, pl.List | pl.Array):
-        return _has_empty_struct(dtype.inner)
-    if isinstance(dtype, pl.Struct):
-        inner = [field.dtype for field in dtype.fields]
-        return not inner or any(_has_empty_struct(each) for each in inner)
-    return False
+    return any(isinstance(each, pl.Struct) and not each.fields for each in _types_in(dtype))
 
 
 def _written(path: Path, blocks: Iterable[bytes], name: str) -> Path:

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from fastscore.logs.read import batches
 from fastscore.logs.read import lines as log_blocks
+from fastscore.logs.read import rows as log_rows
 from tests.logs.plan.planned import log
 
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_blocks, "BLOCK_BYTES", 4096)
-    monkeypatch.setattr(batches, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(log_rows, "BLOCK_BYTES", 4096)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import resolve_inputs
-from fastscore.logs.plan import index, shards
+from fastscore.logs.plan import shards
 from fastscore.logs.plan.shards import Plan, plan_shards
 from tests.logs.plan.planned import SOURCE, dialogue, log
 
@@ -27,7 +27,7 @@ def logs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index, "MOST_GROUP_FILES", 2)
+    monkeypatch.setattr(shards, "MOST_GROUP_FILES", 2)
     monkeypatch.setattr(shards, "SHARDS_PER_TASK", 2)
 
 

@@ -14,9 +14,9 @@ from fastscore.errors import InputError
 from fastscore.files import hash_bytes
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.integrity.file_state import FileState
-from fastscore.logs.plan.index import ROW_BYTES, find_spans, join_spans
-from fastscore.logs.plan.shards import Plan, plan_shards
-from fastscore.logs.read import batches, lines
+from fastscore.logs.plan.shards import ROW_BYTES, Plan, find_spans, join_spans, plan_shards
+from fastscore.logs.read import lines
+from fastscore.logs.read import rows as log_rows
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import Column, Source
 
@@ -28,7 +28,7 @@ KEYED = Source(columns=COLUMNS, dialogue_key=("id",), row_dialogues=("jsonl", "p
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "BLOCK_BYTES", 4096)
-    monkeypatch.setattr(batches, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(log_rows, "BLOCK_BYTES", 4096)
 
 
 def write(folder: Path, name: str, ids: list[str | None]) -> Path:

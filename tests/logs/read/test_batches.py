@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from fastscore.logs.read.batches import map_ordered
 from fastscore.logs.read.lines import MOST_LINES, read_lines
+from fastscore.logs.read.rows import map_ordered
 
 
 def test_what_is_in_flight_runs_to_its_end_when_an_item_fails() -> None:
@@ -41,6 +41,6 @@ def test_lines_of_any_length_are_handed_on_a_bounded_number_at_once(
 
 
 def test_polars_has_numpy_before_threads_give_it_arrays() -> None:
-    program = "import polars._dependencies as loaded, fastscore.logs.read.batches, numpy\n"
+    program = "import polars._dependencies as loaded, fastscore.logs.read.rows, numpy\n"
     program += "assert loaded.numpy is numpy"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import Plan, plan_shards
-from fastscore.logs.read import batches, csv_records
+from fastscore.logs.read import csv_records
 from fastscore.logs.read import lines as log_lines
+from fastscore.logs.read import rows as log_rows
 from fastscore.logs.read.rows import Rows, read_shard, row_schema
 from fastscore.suites.declarations import REJECTS_TABLE, Column, Source
 from tests.oracles.logs import naive_read_csv
@@ -94,7 +95,7 @@ def test_oracle_rows_rejects_and_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, block: int
 ) -> None:
     monkeypatch.setattr(log_lines, "BLOCK_BYTES", block)
-    monkeypatch.setattr(batches, "BLOCK_BYTES", block)
+    monkeypatch.setattr(log_rows, "BLOCK_BYTES", block)
     path = tmp_path / "log.csv"
     path.write_bytes(data)
     read = read_shard(whole_file(str(path), "csv"), SOURCE)
@@ -245,7 +246,7 @@ def read_all(planned: Plan, threads: int = 1) -> tuple[pl.DataFrame, pl.DataFram
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_lines, "BLOCK_BYTES", 4096)
-    monkeypatch.setattr(batches, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(log_rows, "BLOCK_BYTES", 4096)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
-from fastscore.logs.read import batches, json_documents, lines
+from fastscore.logs.read import json_documents, lines
+from fastscore.logs.read import rows as log_rows
 from fastscore.logs.read.rows import Rows, read_shard
 from fastscore.suites.declarations import Column, Source
 
@@ -246,7 +247,7 @@ def test_documents_and_lines_are_packed_and_scored_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lines, "BLOCK_BYTES", 512)
-    monkeypatch.setattr(batches, "BLOCK_BYTES", 512)
+    monkeypatch.setattr(log_rows, "BLOCK_BYTES", 512)
     rows = [{"id": f"d{index}", "index": index, "turns": [index]} for index in range(300)]
     for number in range(0, 100, 10):
         (tmp_path / f"a{number:02d}.json").write_text(

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastscore.logs.file_ranges import FileRange, Shard, whole_file
-from fastscore.logs.read import batches, lines
+from fastscore.logs.read import lines
+from fastscore.logs.read import rows as log_rows
 from fastscore.logs.read.rows import Rows, read_shard, row_schema
 from fastscore.suites.declarations import REJECT_REASONS, REJECTS_TABLE, Column, Source
 from tests.conftest import often
@@ -98,7 +99,7 @@ def test_equals_the_plain_reader(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(lines, "BLOCK_BYTES", block)
-        patch.setattr(batches, "BLOCK_BYTES", block)
+        patch.setattr(log_rows, "BLOCK_BYTES", block)
         shard = shard_of(tmp_path, contents)
         rows = read_shard(shard, SOURCE)
         named = [
@@ -158,7 +159,7 @@ def test_a_line_beyond_the_limit_is_a_reject(
 ) -> None:
     monkeypatch.setattr(lines, "BLOCK_BYTES", block)
     monkeypatch.setattr(lines, "_LARGEST_WHOLE", 1)
-    monkeypatch.setattr(batches, "BLOCK_BYTES", block)
+    monkeypatch.setattr(log_rows, "BLOCK_BYTES", block)
     monkeypatch.setattr("fastscore.logs.read.lines.MAX_RECORD_BYTES", 64)
     long_one = b'{"id":"' + b"x" * 100 + b'"}'
     for end in (b"\n", b"\r\n", b"\r"):

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastscore.errors import InputError
-from fastscore.logs.read import batches, lines
+from fastscore.logs.read import lines
+from fastscore.logs.read import rows as log_rows
 from fastscore.logs.score_input import RejectsWarning, ScoreInput, scan_rejects, scan_rows
 from fastscore.suites.declarations import REJECTS_TABLE, Source
 from tests.conftest import often
@@ -82,7 +83,7 @@ def test_equals_plain_reading(
     expression, holds = PREDICATES[predicate]
     with monkeypatch.context() as patch:
         patch.setattr(lines, "BLOCK_BYTES", block)
-        patch.setattr(batches, "BLOCK_BYTES", block)
+        patch.setattr(log_rows, "BLOCK_BYTES", block)
         query, rejects = scanned(paths, threads)
         if order == "head, filter" and head is not None:
             query, expected = query.head(head), expected[:head]
@@ -145,7 +146,7 @@ def test_what_is_asked_for_is_all_that_is_read(tmp_path: Path) -> None:
 
 def test_a_row_limit_ends_the_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "BLOCK_BYTES", 64)
-    monkeypatch.setattr(batches, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(log_rows, "BLOCK_BYTES", 64)
     path = tmp_path / "log.jsonl"
     path.write_text('{"id":"a"}\n' * 10_000)
     parts = 0
