@@ -263,8 +263,9 @@ def judge_command(against: tuple[str, ...], as_json: bool, quiet: bool, **given:
     With --against, LOGS are side A and the others side B. Each pair is judged in both orders, and a
     side wins if the judge prefers it in both. Writes pairs.jsonl in place of judgements.jsonl.
     """
-    from fastscore.llm.judgements import Judging, run_judge, show_judgements
+    from fastscore.llm.judgements import run_judge, show_judgements
     from fastscore.llm.pairwise import run_pairwise
+    from fastscore.llm.transcripts import Judging
     from fastscore.run.progress import reporter
 
     asked = Judging(**with_model_options(given))

@@ -11,12 +11,10 @@ every repeat without one, with the answer; ``summary.json`` agreement, consisten
 of position and length.
 """
 
-import os
 import re
 import string
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.resources import files
 from itertools import combinations
@@ -27,7 +25,7 @@ import numpy as np
 import orjson
 import polars as pl
 
-from fastscore.errors import UsageError, counted, did_you_mean, listed
+from fastscore.errors import UsageError, counted, did_you_mean
 from fastscore.files import JUDGEMENTS as OUTPUT
 from fastscore.files import check_output, hash_bytes
 from fastscore.llm.client import (
@@ -56,15 +54,7 @@ from fastscore.llm.spending import (
     spending_recorded,
     too_many,
 )
-from fastscore.llm.transcripts import (
-    DATA,
-    AskingAboutLogs,
-    Transcript,
-    find_logs,
-    quoted,
-    read_transcripts,
-)
-from fastscore.logs.samples.inspection import CHATS
+from fastscore.llm.transcripts import DATA, Judging, Transcript, names_of, quoted, read_dialogues
 from fastscore.run.commit import commit_json, commit_lines, commit_table
 from fastscore.run.lock import LOCK_NAME, run_lock
 from fastscore.run.progress import Reporter
@@ -73,7 +63,6 @@ from fastscore.statistics.agreement import Coefficient, clustered_correlation, k
 from fastscore.statistics.clustered import Clusters, Estimate, clustered_mean
 from fastscore.statistics.curves import difference_curve
 from fastscore.statistics.significance import holm
-from fastscore.suites.chats import ASSISTANT_ROLE, ROLES
 from fastscore.terminal import result_console, write_line
 from fastscore.terminal.grids import Column, Grid, print_grid
 from fastscore.version import __version__
@@ -229,19 +218,6 @@ FAILURE_SCHEMA: dict[str, pl.DataType] = {
     "attempts": pl.Int64(),
 }
 """A repeat without scores: why, what was expected, and the last answer as it came."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judging(AskingAboutLogs):
-    """What is judged, by which rubric, how often; without a rubric by that of the suite.
-
-    The output names files as they are given, or from the folder `files_from`.
-    """
-
-    suite: str | None = None
-    rubric: str = ""
-    repeats: int = 1
-    files_from: Path | None = None
 
 
 def check_repeats(rubric: Rubric, repeats: int) -> None:
@@ -682,12 +658,6 @@ def judge_samples(
     return Judged(asked.output, summary, client.spent - before, refusal=refusal)
 
 
-def names_of(asked: Judging, inputs: Sequence[str]) -> list[str]:
-    """Return inputs as the output names them."""
-    start = asked.files_from
-    return [os.path.relpath(one, start) if start else one for one in inputs]
-
-
 def describe_judge(asked: Judging, rubric: Rubric, client: ChatClient) -> dict[str, Any]:
     """Return who judges by what, and how it is asked."""
     return {
@@ -698,39 +668,6 @@ def describe_judge(asked: Judging, rubric: Rubric, client: ChatClient) -> dict[s
         "temperature": client.options.temperature,
         "seed": asked.seed,
     }
-
-
-_WORDS_SHOWN = 5
-
-
-def read_dialogues(
-    inputs: Sequence[str], asked: Judging, reporter: Reporter
-) -> tuple[str, list[Transcript], int]:
-    """Read logs; return their suite, their dialogues, and how many rows belong to none."""
-    logs = find_logs(inputs, asked.suite, asked.layout, asked.columns)
-    dialogues, rejects = read_transcripts(logs)
-    if rejects.height:
-        first = rejects.row(0, named=True)
-        reporter.note(
-            f"{rejects.height:,} rows of the logs were rejected and are not judged, "
-            f"the first {first['file']}:{first['line']} ({first['reason']})."
-        )
-    others = Counter(who for one in dialogues for who, _ in one.turns if who.lower() not in ROLES)
-    if logs.suite == CHATS and others:
-        words = listed([f"{word!r} ({n:,})" for word, n in others.most_common()], _WORDS_SHOWN)
-        reporter.note(
-            f"{counted(others.total(), 'turns')} have speakers of no known role: {words}. They are "
-            "judged under these names. --value speaker:NAME=user or =assistant says more."
-        )
-    alone = sum({who.lower() for who, _ in one.turns} == {ASSISTANT_ROLE} for one in dialogues)
-    if logs.suite == CHATS and alone:
-        reporter.note(
-            f"Only the assistant speaks in {alone:,} of {counted(len(dialogues), 'dialogues')}: a "
-            "judge is not shown what was asked. `fastscore inspect` names what reads both sides."
-        )
-    if (start := asked.files_from) is not None:
-        dialogues = [replace(one, file=os.path.relpath(one.file, start)) for one in dialogues]
-    return logs.suite, dialogues, rejects.height
 
 
 def count_cut_turns(dialogues: Sequence[Transcript], rubric: Rubric, reporter: Reporter) -> int:

@@ -21,14 +21,11 @@ from fastscore.llm.judgements import (
     PAIRS,
     SUMMARY,
     Judged,
-    Judging,
     Rubric,
     count_cut_turns,
     describe_judge,
     judge_samples,
     load_rubric,
-    names_of,
-    read_dialogues,
     rubric_of,
     run_judge,
     shown_conversation,
@@ -45,7 +42,7 @@ from fastscore.llm.requests import (
     read_prompts,
 )
 from fastscore.llm.spending import Meter, UnusableError
-from fastscore.llm.transcripts import DATA, Transcript
+from fastscore.llm.transcripts import DATA, Judging, Transcript, names_of, read_dialogues
 from fastscore.logs.inputs.column_map import column_map
 from fastscore.run.commit import commit_json, commit_lines
 from fastscore.run.progress import Reporter, SilentReporter

@@ -4,6 +4,8 @@ A dialogue is what the suite takes for one, under the id that its tables have. A
 read is no part of a transcript; the reader counts it.
 """
 
+import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -15,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.api.reading import inspect, judge_command
-from fastscore.errors import InputError, UsageError, did_you_mean
+from fastscore.errors import InputError, UsageError, counted, did_you_mean, listed
 from fastscore.files import hash_bytes
 from fastscore.llm.requests import ModelOptions
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from, map_source
@@ -29,6 +31,8 @@ from fastscore.logs.score_input import ScoreInput
 from fastscore.results.dialogues import place_of_log
 from fastscore.results.runs import open_run
 from fastscore.run.manifest import MANIFEST_NAME
+from fastscore.run.progress import Reporter
+from fastscore.suites.chats import ASSISTANT_ROLE, ROLES
 from fastscore.suites.declarations import Source
 from fastscore.suites.identity import identify
 from fastscore.suites.registry import load_suite, suite_names
@@ -82,6 +86,19 @@ class AskingAboutLogs:
     seed: int = 0
     overwrite: bool = False
     dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judging(AskingAboutLogs):
+    """What is judged, by which rubric, how often; without a rubric by that of the suite.
+
+    The output names files as they are given, or from the folder `files_from`.
+    """
+
+    suite: str | None = None
+    rubric: str = ""
+    repeats: int = 1
+    files_from: Path | None = None
 
 
 DATA = """
@@ -185,6 +202,45 @@ def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame]:
             "Name where chats are with --layout, or with --column and --value.",
         )
     return dialogues, read.rejects
+
+
+_WORDS_SHOWN = 5
+
+
+def read_dialogues(
+    inputs: Sequence[str], asked: Judging, reporter: Reporter
+) -> tuple[str, list[Transcript], int]:
+    """Read logs; return their suite, their dialogues, and how many rows belong to none."""
+    logs = find_logs(inputs, asked.suite, asked.layout, asked.columns)
+    dialogues, rejects = read_transcripts(logs)
+    if rejects.height:
+        first = rejects.row(0, named=True)
+        reporter.note(
+            f"{rejects.height:,} rows of the logs were rejected and are not judged, "
+            f"the first {first['file']}:{first['line']} ({first['reason']})."
+        )
+    others = Counter(who for one in dialogues for who, _ in one.turns if who.lower() not in ROLES)
+    if logs.suite == CHATS and others:
+        words = listed([f"{word!r} ({n:,})" for word, n in others.most_common()], _WORDS_SHOWN)
+        reporter.note(
+            f"{counted(others.total(), 'turns')} have speakers of no known role: {words}. They are "
+            "judged under these names. --value speaker:NAME=user or =assistant says more."
+        )
+    alone = sum({who.lower() for who, _ in one.turns} == {ASSISTANT_ROLE} for one in dialogues)
+    if logs.suite == CHATS and alone:
+        reporter.note(
+            f"Only the assistant speaks in {alone:,} of {counted(len(dialogues), 'dialogues')}: a "
+            "judge is not shown what was asked. `fastscore inspect` names what reads both sides."
+        )
+    if (start := asked.files_from) is not None:
+        dialogues = [replace(one, file=os.path.relpath(one.file, start)) for one in dialogues]
+    return logs.suite, dialogues, rejects.height
+
+
+def names_of(asked: Judging, inputs: Sequence[str]) -> list[str]:
+    """Return inputs as the output names them."""
+    start = asked.files_from
+    return [os.path.relpath(one, start) if start else one for one in inputs]
 
 
 def screened(given: ScoreInput, source: Source, suite: str) -> ScoreInput:

@@ -23,7 +23,6 @@ from fastscore.llm.client import Expectation
 from fastscore.llm.judgements import (
     JUDGEMENTS,
     PAIRS,
-    Judging,
     check_repeats,
     judge_request,
     load_rubric,
@@ -40,7 +39,7 @@ from fastscore.llm.spending import (
     read_object,
     spending_recorded,
 )
-from fastscore.llm.transcripts import Transcript
+from fastscore.llm.transcripts import Judging, Transcript
 from fastscore.results.agreement import agreement
 from fastscore.results.analyse import analyse
 from fastscore.results.compare import compare

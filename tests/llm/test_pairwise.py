@@ -9,9 +9,9 @@ from scipy import stats
 
 from fastscore.cli.chat_models import judge_command
 from fastscore.errors import UsageError
-from fastscore.llm.judgements import Judging
 from fastscore.llm.pairwise import run_pairwise, summarise_pairs
 from fastscore.llm.requests import ModelOptions
+from fastscore.llm.transcripts import Judging
 from fastscore.run.progress import SilentReporter
 from tests.llm.stub_server import PATIENCE, stub_fixture, write_lines
 from tests.llm.stub_server import read_lines as lines
