@@ -214,24 +214,22 @@ def _unread_turns(sample: ChatSample, dialogue: SampledDialogue) -> Finding | No
 
 
 def _other_keys(sample: ChatSample) -> Finding | None:
-    """Find dialogues whose turns have none of the keys of the others' speakers and texts."""
+    """Find a dialogue whose turns say who speaks under other keys than those of another."""
     layout = sample.layout
     keys = (*layout.speaker, *layout.text)
     if layout.is_row_per_turn or not (layout.speaker and layout.text):
         return None
-    first_turns = [dialogue.turns[0].found for dialogue in sample.dialogues]
-    are_known = [
-        any(not turn.found or first_at(turn.found, keys) is not None for turn in dialogue.turns)
-        for dialogue in sample.dialogues
-    ]
-    if all(are_known) or not any(are_known):
-        return None
-    place = are_known.index(False)
-    return Finding(
-        f"dialogue {place + 1} has turns of {quoted(first_turns[place])}, those before or after "
-        f"it of {quoted(first_turns[are_known.index(True)])}: it would be left out.",
-        unless="Write the dialogues of each kind to a file of their own.",
-    )
+    firsts = [dialogue.turns[0].found for dialogue in sample.dialogues]
+    usual = next((each for each in firsts if first_at(each, keys) is not None), None)
+    for each in firsts if usual else ():
+        words = [word for word in each.values() if isinstance(word, str)]
+        if first_at(each, keys) is None and role_meanings(words):
+            return Finding(
+                f"a dialogue has turns of {quoted(each)}, another of {quoted(usual or ())}: of two "
+                "kinds one would be left out.",
+                unless="Write the dialogues of each kind to a file of their own.",
+            )
+    return None
 
 
 def _unread_siblings(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
@@ -251,7 +249,8 @@ def _unread_siblings(sample: ChatSample, dialogue: SampledDialogue) -> Finding |
                 return Finding(
                     f"{path} is one dialogue of {where}, and those of {quoted(unread)} are not "
                     "read.",
-                    unless=f"Write one on each line: `{shlex.join(['jq', '-c', keyed.jq])}`."
+                    unless="Write one on each line: "
+                    f"`{shlex.join(['jq', '-c', keyed.jq])} {FILE} > chats.jsonl`."
                     if keyed.holder
                     else f"Type {typed(read_all)} in its place.",
                 )
@@ -398,7 +397,7 @@ def _parallel_replies(sample: ChatSample, dialogue: SampledDialogue) -> Finding 
             return Finding(
                 f"{path} has a text for each turn of {asked}: these are pairs.",
                 unless=f"Type jq -c '. + {{turns: ([{sides}] | transpose)}}' {FILE} > chats.jsonl, "
-                f"and read it with {pairs} alone.",
+                f"and read it with {pairs}.",
             )
     return None
 
@@ -641,7 +640,8 @@ def _falling_order(sample: ChatSample) -> Finding | None:
     """Find a dialogue whose times or steps fall, in its turns or from document to document."""
     if sample.layout.sort_by:
         return None
-    for name, objects in (*_turns_of_each(sample), *_documents_of_each(sample)):
+    turns = ((each.name, [turn.found for turn in each.turns]) for each in sample.dialogues)
+    for name, objects in (*turns, *_joined_documents(sample)):
         fall = _fall(objects)
         if fall is None:
             continue
@@ -661,23 +661,22 @@ def _falling_order(sample: ChatSample) -> Finding | None:
     return None
 
 
-def _turns_of_each(sample: ChatSample) -> Iterator[tuple[Any, Sequence[Any]]]:
-    """Yield the name of each dialogue with its turns as they were found."""
-    for dialogue in sample.dialogues:
-        yield dialogue.name, [turn.found for turn in dialogue.turns]
-
-
-def _documents_of_each(sample: ChatSample) -> Iterator[tuple[Any, Sequence[Any]]]:
+def _joined_documents(sample: ChatSample) -> Iterator[tuple[Any, Sequence[Any]]]:
     """Yield the name of each dialogue of several documents with these, if their order counts."""
-    by_name: dict[str, list[SampledDialogue]] = {}
-    for dialogue in sample.dialogues if sample.layout.joined_by else ():
-        if dialogue.name is not None:
-            by_name.setdefault(dialogue.name, []).append(dialogue)
-    for name, parts in by_name.items():
+    for parts in _of_one_name(sample) if sample.layout.joined_by else ():
         longest = max((part.texts for part in parts), key=len)
         # beginnings of the longest one are read in any order
         if any(part.texts != longest[: len(part.texts)] for part in parts):
-            yield name, [part.document for part in parts]
+            yield parts[0].name, [part.document for part in parts]
+
+
+def _of_one_name(sample: ChatSample) -> list[list[SampledDialogue]]:
+    """Return the dialogues of each name that several have."""
+    by_name: dict[Any, list[SampledDialogue]] = {}
+    for dialogue in sample.dialogues:
+        if dialogue.name is not None:
+            by_name.setdefault(dialogue.name, []).append(dialogue)
+    return [group for group in by_name.values() if len(group) > 1]
 
 
 def _fall(objects: Sequence[Any]) -> tuple[str, Any, Any] | None:
@@ -798,13 +797,9 @@ def _pooled_documents(sample: ChatSample) -> Finding | None:
 
     A suite that pools them may tell them apart by another key, if they begin alike.
     """
-    layout, by_name = sample.layout, dict[str, list[SampledDialogue]]()
+    layout, several = sample.layout, _of_one_name(sample)
     if layout.joined_by or layout.is_row_per_turn or not sample.rows.model:
         return None
-    for dialogue in sample.dialogues:
-        if dialogue.name is not None:
-            by_name.setdefault(dialogue.name, []).append(dialogue)
-    several = [group for group in by_name.values() if len(group) > 1]
     is_alike = all(len({*map(str, (each.texts[:1] for each in group))}) == 1 for group in several)
     for key, value in scalars_of(several[0][0].document, _DEEPEST_ORDER) if several else ():
         groups = [{str(value_at(each.document, key)) for each in group} for group in several]

@@ -1,5 +1,6 @@
 """Why files are refused: what a suite lacks, where that probably is, and what to type."""
 
+import codecs
 import json
 import re
 import shlex
@@ -387,7 +388,7 @@ def lacking_error(
     unnamed = [need for need in (*lacking, *items) if need.place not in advice]
     is_layout = any(flag.option == "layout" for flag in flags)
     unnamed = [] if is_layout else unnamed
-    of_chats, asked = ([], "") if is_layout else _chat_flags(source, found)
+    of_chats, asked = ([], "") if is_layout else _chat_flags(seen[0].file.path, source, found)
     rows_of = source.chat_rows
     if rows_of and not (is_layout or of_chats or asked or source.chat):
         speakers = [flag for flag in flags if flag.words[0].endswith(rows_of.speaker)]
@@ -460,7 +461,7 @@ def _key_to_name(source: Source, unnamed: Sequence[RequiredColumn]) -> str:
     return named.rstrip() + LISTED
 
 
-def _chat_flags(source: Source, found: Profile) -> tuple[list[Flag], str]:
+def _chat_flags(file: str, source: Source, found: Profile) -> tuple[list[Flag], str]:
     """Return what reads chats without roles under keys of their own, or what is asked of them."""
     flags, asked = _pair_flags(source, found)
     flags = flags or _turn_flags(source, found)
@@ -476,10 +477,11 @@ def _chat_flags(source: Source, found: Profile) -> tuple[list[Flag], str]:
         return [], f"If the texts of {lists[0]} alternate and the user begins: {typed(alternate)}."
     if len(lists) == len(ROLES[:2]):
         sides = ", ".join("".join(f".{of_jq(key)}" for key in path.split(".")) for path in lists)
+        read = [layout_flag(PAIRS), column_flag(TURNS, "turns")]
         return [], (
             f"If {lists[0]} is what the user says, and {lists[1]} the replies: "
-            f"`jq -c '. + {{turns: ([{sides}] | transpose)}}'` writes pairs. Read them with "
-            f"{typed([layout_flag(PAIRS), column_flag(TURNS, 'turns')])}."
+            f"`jq -c '. + {{turns: ([{sides}] | transpose)}}' {shlex.quote(file)} > chats.jsonl` "
+            f"writes pairs. Read them with {typed(read)}."
         )
     return [], ""
 
@@ -769,21 +771,11 @@ def _objects(need: RequiredColumn, asked: int) -> str:
 
 _SAMPLE_BYTES = 1 << 15
 _FARTHEST = 64 << 20
-_ENCODINGS = {
-    "cp1252": "WINDOWS-1252",
-    "cp1250": "WINDOWS-1250",
-    "cp1251": "WINDOWS-1251",
-    "cp1253": "WINDOWS-1253",
-    "cp1254": "WINDOWS-1254",
-    "cp1255": "WINDOWS-1255",
-    "cp1256": "WINDOWS-1256",
-    "koi8_r": "KOI8-R",
-    "gb18030": "GB18030",
-    "big5": "BIG5",
-    "shift_jis": "SHIFT_JIS",
-    "euc_jp": "EUC-JP",
-    "euc_kr": "EUC-KR",
-}
+_OF_ICONV = (
+    "WINDOWS-1252 WINDOWS-1250 WINDOWS-1251 WINDOWS-1253 WINDOWS-1254 WINDOWS-1255 WINDOWS-1256 "
+    "KOI8-R GB18030 BIG5 SHIFT_JIS EUC-JP EUC-KR"
+)
+_ENCODINGS = {codecs.lookup(name).name.replace("-", "_"): name for name in _OF_ICONV.split()}
 """Encodings that logs have, by Python's names, and what ``iconv`` calls them."""
 
 

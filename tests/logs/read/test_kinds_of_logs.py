@@ -1540,9 +1540,9 @@ def test_lists_of_each_side_become_pairs(options: Any, tmp_path: Path) -> None:
     path = write(tmp_path / "log.jsonl", [{"id": "d", "asked": ASKED, "replies": REPLIES}])
     with pytest.raises(InputError, match="If asked is what the user says") as refused:
         fastscore.score(path, options, embedder=None)
-    program = shlex.split(str(refused.value).rpartition("replies: `")[2].partition("`")[0])
-    done = subprocess.run([*program, path], capture_output=True, text=True, check=True)
-    path = write(tmp_path / "pairs.jsonl", lines_of(done.stdout))
+    program = str(refused.value).rpartition("replies: `")[2].partition("`")[0]
+    subprocess.run(program, shell=True, check=True, cwd=tmp_path)
+    path = tmp_path / "chats.jsonl"
     assert pairs(path, options, layout="pairs", columns={"turns": "turns"}) == PAIRS
 
 

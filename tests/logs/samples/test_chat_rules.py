@@ -96,7 +96,7 @@ def test_what_is_beside_the_turns_is_asked_for(
 @pytest.mark.parametrize("suite", ["preference_shift", "guest_simulation"])
 def test_a_dialogue_under_other_keys_is_not_left_out(suite: str, tmp_path: Path) -> None:
     rows = [{"messages": messages()}, {"messages": messages("from", "value")}]
-    with pytest.raises(InputError, match="dialogue 2 has turns of 'from', 'value'"):
+    with pytest.raises(InputError, match="a dialogue has turns of 'from', 'value', another of"):
         scored(tmp_path / "log.jsonl", rows, suite, layout="openai")
 
 
