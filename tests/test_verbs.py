@@ -341,7 +341,7 @@ def test_notes_of_a_run_are_those_of_its_manifest(tmp_path: Path) -> None:
     )
     told = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert run.notes == (*told["lacking"], *told["notes"])
-    assert any("also given by personas" in note for note in run.notes)
+    assert any("or give personas" in note for note in run.notes)
     assert fastscore.open_run(tmp_path / "run").notes == run.notes
 
 

@@ -228,7 +228,8 @@ def _answer(inspection: Inspection, typed: Mapping[str, str]) -> Iterator[str]:
         n_rejects = sum(trial.n_rejects for trial in trials)
         rejected = f", {counted(n_rejects, 'rejects')}" if n_rejects else ""
         of_files = f"{len(fits):,} of {counted(n_files, 'files')}"
-        yield f"{suite} reads {of_files}: {n_scored:,} turns or steps of the first rows{rejected}"
+        scored = f"scores {n_scored:,} turns or steps of the first rows"
+        yield f"{suite} reads {of_files} and {scored}{rejected}"
     if not typed:
         yield ("No suite can read any of it. `fastscore layouts` lists the layouts that are known.")
 

@@ -55,6 +55,8 @@ def summary(
 ) -> pl.DataFrame:
     """Return the summary of a run, one row for each group and metric. See `Run.summarise`.
 
+    `pass_k` returns the estimates of ``fastscore summary --repeats``.
+
     Examples
     --------
     >>> fastscore.summary("run", by="miner_uid", cluster="dialogue_uid")

@@ -176,7 +176,7 @@ def compare_command(runs: tuple[Path, ...], format: Format, **how: Any) -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write a JUnit file.",
 )
-@_how("--format", "format", type=click.Choice(["table", "github", "json"]), default="table")
+@format_option("github prints annotations of a workflow.", ("table", "github", "json"))
 @click.pass_context
 def check_command(
     ctx: click.Context,

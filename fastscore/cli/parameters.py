@@ -22,7 +22,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
-def format_option(help: str) -> Callable[[Verb], Verb]:
+def format_option(help: str, among: Sequence[str] = ()) -> Callable[[Verb], Verb]:
     """Give a command ``--format``, and ``--json`` for one of its values; it takes ``format``."""
     from fastscore.terminal.grids import FORMATS
 
@@ -32,7 +32,7 @@ def format_option(help: str) -> Callable[[Verb], Verb]:
             return verb(*arguments, format="json" if as_json else format, **given)
 
         as_json = click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-        formats = click.Choice(FORMATS)
+        formats = click.Choice(among or FORMATS)
         return click.option(
             "--format", type=formats, default="table", show_default=True, help=help
         )(as_json(cast(Verb, call)))

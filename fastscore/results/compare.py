@@ -351,9 +351,8 @@ def _few_levels(few: Mapping[str, Sequence[str]], how: Inference, *, is_all: boo
     """Note the tables with fewer than two levels; refuse a comparison if all have."""
     if is_all:
         found = dict.fromkeys(repr(level) for levels in few.values() for level in levels)
-        raise UsageError(
-            f"Levels of {how.by!r}: {', '.join(found) or 'none'}; expected two or more to compare."
-        )
+        has = f"only {', '.join(found)}" if found else "no values"
+        raise UsageError(f"Column {how.by!r} gives {has} to compare; expected two or more.")
     return [
         f"table {table} is left out: it has {counted(len(levels), 'levels')} of {how.by}"
         for table, levels in few.items()
@@ -393,7 +392,7 @@ def choose_metrics(
     ):
         for name in names:
             if name not in known:
-                message = f"Suite {suite!r} has no {kind} {name!r} with numbers."
+                message = f"Suite {suite!r} has no {kind} {name!r} to compare."
                 raise UsageError(message, did_you_mean(name, set(known)))
     summarised = {name for run in runs for name in run.summary["metric"]}
     summarised.update(metric.id for metric in judged)

@@ -492,8 +492,9 @@ def _differences(rows: pl.DataFrame, comparison: Comparison) -> Grid:
     if any(row and row["reason"] for row in records):
         columns.append(column("null", lambda row: row["reason"] or "", right=False, drop=2))
     families = rows.drop_nulls("p_holm").group_by("family", maintain_order=True)
-    sizes = [f"{name} {size:,}" for name, size in families.agg(pl.max("family_size")).rows()]
-    tests = f"tests: {', '.join(sizes)}" if sizes else "no test"
+    sizes = families.agg(pl.max("family_size")).rows()
+    tested = [f"{name} ({counted(size, 'tests')})" for name, size in sizes]
+    tests = f"corrected within {', '.join(tested)}" if tested else "no test"
     title = f"{design}: {sides} ({design_text(first)}; {tests})"
     return Grid(title, tuple(columns), frozenset(headings))
 

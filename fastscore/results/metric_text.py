@@ -4,6 +4,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from itertools import groupby
 from typing import Any
 
@@ -165,9 +166,13 @@ def find_metrics(names: Sequence[str]) -> list[Suite]:
                 f" of {listed([suite.name for suite in suites])}" if {*names} != {*asked} else ""
             )
             known = [*by_name, *(() if within else suite_names())]
-            raise UsageError(
-                f"{name!r} is not a suite or a metric{within}.", did_you_mean(name, known)
-            )
+            hint = did_you_mean(name, known)
+            if not within and not get_close_matches(name, known):
+                hint = (
+                    "`fastscore metrics` lists all of installed suites. A metric of your own is "
+                    f"explained in its run: `fastscore explain RUN DIALOGUE {name}`."
+                )
+            raise UsageError(f"{name!r} is not a suite or a metric{within}.", hint)
     wanted = set().union(*(by_name[name] for name in asked))
     found = [
         dataclasses.replace(

@@ -124,7 +124,7 @@ def groups_grid(
             for id, table in rows
         )
         columns.append(Column(str(value), cells, group=True))
-    about = f"{INTERVAL_HEADER} for {LEAST_UNITS} or more {unit}, (n) if some are null"
+    about = f"{INTERVAL_HEADER} with {LEAST_UNITS} or more units ({unit}), (n) if values are null"
     if average == "micro":
         about = "micro averages"
     return Grid(f"by {name}: {about}", tuple(columns), _headings(rows))

@@ -267,7 +267,7 @@ def _describe_missing(need: RequiredColumn, effects: str, found: Profile, source
     nearest = nearest_key(column, keys, keys_of_others(siblings, column.name))
     advice = f"; type {typed([column_flag(column.name, nearest)])}" if nearest else ""
     if column.needed.given_by:
-        advice += f"; also given by {' or '.join(column.needed.given_by)}"
+        advice += f"; or give {' or '.join(column.needed.given_by)}"
     return (
         f"{effects}: no row has {place} (looked for: {', '.join(column.keys)}; "
         f"found: {list_keys(keys)}{advice})"

@@ -270,8 +270,8 @@ def load_metrics(given: Sequence["str | OwnMetric"], suite: str) -> tuple[OwnMet
             metrics = _metrics_of_file(Path(one)) if one.endswith(".py") else [_installed(one)]
         else:
             raise UsageError(
-                f"A metric is of type {type(one).__name__}, expected a function that is decorated "
-                "with @fastscore.metric, a file or an entry point's name."
+                f"A metric is of type {type(one).__name__}.",
+                "Decorate a function with @fastscore.metric, or name a file or an entry point.",
             )
         chosen = [metric for metric in metrics if metric.suite == suite]
         if not chosen:

@@ -426,7 +426,7 @@ def require_labels(
             meant = {*groups, *get_close_matches(column, known, n=1)}
             likely = [name for name in known if name in meant or not schema[name].is_integer()]
             raise UsageError(
-                f"{run}: table {LABEL_TABLE!r} has no labels {column!r}.",
+                f"{run}: table {LABEL_TABLE!r} has no label column {column!r}.",
                 did_you_mean(column, likely),
             )
 

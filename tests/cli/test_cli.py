@@ -164,7 +164,7 @@ USAGE_ERRORS = [
         ["score", "score_dialogue", "{logs}", "-o", "{tmp}/r", "--embedder", "minilm-l6"],
         "Did you mean 'minilm-l6-v2'?",
     ),
-    (["metrics", "nope"], "'nope' is not a suite or a metric."),
+    (["metrics", "nope"], "a metric. `fastscore metrics` lists all of installed suites"),
     (["metrics", "U_bst"], "'U_bst' is not a suite or a metric. Did you mean 'U_best'?\n"),
     (["metrics", "group_travel", "U_best"], "'U_best' is not a suite or a metric of group_travel."),
     (["score", __file__, "{logs}"], "A suite of your own is scored in Python"),

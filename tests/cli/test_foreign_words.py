@@ -193,7 +193,7 @@ def test_what_a_file_gives_is_not_asked_of_the_log(tmp_path: Path) -> None:
     code, out, _ = score("guest_simulation", tmp_path, log)
     assert code == 0
     assert "no row has guest_persona (" in out
-    assert "also given by personas)" in out
+    assert "or give personas)" in out
     write_example("guest_simulation", tmp_path / "example")
     personas = tmp_path / "example" / "personas.json"
     code, out, error = score(

@@ -229,7 +229,7 @@ def test_a_candidate_that_lost_dialogues_does_not_pass_without_a_word(
         value = json.dumps(limit) if "%" in limit else limit
         config.write_text(f"[check]\nmax_missing = {value}\n")
         assert fastscore_command([*words, "--config", config]).returncode == code, limit
-    alone = fastscore_command([*words[:4], "--max-missing", "0", "--format", "json"])
+    alone = fastscore_command([*words[:4], "--max-missing", "0", "--json"])
     assert [one["outcome"] for one in json.loads(alone.stdout)] == ["failed"]
 
 

@@ -386,12 +386,15 @@ def test_different_signatures_are_refused_by_name(base: Run, folder: Path) -> No
         ({}, "Only one run given"),
         ({"by": "minerr_uid"}, "Did you mean 'miner_uid'?"),
         ({"by": "miner_uid", "levels": ["m3", "m1"]}, "no miner_uid is 'm3'. Did you mean"),
-        ({"by": "miner_uid", "levels": ["m1"]}, "Levels of 'miner_uid': 'm1'; expected two"),
+        (
+            {"by": "miner_uid", "levels": ["m1"]},
+            "'miner_uid' gives only 'm1' to compare; expected two",
+        ),
         ({"by": "miner_uid", "test": "F"}, "test is 'F'. Known: 'auto', 'permutation', 't'."),
         ({"levels": ["m1"], "by": None}, "Name the column with by."),
         ({"by": "miner_uid", "metrics": ["U_bets"]}, "Did you mean 'U_best'?"),
         ({"by": "miner_uid", "tables": ["turns"]}, "no table 'turns'"),
-        ({"by": "average_U_best_early"}, "has no labels 'average_U_best_early'"),
+        ({"by": "average_U_best_early"}, "has no label column 'average_U_best_early'"),
     ],
 )
 def test_unknown_names_are_refused(both: Run, words: dict[str, Any], message: str) -> None:
@@ -447,5 +450,5 @@ def test_a_table_without_rows_is_left_out_and_the_others_are_compared(tmp_path: 
     assert any(note.startswith("table shifts is left out: it has 0 levels") for note in found.notes)
     with pytest.raises(UsageError, match=r"no model is 'c'\. .*Known: 'a', 'b'"):
         fastscore.compare(run, by="model", levels=["c"])
-    with pytest.raises(UsageError, match="Levels of 'model': none; expected two or more"):
+    with pytest.raises(UsageError, match="Column 'model' gives no values to compare; expected two"):
         fastscore.compare(run, by="model", tables=["shifts"])

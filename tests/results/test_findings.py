@@ -179,7 +179,7 @@ def test_units_of_findings_can_be_named(suite_runs: Mapping[str, Run], tmp_path:
     assert shown.exit_code == 0, shown.output
     n_users = run.scan("dialogues").collect()["dialogue"].n_unique()
     assert f"{n_users} dialogues" in " ".join(shown.output.split())
-    with pytest.raises(UsageError, match="no labels 'nobody'"):
+    with pytest.raises(UsageError, match="no label column 'nobody'"):
         find(run, cluster="nobody")
 
 

@@ -107,7 +107,7 @@ def test_too_few_units_have_no_interval_and_the_table_says_why(run: Run) -> None
     done = CliRunner(env={"COLUMNS": "80"}).invoke(
         cli, ["summary", str(run.path), "--by", "miner_uid", "--cluster", "miner_uid"]
     )
-    assert "by miner_uid: mean [95 % CI] for 3 or more miner_uid" in done.output
+    assert "by miner_uid: mean [95 % CI] with 3 or more units (miner_uid)" in done.output
     assert "n 3 in 1" in done.output
     summary = run.summarise(by=["miner_uid"], cluster="miner_uid")
     assert set(summary["interval_reason"]) == {"too_few_units"}

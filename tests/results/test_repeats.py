@@ -164,7 +164,7 @@ def test_what_has_no_pass_k_is_refused(suite: Any) -> None:
         fastscore.pass_k(run, "trial")  # each dialogue has one trial
     with pytest.raises(UsageError, match="does not say what tells repeats apart"):
         fastscore.pass_k(run)
-    with pytest.raises(UsageError, match=r"no labels 'trail'.* Did you mean 'trial'"):
+    with pytest.raises(UsageError, match=r"no label column 'trail'.* Did you mean 'trial'"):
         fastscore.pass_k(run, "trail", task="task_id")
     with pytest.raises(UsageError, match="values of one label, not of trial, file"):
         show_summary(run, by=("trial", "file"), cluster="task_id", repeats="trial")

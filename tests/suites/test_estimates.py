@@ -159,5 +159,5 @@ def test_a_mean_is_that_of_exact_sums() -> None:
 
 
 def test_a_column_that_names_nothing_is_refused() -> None:
-    with pytest.raises(UsageError, match="no labels 'tusk'"):
+    with pytest.raises(UsageError, match="no label column 'tusk'"):
         summed(TWICE, design=Design(pair=("tusk",)))

@@ -313,7 +313,7 @@ def test_bad_declarations_are_refused(logs: Path, tmp_path: Path, mine: str) -> 
         fastscore.score(logs, fastscore.GuestSimulation(), metrics=[longest])
     with pytest.raises(UsageError, match="suite 'score_dialogue' has a column of this name"):
         fastscore.score(logs, LEXICAL, metrics=[mine, mine])
-    with pytest.raises(UsageError, match="of type function, expected a function that is decorated"):
+    with pytest.raises(UsageError, match="of type function\\. Decorate a function"):
         fastscore.score(logs, LEXICAL, metrics=[described])
     with pytest.raises(UsageError, match=r"gone\.py: no such Python file"):
         fastscore.score(logs, LEXICAL, metrics=["gone.py"])

@@ -265,7 +265,7 @@ def test_what_cannot_be_analysed_is_refused(run: Path, tmp_path: Path) -> None:
         analyse(tmp_path)
     with pytest.raises(UsageError, match="judge_scale"):
         analyse(run, judge_scale=(5, 1))
-    with pytest.raises(UsageError, match="no labels 'modell'"):
+    with pytest.raises(UsageError, match="no label column 'modell'"):
         analyse(run, tmp_path / "o", cluster="modell")
     shutil.copytree(run, tmp_path / "other_run")
     for folder in (run, tmp_path / "other_run"):
