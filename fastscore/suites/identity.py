@@ -136,7 +136,8 @@ def names_of(heads: pl.DataFrame, source: Source, run: RunNames) -> pl.Series:
     """Return the names of dialogues, given by `with_ids`."""
     shared = run.shared
     if shared is None:
-        shared = repeated_names(heads, source)
+        can_repeat = source.row_id is not None or source.key_within_file
+        shared = NameSet.repeated(dialogue_hashes(heads, source)) if can_repeat else NOTHING
     needs_place = np.zeros(heads.height, np.bool_)
     if heads[_ID].null_count():
         needs_place = heads[_ID].is_null().to_numpy()
@@ -203,13 +204,6 @@ def with_ids(heads: pl.DataFrame, source: Source) -> pl.DataFrame:
     is_placed = id.str.starts_with(pl.col("file") + ":").fill_null(False)
     given = pl.when(is_placed).then(id.str.slice(pl.col("file").str.len_chars()))
     return heads.with_columns(pl.when(~is_placed).then(id).alias(_ID), given.alias(_GIVEN))
-
-
-def repeated_names(heads: pl.DataFrame, source: Source) -> NameSet:
-    """Return the names that several dialogues have, given by `with_ids`."""
-    if source.row_id is None and not source.key_within_file:
-        return NOTHING
-    return NameSet.repeated(dialogue_hashes(heads, source))
 
 
 def dialogue_hashes(heads: pl.DataFrame, source: Source) -> Hashes:
