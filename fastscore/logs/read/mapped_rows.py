@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Int64Array, UInt8Array
+from fastscore_jit.arrays import UInt8Array
 from fastscore_jit.arrow import string_column
 from fastscore_readers.fill import LineScan
 from fastscore_readers.json.located_values import unescaped
@@ -108,7 +108,8 @@ def mapped_rows(
     found: dict[int, tuple[Places, Column]] = {}
     for column, stored, path in _derived_columns(source):
         if not stored and element is not None:
-            found_at = _at_path(element.data, element.starts, element.ends, path)
+            root, _ = find_places(element.data, element.starts, element.ends, _shape(path))
+            found_at = _values(element.data, _inside(root, path))
         elif not path and format in _CELLS:
             found_at = _cells(frame[_STORED + stored], column)
         else:
@@ -192,17 +193,14 @@ def _inside(place: Place, path: Sequence[str]) -> Place:
     return place
 
 
+def _values(data: UInt8Array, place: Place) -> Places:
+    return Places("jsonl", data, place.tags, place.start, place.end)
+
+
 def _in_texts(texts: pl.Series, path: Sequence[str]) -> Places:
     """Return the values at a path in JSON texts, absent for all other texts."""
     data, root = _located(texts, _shape(path))
-    found = _inside(root, path)
-    return Places("jsonl", data, found.tags, found.start, found.end)
-
-
-def _at_path(data: UInt8Array, starts: Int64Array, ends: Int64Array, path: Sequence[str]) -> Places:
-    """Return the values at a path in objects, absent for all other values."""
-    found = _inside(find_places(data, starts, ends, _shape(path))[0], path)
-    return Places("jsonl", data, found.tags, found.start, found.end)
+    return _values(data, _inside(root, path))
 
 
 def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places, list[Reject]]:
@@ -227,7 +225,7 @@ def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places
         for row in np.flatnonzero(~is_array).tolist()
     ]
     rows, is_object = frame[below.owner], below.tags == OBJECT
-    element = Places("jsonl", arrays.data, below.tags, below.start, below.end)
+    element = _values(arrays.data, below)
     rejects += [
         replace(
             _reject(rows, row, element, column, 1),
@@ -237,8 +235,7 @@ def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places
         )
         for row in np.flatnonzero(~is_object).tolist()
     ]
-    kept = (element.tags[is_object], element.starts[is_object], element.ends[is_object])
-    return rows.filter(pl.Series(is_object)), Places("jsonl", arrays.data, *kept), rejects
+    return rows.filter(pl.Series(is_object)), element.at(np.flatnonzero(is_object)), rejects
 
 
 def _located_elements(texts: pl.Series, path: Sequence[str], inner: Shape) -> tuple[Places, Place]:
@@ -246,7 +243,7 @@ def _located_elements(texts: pl.Series, path: Sequence[str], inner: Shape) -> tu
     data, root = _located(texts, _shape(path, [inner]))
     arrays = _inside(root, path)
     assert arrays.elements is not None  # its shape has elements
-    return Places("jsonl", data, arrays.tags, arrays.start, arrays.end), arrays.elements
+    return _values(data, arrays), arrays.elements
 
 
 def _own_paths(chat: Chat) -> tuple[tuple[str, ...], ...]:
@@ -270,8 +267,7 @@ def rebuilt(
     rows = chat.rows if chat is not None and chat.rows.user_begins else None
     fields, left_out, is_user = [], np.zeros(len(elements.tags), np.bool_), None
     for path, name in keys.items():
-        value = _inside(elements, path.split("."))
-        found = Places("jsonl", arrays.data, value.tags, value.start, value.end)
+        found = _values(arrays.data, _inside(elements, path.split(".")))
         raw = json_texts(found)
         if name in words:
             meant = _map_words(found, raw, words[name])
@@ -280,7 +276,7 @@ def rebuilt(
         if rows is not None and name == rows.speaker:
             is_user = raw.ne_missing(_quoted(dict(rows.words)[ASSISTANT_ROLE]))
         fields.append(pl.concat_str(pl.lit(_quoted(name) + ":"), raw))
-    whole = json_texts(Places("jsonl", arrays.data, elements.tags, elements.start, elements.end))
+    whole = json_texts(_values(arrays.data, elements))
     objects = pl.select(
         owner=pl.Series(elements.owner),
         text=pl.when(pl.Series(elements.tags == OBJECT))
