@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import RunError, UsageError, counted, did_you_mean
+from fastscore.logs.inputs.layout import layout_map, layout_names
 from fastscore.results.agreement import JUDGE_TABLE, JudgedRun, judge_runs
 from fastscore.results.comparison import Comparison
 from fastscore.results.differences import (
@@ -407,12 +408,20 @@ def choose_metrics(
     return chosen
 
 
+def _named_value(part: str, value: str | None, run: Run) -> str:
+    """Return the value of a part of a run's signature; a layout by its name, if it has one."""
+    suite, wanted = run.manifest.suite, f"layout={value}"
+    names = layout_names() if part == "layout" and value else ()
+    found = (name for name in names if wanted in layout_map(name, suite).signed)
+    return next(found, value or "not set")
+
+
 def check_signatures(runs: Sequence[Run], *, allow: bool) -> list[str]:
     """Return what differs between signatures; refuse that unless it is allowed."""
     a = runs[0]
     differing = [
-        f"{each.name} is {each.first or 'not set'} in {a.path} and "
-        f"{each.second or 'not set'} in {b.path}"
+        f"{each.name} is {_named_value(each.name, each.first, a)} in {a.path} and "
+        f"{_named_value(each.name, each.second, b)} in {b.path}"
         for b in runs[1:]
         for each in deciding_differences(a.signature, b.signature)
     ]

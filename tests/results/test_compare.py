@@ -378,6 +378,12 @@ def test_different_signatures_are_refused_by_name(base: Run, folder: Path) -> No
         fastscore.compare(base, other)
     found = fastscore.compare(base, other, allow_different_signatures=True, metrics=["U_best"])
     assert any("signatures differ: semantic is" in note for note in found.notes)
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    rows = [{"id": "c", "messages": turns}, {"id": "d", "messages": turns}]
+    guest = fastscore.GuestSimulation(level=1)
+    by_layout = [fastscore.score(rows, guest, layout=name) for name in ("openai", "hf-messages")]
+    with pytest.raises(UsageError, match=r"layout is openai in .* and hf-messages in "):
+        fastscore.compare(*by_layout)
 
 
 @pytest.mark.parametrize(
