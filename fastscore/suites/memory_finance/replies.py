@@ -329,17 +329,14 @@ def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> Colu
     offsets = group_offsets(turn_row[hit], turns.height)
 
     violations = frames["violations"]
-    severe_type = of_labels(violations["type"], lambda text: text in lexicon.severe_types, False)
-    severe = severe_type | of_labels(
-        violations["severity"],
-        lambda text: (text or "").lower() in lexicon.severe_severities,
-        False,
+    severe = violations.filter(
+        pl.col("type").is_in(lexicon.severe_types)
+        | pl.col("severity").str.to_lowercase().is_in(lexicon.severe_severities)
     )
-    violated = violations["turn_row"].to_numpy()
     label = np.zeros(turns.height, np.int64)
-    label[violated] = MINOR
-    label[violated[severe]] = SEVERE
-    label[np.diff(offsets) > 0] = SEVERE
+    label[violations["turn_row"]] = MINOR
+    label[severe["turn_row"]] = SEVERE
+    label[turn_row[hit]] = SEVERE
     known = {name: code for code, name in enumerate(COMPLIANCE_LABELS)}
     labelled = of_labels(
         turns["compliance_label"],
@@ -355,29 +352,34 @@ def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> Colu
 
 def find_contradictions(frames: Frames, replies: Replies, lexicon: Lexicon) -> Indices:
     """Return for each turn 1 if its reply contradicts a constraint of the user, else 0."""
-    constraints = frames["constraints"]
-    rules = of_labels(
-        constraints["text"],
-        lambda text: (_drawdown_limit(text, lexicon), replies.groups.get(("trigger", text), -1)),
-        (_NO_PERCENTAGE, -1),
+    given = frames["constraints"]["text"].drop_nulls().unique().to_list()
+    rules = pl.DataFrame(
+        {
+            "text": pl.Series(given, dtype=pl.String),
+            "limit": [_drawdown_limit(text, lexicon) for text in given],
+            "trigger": [replies.groups.get(("trigger", text), -1) for text in given],
+        },
+        schema_overrides={"limit": pl.Int64, "trigger": pl.Int64},
     )
-    ruled = np.flatnonzero((rules >= 0).any(axis=1))
-    turn_row, entry = expand(
-        frames["turns"]["dialogue_row"].to_numpy(), constraints["dialogue_row"].to_numpy()[ruled]
+    limited, worded = pl.col("limit") >= 0, pl.col("trigger") >= 0
+    said = (
+        frames["turns"]
+        .select("dialogue_row", turn_row=pl.int_range(pl.len()), reply=pl.Series(replies.of_turn))
+        .join(frames["constraints"], on="dialogue_row")
+        .join(rules.filter(limited | worded), on="text")
     )
-    limit, trigger = rules[ruled][entry].T
-    reply = replies.of_turn[turn_row]
-    unguarded = ~replies.has("guard", "")
-    fires = np.zeros(len(reply), np.bool_)
-    limited = limit >= 0
-    if limited.any():
-        fires[limited] = _largest_percentages(replies)[reply[limited]] > limit[limited]
-    worded = ~limited
-    fires[worded] = (
-        replies.words.of_pairs(reply[worded], trigger[worded]) & unguarded[reply[worded]]
+    figures = pl.DataFrame({"largest": _largest_percentages(replies)}).with_row_index("reply")
+    exceeding = (
+        said.filter(limited)
+        .join(figures.cast({"reply": pl.Int64}), on="reply")
+        .filter(pl.col("largest") > pl.col("limit"))
     )
+    unguarded = pl.Series(~replies.has("guard", "")).arg_true()
+    triggering = said.filter(~limited, pl.col("reply").is_in(unguarded.implode()))
+    triggered = replies.words.of_pairs(*triggering.select("reply", "trigger").to_numpy().T)
     contradicted = np.zeros(frames["turns"].height, np.int64)
-    contradicted[turn_row[fires]] = 1
+    contradicted[exceeding["turn_row"]] = 1
+    contradicted[triggering.filter(pl.Series(triggered))["turn_row"]] = 1
     return contradicted
 
 

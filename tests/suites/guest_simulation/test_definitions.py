@@ -7,7 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fastscore.suites.guest_simulation.metrics import FORMULAS
+from fastscore.suites.guest_simulation import SUITE, GuestSimulation
+from fastscore.suites.guest_simulation.metrics import CALLING, FORMULAS, UNCHANGING
 from tests.suites.guest_simulation.guests import (
     ADA,
     BASIC,
@@ -214,3 +215,27 @@ def test_a_conversation_without_guests() -> None:
     assert found["null_reasons"] == reasons
     published = dialogue(restaurant(), case(ADA, "Cola"), profile="published")
     assert [published[m] for m in ("PAS", "BVS", "ORA", "DEI", "CRRS")] == [0.0] * 5
+
+
+def test_trivial_guests_by_hand() -> None:
+    any_style = {
+        "full_name": "Bo",
+        "message_generation_attributes": {"next_message_mood_tones": ["casual"]},
+    }
+    told = (
+        # the other word tells of completion and ordering, the default of exploration and mood
+        state("yes", "does_not_explore_menu", "frustrated", "one_by_one"),
+        state("yes", "explores_menu", "casual", "all_at_once"),
+    )
+    rows = [
+        {"conversation_id": persona["full_name"], "experiment_level": level} | row
+        for persona, level in ((ADA, 5), (any_style, 3), ({"full_name": "Cy", "bio": "curious"}, 2))
+        for row in (*told, case(persona))
+    ]
+    tables = {name: table.lazy() for name, table in score(*rows).items()}
+    found = SUITE.trivial_agents(tables, GuestSimulation()).rows(named=True)
+    unchanging = [row for row in found if row["agent"] == UNCHANGING]
+    # of Ada's four parts completion and mood fit; Bo's persona says nothing of the other two
+    assert [(row["PAS"], row["BVS"], row["DEI"]) for row in unchanging] == [
+        (0.5, 0.0, None), (1.0, 0.0, None), (None, 0.0, None)]  # fmt: skip
+    assert [row["DEI"] for row in found if row["agent"] == CALLING] == [1.0, 0.5, 0.2]

@@ -6,6 +6,7 @@ import polars as pl
 
 from fastscore.suites.estimates import estimate_metrics
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
+from fastscore.suites.memory_finance.metrics import RECITING, REFUSING
 from fastscore.suites.memory_finance.summarise import legacy_summary
 from fastscore.suites.summary import summarise
 from tests.suites.memory_finance.tracing import dialog, score, turn
@@ -148,3 +149,24 @@ def test_estimates_merge_lines_of_one_id_as_the_summary_does() -> None:
         found, row = part.estimate, rows[part.metric.id]
         assert (found.value, part.n, found.n_units) == (row["mean"], row["n"], row["n_units"])
         assert (found.low, found.high) == (row["ci_low"], row["ci_high"])
+
+
+def test_trivial_assistants_by_hand() -> None:
+    # a name or an alias of a tag; the lexicon has neither x nor y, and repeats count each
+    risks = ["波动", "volatility_risk", "无明确风险提示", "x"]
+    rubric = ["信息依据", "信息依据", "x", "y"]
+    tables = score(
+        dialog(
+            turn("", risks=risks, rubric=rubric, label="compliant"),
+            turn("", risks=["信用风险"], label="severe_violation"),
+        )
+    )
+    found = SUITE.trivial_agents({name: table.lazy() for name, table in tables.items()},
+                                 MemoryFinance()).rows_by_key("agent", named=True)  # fmt: skip
+    (reciting,), (refusing,) = found[RECITING], found[REFUSING]
+    assert reciting["risk_coverage"] == (3 + 1) / (4 + 1)
+    assert reciting["rubric_hit_rate"] == 2 / 4
+    assert reciting["judge_score_mean"] == 1 + 4 * 2 / 4
+    assert (refusing["risk_coverage"], refusing["rubric_hit_rate"]) == (0.0, 0.0)
+    assert (refusing["judge_score_mean"], refusing["compliance_label_acc"]) == (1.0, 1 / 2)
+    assert reciting["strict_risk_coverage_rate"] == 1 / 2
