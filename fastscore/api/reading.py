@@ -104,7 +104,7 @@ def commands(inspection: Inspection, suites: Mapping[str, Suite]) -> dict[str, s
     return found
 
 
-def judge_command(inspection: Inspection) -> str:
+def judge_command(inspection: Inspection, output: Path | None = None) -> str:
     """Return what judges chats; nothing if no judge reads them, or a suite does as they are."""
     best = _best_inputs(inspection)
     if CHATS not in best or any(not fit.flags for each in inspection.files for fit in each.fits):
@@ -112,8 +112,8 @@ def judge_command(inspection: Inspection) -> str:
     inputs, flags = best[CHATS]
     logs = shlex.join(inputs)
     logs = logs if len(logs) <= _MOST_CHARACTERS else _pattern_of(inputs)
-    output = next(free_names("judgements"))
-    words = ("fastscore judge", logs, "-o", output, shlex.join(flags), _SERVER)
+    folder = shlex.quote(str(output or next(free_names("judgements"))))
+    words = ("fastscore judge", logs, "-o", folder, shlex.join(flags), _SERVER)
     return " ".join(word for word in words if word)
 
 

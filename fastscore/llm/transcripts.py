@@ -124,6 +124,7 @@ def find_logs(
     suite: str | None = None,
     layout: str | None = None,
     columns: ColumnMap = NO_MAP,
+    output: Path | None = None,
 ) -> Logs:
     """Find logs, and the suite whose logs they are; chats of any kind need none."""
     folders = [one for one in inputs if (Path(one) / MANIFEST_NAME).is_file()]
@@ -132,7 +133,7 @@ def find_logs(
     if suite is not None and (suite not in suite_names() or not _can_be_judged(suite)):
         raise _refused(suite)
     if suite is None and not layout and not columns:
-        suite, layout = _only_reader(inputs)
+        suite, layout = _only_reader(inputs, output)
     found = suite or CHATS
     return Logs(tuple(inputs), found, layout_map(layout, found) | columns)
 
@@ -150,7 +151,7 @@ def _logs_of_run(inputs: Sequence[str], suite: str | None) -> Logs:
     return Logs(names, found, map_from(run.manifest.column_map), run.manifest.options)
 
 
-def _only_reader(inputs: Sequence[str]) -> tuple[str | None, str | None]:
+def _only_reader(inputs: Sequence[str], output: Path | None) -> tuple[str | None, str | None]:
     """Return the one suite that reads these logs as they are, or the one layout of chats."""
     shown = ", ".join(map(str, inputs))
     inspected = inspect(*inputs)
@@ -165,7 +166,7 @@ def _only_reader(inputs: Sequence[str]) -> tuple[str | None, str | None]:
     flags = judged.pop() if len(judged) == 1 else None
     if flags is not None and (not flags or (len(flags) == 2 and flags[0] == "--layout")):
         return None, flags[1] if flags else None
-    typed = judge_command(inspected)
+    typed = judge_command(inspected, output)
     if typed:
         raise UsageError(f"{shown}: these are chats under other names.", f"Type {typed}")
     if files and not any(file.judged for file in files):
@@ -211,7 +212,7 @@ def read_dialogues(
     inputs: Sequence[str], asked: Judging, reporter: Reporter
 ) -> tuple[str, list[Transcript], int]:
     """Read logs; return their suite, their dialogues, and how many rows belong to none."""
-    logs = find_logs(inputs, asked.suite, asked.layout, asked.columns)
+    logs = find_logs(inputs, asked.suite, asked.layout, asked.columns, asked.output)
     dialogues, rejects = read_transcripts(logs)
     if rejects.height:
         first = rejects.row(0, named=True)

@@ -87,7 +87,8 @@ def test_columns_and_values_name_where_chats_are(stub, tmp_path):
         fastscore.judge(log, "m", output=tmp_path / "judged")
     flags = "--column turns=log.turns --column speaker=by --column text=said"
     words = "--value speaker:bot=assistant --value speaker:human=user"
-    command = f"fastscore judge {log} -o judgements {flags} {words} --model MODEL --base-url URL"
+    folder = tmp_path / "judged"
+    command = f"fastscore judge {log} -o {folder} {flags} {words} --model MODEL --base-url URL"
     assert refused.value.hint == f"Type {command}"
     fastscore.judge(log, "m", output=tmp_path / "judged", columns=OWN_MAP, values=OWN_WORDS)
     assert [shown(body) for body in stub.asked] == [["ASSISTANT: Hello", "USER: Bonds?"]]
