@@ -106,7 +106,7 @@ def expected_files(traced: list[Any], ignore_memory_keys: bool) -> tuple[Any, li
     return plain.summarise(traced, rows, WORDS, "set"), rows
 
 
-@settings(max_examples=often(60, 1_000), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=often(30, 1_000), suppress_health_check=[HealthCheck.too_slow])
 @given(traced=traces, ignore_memory_keys=st.booleans())
 def test_the_published_files_are_those_of_the_plain_scorer(
     traced: list[Any], ignore_memory_keys: bool
@@ -126,7 +126,7 @@ def test_the_published_files_are_those_of_the_plain_scorer(
     )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=often(10, 200), suppress_health_check=[HealthCheck.too_slow])
 @given(traced=traces)
 def test_a_dialogue_is_scored_alike_in_any_company(traced: list[Any]) -> None:
     def tables_of(*together: Any) -> list[list[dict[str, Any]]]:
