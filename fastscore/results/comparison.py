@@ -156,9 +156,11 @@ class Comparison:
         In `REPEATS_SCHEMA`; no row without a column of repeats.
     pass_k
         In `PASS_SCHEMA`: pass^k of metrics that are 0 or 1; no row without a column of repeats.
-    drops, omnibus
-        In `DROPS_SCHEMA` and `OMNIBUS_SCHEMA`; no row unless limits, or a test of all sides at
-        once, were asked for.
+    drops
+        In `DROPS_SCHEMA`: how much worse a metric became, tested against the limit that `check`
+        has in ``max_drop``. `compare` has no limits, so no row.
+    omnibus
+        In `OMNIBUS_SCHEMA`: a test of all sides at once, which reports ask for.
     differing
         The parts of signatures that differ.
 
