@@ -25,7 +25,7 @@ from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import join_parts, read_shard
 from fastscore.logs.samples.records import records
 from fastscore.logs.score_input import ScoreInput
-from fastscore.results.metric_text import number_text, under_headings, write_data
+from fastscore.results.metric_text import number_text, show_found, under_headings
 from fastscore.results.runs import Run
 from fastscore.settings.options import check_arguments
 from fastscore.statistics.agreement import (
@@ -54,14 +54,11 @@ from fastscore.suites.judged import (
     list_ratings,
 )
 from fastscore.suites.sums import can_label
-from fastscore.terminal import result_console, write_line
 from fastscore.terminal.grids import (
     Format,
     Grid,
     column_of,
     html_tables,
-    print_notes,
-    show_grids,
 )
 
 KEY = "dialogue"
@@ -558,12 +555,7 @@ _NAMES = {
 def show_agreement(found: Agreement, *, format: Format = "table") -> None:
     """Print the agreement of raters."""
     content = {"raters": found.raters, "coefficients": found.coefficients, "notes": found.notes}
-    if write_data(content, format):
-        return
-    show_grids(agreement_grids(found), format)
-    if format == "table":
-        write_line()
-        print_notes(result_console(), found.notes)
+    show_found(content, agreement_grids(found), format)
 
 
 def agreement_grids(found: Agreement) -> tuple[Grid, ...]:

@@ -180,8 +180,8 @@ def _content(run: Run, found: AnalysisContents, cluster: str | None) -> dict[str
             ("signature", "Signature"),
         ],
         "findings": [
-            *({"kind": "groups", "text": text} for text in groups),
-            *({"kind": "scores", "text": text} for text in found.findings),
+            *({"kind": "groups", "text": text, "metric": "", "run": ""} for text in groups),
+            *({"kind": "scores", "text": text, "metric": "", "run": ""} for text in found.findings),
         ],
         "facts": found.facts,
         "notes": found.notes,

@@ -226,7 +226,7 @@ def comparison_grids(comparison: Comparison) -> list[Grid]:
     if comparison.ranking.height:
         grids.insert(0, _ranking(comparison.ranking, declared))
     if comparison.repeats.height:
-        names = _names(comparison.repeats["metric"].to_list(), declared)
+        names = _names(comparison.repeats.to_dicts(), declared)
         grids.append(repeats_grid(comparison.repeats, names))
     if comparison.pass_k.height:
         grids.insert(0, passes_grid(comparison.pass_k, comparison.unit))
@@ -445,14 +445,7 @@ def _best(comparison: Comparison, group: object) -> set[tuple[str, str]]:
     return set(rows.select("metric", pl.when(is_better).then("b").otherwise("a")).iter_rows())
 
 
-def _names(
-    ids: Sequence[str], declared: Mapping[str, Metric], headings: Mapping[int, str] | None = None
-) -> list[Column]:
-    """Name the metrics, and the rows that head others."""
-    headings = headings or {}
-    names = [headings.get(place) or declared[id].name for place, id in enumerate(ids)]
-    arrows = [ARROWS[declared[id].scale.better] if id else "" for id in ids]
-    return name_columns(ids, names, arrows, drop=-6)
+_names = partial(name_columns, drop=-6)
 
 
 def _differences(rows: pl.DataFrame, comparison: Comparison) -> Grid:
@@ -462,11 +455,10 @@ def _differences(rows: pl.DataFrame, comparison: Comparison) -> Grid:
     first = rows.row(0, named=True)
     design = str(first["design"])
     sides = _sides_of(first) if len(pairs) == 1 else "b against a"
-    ids = [row.get("metric", "") for row in records]
     column = partial(column_of, records)
     level = f"{100 * (1 - comparison.alpha):g} % CI"
     columns = [
-        *_names(ids, comparison.metric_by_id, headings),
+        *_names(records, comparison.metric_by_id, headings),
         column("mean a", lambda row: number_text(row["mean_a"], _decimals(row)), drop=-3),
         column("mean b", lambda row: number_text(row["mean_b"], _decimals(row)), drop=-2),
         column(f"difference [{level}]", _difference),
@@ -544,7 +536,7 @@ def _published(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
     column = partial(column_of, records)
     columns = [
         column("b against a", _sides_of, right=False),
-        *_names([row["metric"] for row in records], declared),
+        *_names(records, declared),
         column("mean a [normal 95 %]", lambda row: _normal(row, "a"), drop=-2),
         column("mean b [normal 95 %]", lambda row: _normal(row, "b"), drop=-1),
         column("Cohen's d", lambda row: number_text(row["cohens_d"], 3)),
@@ -576,7 +568,7 @@ def _sides(comparison: Comparison) -> Grid:
     """Lay out every side's mean over all its rows, its interval, n and nulls."""
     sides = comparison.sides
     ids = sides["metric"].unique(maintain_order=True).to_list()
-    columns = _names(ids, comparison.metric_by_id)
+    columns = _names([{"metric": id} for id in ids], comparison.metric_by_id)
     for (group, side), rows in sides.group_by("group", "side", maintain_order=True):
         records = {record["metric"]: record for record in rows.to_dicts()}
         cells = tuple(_side(records.get(id)) for id in ids)

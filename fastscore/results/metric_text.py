@@ -16,8 +16,8 @@ from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Band, Metric
 from fastscore.suites.formulas import plain_formula, plain_words
 from fastscore.suites.registry import load_suite, suite_names
-from fastscore.terminal import write
-from fastscore.terminal.grids import Format
+from fastscore.terminal import result_console, write
+from fastscore.terminal.grids import Format, Grid, print_notes, show_grids
 
 NONE = "-"
 
@@ -128,6 +128,17 @@ def json_text(content: Mapping[str, Any]) -> str:
         for name, value in content.items()
     }
     return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+
+
+def show_found(
+    content: Mapping[str, Any], grids: Iterable[Grid], format: Format, *, headline: str = ""
+) -> None:
+    """Show values and frames as `write_data`, or as grids with the notes among the values."""
+    if write_data(content, format):
+        return
+    show_grids(grids, format, headline)
+    if format == "table":
+        print_notes(result_console(), content["notes"])
 
 
 def write_data(content: Mapping[str, Any], format: Format) -> bool:

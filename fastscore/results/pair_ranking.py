@@ -22,13 +22,12 @@ import polars as pl
 from fastscore.errors import UsageError, counted
 from fastscore.results.agreement import names_of, read_ratings, with_keys
 from fastscore.results.differences import letter_groups
-from fastscore.results.metric_text import NONE, interval_text, write_data
+from fastscore.results.metric_text import NONE, interval_text, show_found
 from fastscore.settings.options import check_arguments
 from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import LEAST_UNITS, t_quantile
 from fastscore.statistics.significance import Values, holm, t_below
-from fastscore.terminal import result_console
-from fastscore.terminal.grids import Format, Grid, column_of, html_tables, print_notes, show_grids
+from fastscore.terminal.grids import Format, Grid, column_of, html_tables
 
 STRENGTHS_SCHEMA: dict[str, pl.DataType] = {
     **dict.fromkeys(("dimension", "rater"), pl.String()),
@@ -327,12 +326,8 @@ _REASONS = {
 
 def show_pair_ranking(found: PairRanking, *, format: Format = "table") -> None:
     """Print the ranking; ``csv`` and ``json`` contain every value at full precision."""
-    tables = {"strengths": found.strengths, "differences": found.differences}
-    if write_data({**tables, "notes": found.notes}, format):
-        return
-    show_grids(_grids(found), format)
-    if format == "table":
-        print_notes(result_console(), found.notes)
+    names = ("strengths", "differences", "notes")
+    show_found({name: getattr(found, name) for name in names}, _grids(found), format)
 
 
 def _grids(found: PairRanking) -> list[Grid]:

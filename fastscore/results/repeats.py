@@ -88,20 +88,16 @@ def describe_passes(
         for name, frame in found.items():
             place = {"group": group, "side": name, "metric": metric.id}
             notes += _uneven(frame, metric, name)
-            for k, of_k in enumerate(pass_k(frame["passed"], frame["trials"]).T, 1):
-                clusters = _clusters(frame, of_k)
-                estimate = clustered_mean(clusters.sums, clusters.counts, minimum=0, maximum=1)
+            for k, one in enumerate(_passes(frame), 1):
+                estimate = clustered_mean(one.sums, one.counts, minimum=0, maximum=1)
                 rows.append({**place, **_row(k, frame.height, estimate)})
         for (a, first), (b, second) in combinations(found.items(), 2):
             pairs = first.join(second, on=["pair", "unit"], suffix="/b", maintain_order="left")
             place = {"group": group, "side": b, "against": a, "metric": metric.id}
             if pairs.is_empty():
                 continue
-            of_a, of_b = (
-                pass_k(pairs[f"passed{end}"], pairs[f"trials{end}"]).T for end in ("", "/b")
-            )
-            for k, (x, y) in enumerate(zip(of_a, of_b, strict=False), 1):
-                one, two = _clusters(pairs, x), _clusters(pairs, y)
+            sides_of_k = zip(_passes(pairs), _passes(pairs, "/b"), strict=False)
+            for k, (one, two) in enumerate(sides_of_k, 1):
                 curve = difference_curve(one, two, shared=True, minimum=0, maximum=1, test="t")
                 rows.append({**place, **_row(k, pairs.height, curve.estimate)})
     return rows, notes
@@ -182,10 +178,12 @@ def _uneven(tasks: pl.DataFrame, metric: Metric, side: str) -> list[str]:
     ]
 
 
-def _clusters(tasks: pl.DataFrame, values: Values) -> Clusters:
+def _passes(tasks: pl.DataFrame, side: str = "") -> Iterator[Clusters]:
+    """Yield pass^1 to pass^k by unit, of the columns of one side."""
     _, codes = np.unique(tasks["unit"].cast(pl.String).to_numpy(), return_inverse=True)
-    sums, counts = np.bincount(codes, values), np.bincount(codes).astype(np.float64)
-    return Clusters(sums.astype(np.float64), counts)
+    for values in pass_k(tasks[f"passed{side}"], tasks[f"trials{side}"]).T:
+        sums, counts = np.bincount(codes, values), np.bincount(codes)
+        yield Clusters(sums.astype(np.float64), counts.astype(np.float64))
 
 
 def _row(k: int, n_tasks: int, found: Estimate) -> dict[str, Any]:

@@ -100,7 +100,8 @@ def show_summary(
         grids = [groups_grid(suite, summary, ids, average=average, unit=unit)]
     else:
         rows = overall_rows(summary)
-        whole = whole_grid(suite, rows, ids, everything=everything, unit=unit)
+        of_ids = [rows[id] for id in ids if id in rows]
+        whole = whole_grid(suite, of_ids, everything=everything, unit=unit)
         grids = [whole, *_cases(suite, run)]
         shown, others = _first_groups(suite, summary, ids, average, unit)
         grids += shown

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from html import escape
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -11,14 +12,16 @@ from fastscore.errors import UsageError, counted, did_you_mean
 from fastscore.results.groups import defined_parts
 from fastscore.results.metric_text import (
     NONE,
+    Record,
     decimals_for,
     interval_text,
     number_text,
     reading_of,
+    under_headings,
 )
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.suites.base import Suite, headline_metrics
-from fastscore.suites.declarations import NULL_REASONS, Metric
+from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Band, Metric
 from fastscore.suites.estimates import Part
 from fastscore.suites.summary import overall_rows
 from fastscore.suites.sums import BETWEEN
@@ -40,9 +43,6 @@ def unit_name(suite: Suite, cluster: str | None = None) -> str:
     return cluster or (DIALOGUES if unit == "dialogue" else unit)
 
 
-Record = Mapping[str, Any]
-
-
 def choose_metrics(
     suite: Suite, summary: pl.DataFrame, ids: Sequence[str], *, everything: bool
 ) -> list[str]:
@@ -62,43 +62,39 @@ def choose_metrics(
     return sorted(ids, key=lambda id: tables.index(_table_of(suite, id)))
 
 
-def whole_grid(
-    suite: Suite,
-    records: Mapping[str, Record],
-    ids: Sequence[str],
-    *,
-    everything: bool,
-    unit: str,
-) -> Grid:
-    """Lay out the summary of the whole run; `unit` names the units of the intervals.
+def whole_grid(suite: Suite, rows: Sequence[Record], *, everything: bool, unit: str) -> Grid:
+    """Lay out rows of the summary of the whole run; `unit` names the units of the intervals.
 
-    A row is called by a metric's id, and after a comma by the rows that it is of.
+    A row that is ``where`` not all rows of a metric are says so beside its id.
     """
-    rows = _rows(suite, ids)
-    of_rows = [records.get(id or "", {}) for id, _ in rows]
-    column = partial(column_of, of_rows)
-    columns = [*_names(suite, rows), column(INTERVAL_HEADER, partial(_mean, unit=unit))]
-    if any(record.get("micro") is not None for record in of_rows):
+    records, headings = _by_table(suite, rows)
+    declared = suite.metric_by_id
+    column = partial(column_of, records)
+    columns = name_columns(records, declared, headings, drop=-4)
+    columns.append(column(INTERVAL_HEADER, partial(_mean, unit=unit)))
+    if any(record.get("micro") is not None for record in records):
         columns.append(column("micro", partial(_number, name="micro"), drop=0))
     if everything:
         for place, name in enumerate(("sd", "minimum", "maximum")):
             columns.append(column(name, partial(_number, name=name), drop=place - 3))
-    shown = [_metric_of(suite, id or "") for id, _ in rows]
-    # rows of several scales are pooled, so a source calls their mean nothing
-    bands = [one.scale.bands if one and not one.scale.by else () for one in shown]
-    if any(bands):
-        readings = tuple(
-            reading_of(record.get("mean"), record.get("ci_low"), record.get("ci_high"), of_metric)
-            or ""
-            for record, of_metric in zip(of_rows, bands, strict=True)
-        )
-        columns.append(Column("reading", readings, right=False, drop=3))
-    if any(record.get("n") != record.get("n_units") for record in of_rows):
+
+    def reading(record: Record) -> str:
+        ends = record["mean"], record["ci_low"], record["ci_high"]
+        return reading_of(*ends, _bands(declared.get(record["metric"]))) or ""
+
+    if any(_bands(declared.get(row["metric"])) for row in rows):
+        columns.append(column("reading", reading, right=False, drop=3))
+    if any(row["n"] != row["n_units"] for row in rows):
         columns.append(column("n", lambda record: f"{record['n']:,}", drop=2))
     columns.append(column(_header(unit), lambda record: f"{record['n_units']:,}", drop=4))
-    if any(record.get("n_null") for record in of_rows):
+    if any(row["n_null"] for row in rows):
         columns.append(column("null", _nulls, right=False))
-    return Grid("", tuple(columns), _headings(rows))
+    return Grid("", tuple(columns), frozenset(headings))
+
+
+def _bands(metric: Metric | None) -> Sequence[Band]:
+    """Return the bands of a mean; rows of several scales are pooled, so theirs means nothing."""
+    return () if metric is None or metric.scale.by else metric.scale.bands
 
 
 def groups_grid(
@@ -109,25 +105,25 @@ def groups_grid(
     by_value: dict[Any, dict[str, Record]] = {}
     for record in groups.iter_rows(named=True):
         by_value.setdefault(record["value"], {})[record["metric"]] = record
-    rows = _rows(suite, ids)
+    rows, headings = _by_table(suite, [{"metric": id} for id in ids])
     mean = "micro" if average == "micro" else "mean"
     decimals = {
         id: decimals_for(records.get(id, {}).get(mean) for records in by_value.values())
         for id in ids
     }
-    columns = _names(suite, rows)
+    columns = name_columns(rows, suite.metric_by_id, headings, drop=-4)
     for value, records in by_value.items():
         cells = tuple(
-            _size(records, ids, suite, table)
-            if id is None
-            else _group_cell(records.get(id, {}), decimals[id], average)
-            for id, table in rows
+            _group_cell(records.get(row["metric"], {}), decimals[row["metric"]], average)
+            if row
+            else _size(records, ids, suite, headings[place])
+            for place, row in enumerate(rows)
         )
         columns.append(Column(str(value), cells, group=True))
     about = f"{INTERVAL_HEADER} with {LEAST_UNITS} or more units ({unit}), (n) if values are null"
     if average == "micro":
         about = "micro averages"
-    return Grid(f"by {name}: {about}", tuple(columns), _headings(rows))
+    return Grid(f"by {name}: {about}", tuple(columns), frozenset(headings))
 
 
 def summary_records(suite: Suite, summary: pl.DataFrame, ids: Sequence[str]) -> pl.DataFrame:
@@ -149,47 +145,42 @@ def summary_records(suite: Suite, summary: pl.DataFrame, ids: Sequence[str]) -> 
     )
 
 
-def _metric_of(suite: Suite, id: str) -> Metric | None:
-    return suite.metric_by_id.get(id.partition(", ")[0])
-
-
 def _table_of(suite: Suite, id: str) -> str:
-    metric = _metric_of(suite, id)
-    return metric.table if metric else "dialogues"
+    metric = suite.metric_by_id.get(id)
+    return LABEL_TABLE if metric is None else metric.table
 
 
-def _rows(suite: Suite, ids: Sequence[str]) -> list[tuple[str | None, str]]:
-    """Put a row that heads each table's metrics before them."""
-    rows: list[tuple[str | None, str]] = []
-    for table in dict.fromkeys(_table_of(suite, id) for id in ids):
-        rows += [(None, table)]
-        rows += [(id, table) for id in ids if _table_of(suite, id) == table]
-    return rows
+def _by_table(suite: Suite, rows: Sequence[Record]) -> tuple[list[Record], dict[int, str]]:
+    """Put rows under the names of their tables, the tables in the order in which they come."""
 
+    def name(row: Record) -> str:
+        return f"of {_table_of(suite, row['metric'])}"
 
-def _headings(rows: Sequence[tuple[str | None, str]]) -> frozenset[int]:
-    return frozenset(place for place, (id, _) in enumerate(rows) if id is None)
-
-
-def _names(suite: Suite, rows: Sequence[tuple[str | None, str]]) -> list[Column]:
-    names, arrows = [], []
-    for id, table in rows:
-        metric = _metric_of(suite, id or "")
-        names.append(f"of {table}" if id is None else metric.name if metric else id)
-        arrows.append(ARROWS[metric.scale.better] if metric else " ")
-    return name_columns([id or "" for id, _ in rows], names, arrows, drop=-4)
+    names = list(dict.fromkeys(map(name, rows)))
+    return under_headings(sorted(rows, key=lambda row: names.index(name(row))), name)
 
 
 def name_columns(
-    ids: Sequence[str], names: Sequence[str], arrows: Sequence[str], *, drop: int
+    rows: Sequence[Record],
+    declared: Mapping[str, Metric],
+    headings: Mapping[int, str] = MappingProxyType({}),
+    *,
+    drop: int,
 ) -> list[Column]:
-    """Lay out the names of metrics; `drop` is the rank of ids, if they are long."""
+    """Lay out the names of rows' metrics, and headings; `drop` is the rank of ids that are long."""
+    metrics = [declared.get(row.get("metric", "")) for row in rows]
+    ids = [", ".join(filter(None, (row.get("metric"), row.get("where")))) for row in rows]
+    names = (
+        metric.name if metric else headings.get(place, id)
+        for place, (id, metric) in enumerate(zip(ids, metrics, strict=True))
+    )
+    arrows = tuple(ARROWS[metric.scale.better] if metric else " " for metric in metrics)
     # letters say something beside a name, long ids repeat it
     short = max(map(len, ids), default=0) <= 5
     return [
         Column("id", tuple(ids), right=False, drop=1 if short else drop),
         Column("metric", tuple(names), right=False, wraps=True),
-        Column("", tuple(arrows), right=False),
+        Column("", arrows, right=False),
     ]
 
 
@@ -238,9 +229,10 @@ def main_reason(record: Record) -> str:
     return f"{most}{' ...' * others}" if counts[most] else "switched off"
 
 
-def _size(records: Mapping[str, Record], ids: Sequence[str], suite: Suite, table: str) -> str:
+def _size(records: Mapping[str, Record], ids: Sequence[str], suite: Suite, heading: str) -> str:
     """Count the rows of a table, and the units that they belong to if those are fewer."""
-    found = [records[id] for id in ids if id in records and _table_of(suite, id) == table]
+    of_table = (id for id in ids if id in records and heading == f"of {_table_of(suite, id)}")
+    found = [records[id] for id in of_table]
     counts = ("n", "n_fixed", "n_null")
     n_rows = max((sum(one[name] or 0 for name in counts) for one in found), default=0)
     if not n_rows:
@@ -296,14 +288,13 @@ def _cells(run: "Run") -> list[Sequence[str]]:
     headline = [metric.id for metric in headline_metrics(suite.metrics)]
     ids.sort(key=lambda id: headline.index(id) if id in headline else len(headline))
     metrics = [one for one in suite.metrics if one.id in ids and (one.fixed_where or one.scale.by)]
-    parts: dict[str, list[str]] = {}
-    for part in defined_parts(run, metrics):
-        if part.where:
-            name = f"{part.metric.id}, {part.where}"
-            parts.setdefault(part.metric.id, []).append(name)
-            records[name] = _part_record(part)
-    names = [name for id in ids for name in parts.get(id, [id])]
-    grid = whole_grid(suite, records, names, everything=False, unit=unit_name(suite))
+    parts = [part for part in defined_parts(run, metrics) if part.where]
+    rows = [
+        row
+        for id in ids
+        for row in [_part_record(part) for part in parts if part.metric.id == id] or [records[id]]
+    ]
+    grid = whole_grid(suite, rows, everything=False, unit=unit_name(suite))
     kept = [row for number, row in enumerate(grid.rows) if number not in grid.headings]
     return [tuple(column.header for column in grid.columns), *kept]
 
@@ -311,6 +302,8 @@ def _cells(run: "Run") -> list[Sequence[str]]:
 def _part_record(part: Part) -> dict[str, Any]:
     found = part.estimate
     return {
+        "metric": part.metric.id,
+        "where": part.where,
         "mean": found.value,
         "ci_low": found.low,
         "ci_high": found.high,
