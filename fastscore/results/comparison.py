@@ -53,7 +53,7 @@ DIFFERENCES_SCHEMA: dict[str, pl.DataType] = {
     "design": pl.Enum(["paired", "independent"]),
     **dict.fromkeys(("pair", "unit"), pl.String()),
     **dict.fromkeys(("n_a", "n_b", "n_base", "n_units", "null_a", "null_b"), pl.Int64()),
-    **dict.fromkeys(("missing_a", "missing_b"), pl.Int64()),
+    **dict.fromkeys(("parts_a", "parts_b", "missing_a", "missing_b"), pl.Int64()),
     **dict.fromkeys(("mean_a", "mean_b", "difference", "low", "high"), pl.Float64()),
     **dict.fromkeys(("standard_error", "degrees_of_freedom"), pl.Float64()),
     **dict.fromkeys(("method", "test"), pl.String()),
@@ -337,14 +337,13 @@ def verdict_text(row: Record) -> str:
 
 
 def lacking_text(row: Record, a: str, b: str) -> str:
-    """Return what one side lacks: values, and dialogues of pairs; the sides are called a and b."""
+    """Return what one side lacks: values, parts of them, and dialogues of pairs."""
     only = " only" if row["pair"] else ""
     found = []
-    for side, nulls, missing in (
-        (a, row["null_a"], row["missing_a"]),
-        (b, row["null_b"], row["missing_b"]),
-    ):
+    for side, of in ((a, "a"), (b, "b")):
+        nulls, parts, missing = (row[f"{what}_{of}"] for what in ("null", "parts", "missing"))
         found += [f"{nulls:,} null in {side}{only}"] if nulls else []
+        found += [f"{counted(parts, 'parts')} missing in {side}"] if parts else []
         found += [f"{counted(missing, 'dialogues')} missing in {side}"] if missing else []
     return ", ".join(found)
 

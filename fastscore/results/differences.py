@@ -296,8 +296,9 @@ def _difference(
         lost = _lost_in_pairs(a, b, metric)
         n_base = rows[0]["pair"].n_unique()
         rows = [side.join(kept, on="pair", how="semi") for side in rows]
+        parts = _missing_parts(a, b, rows, metric)
     else:
-        lost = [_lost(side, metric) for side in (a, b)]
+        lost, parts = [_lost(side, metric) for side in (a, b)], None
         n_base = rows[0]["id"].n_unique()
     (x, y), shared = _aligned(rows, metric, may_share=how.shares_units)
     ends: dict[str, Any] = {"minimum": metric.scale.minimum, "maximum": metric.scale.maximum}
@@ -329,6 +330,8 @@ def _difference(
         "n_base": n_base,
         "null_a": lost[0],
         "null_b": lost[1],
+        "parts_a": parts and parts[0],
+        "parts_b": parts and parts[1],
         "missing_a": missing and missing[0],
         "missing_b": missing and missing[1],
         "mean_a": x.mean if x.counts.sum() else None,
@@ -386,6 +389,26 @@ def _lost_in_pairs(a: Side, b: Side, metric: Metric) -> list[int]:
         int((values.is_in(side.sums.frame["pair"].implode()) & ~values.is_in(has.implode())).sum())
         for values, side, has in ((other, a, own), (own, b, other))
     ]
+
+
+def _missing_parts(
+    a: Side, b: Side, rows: Sequence[pl.DataFrame], metric: Metric
+) -> tuple[int, int]:
+    """Count what was asked of both sides of the compared pairs, and is scored on one side only.
+
+    These are rows that lack their input, or the parts of a dialogue's value (`Design.asked`).
+    """
+    parts, lacking = f"{metric.id}:parts", []
+    for side, frame in zip((a, b), rows, strict=True):
+        if parts in frame.columns:
+            lacks = frame.select("pair", n=-pl.col(parts).cast(pl.Int64))
+        else:
+            of_metric = side.sums.nulls.filter(metric=metric.id, reason="missing_input")
+            lacks = frame.select("id", "pair").unique().join(of_metric, on="id", how="left")
+        lacking.append(lacks.group_by("pair").agg(pl.col("n").sum()))
+    more_in_b = lacking[0].join(lacking[1], on="pair").select(pl.col("n_right") - pl.col("n"))
+    gap = more_in_b.to_series()
+    return int(-gap.clip(upper_bound=0).sum()), int(gap.clip(0).sum())
 
 
 def _scales(rows: pl.DataFrame, metric: Metric) -> set[Any]:

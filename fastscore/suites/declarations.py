@@ -386,12 +386,16 @@ class Design:
         What tells repeated runs of one dialogue apart; empty for nothing.
     groups
         What the summary groups by.
+    asked
+        Denominators (`Metric.micro`) that count what a dialogue asks for, whoever answers. The side
+        of a pair with a smaller count lacks input.
     """
 
     pair: tuple[str, ...] = ("dialogue",)
     unit: tuple[str, ...] = ()
     repeat: str = ""
     groups: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Take the pair as the unit."""

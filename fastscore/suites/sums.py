@@ -230,9 +230,10 @@ class Sums:
     For each metric, of the rows in which its definition leaves the value open: ``ID:exact`` (the
     sum in multiples of 2^-bits), ``ID:sum`` (rounded once), ``ID:n``, ``ID:at_minimum`` and
     ``ID:at_maximum`` (values at the ends of its range). Of the others: ``ID:fixed`` (rows) and
-    ``ID:left_out`` (values). ``nulls`` has ``id``, ``metric``, ``reason`` and ``n``. ``lacking``
-    counts by columns of the design the dialogues in which all are null: such a dialogue is a unit
-    of its own, and a pair with those of its name in other runs.
+    ``ID:left_out`` (values). ``ID:parts`` counts what was asked for (`Design.asked`). ``nulls`` has
+    ``id``, ``metric``, ``reason`` and ``n``. ``lacking`` counts by columns of the design the
+    dialogues in which all are null: such a dialogue is a unit of its own, and a pair with those of
+    its name in other runs.
     """
 
     metrics: tuple[Metric, ...]
@@ -300,6 +301,10 @@ def sum_by_dialogue(
     flags = {
         f"{metric.id}:{name}": flag for metric in known for name, flag in _flags(metric).items()
     }
+    for metric in metrics:
+        part = metric.micro[1] if metric.micro else ""
+        if part in design.asked and part in columns:
+            flags[f"{metric.id}:parts"] = pl.col(part)
     # a metric may be called as a column of places is
     own = {name: f":{name}" for name in places.drop("dialogue").columns}
     placed = rows.join(places.rename(own).lazy(), on="dialogue", how="left", nulls_equal=True)
@@ -345,7 +350,7 @@ def _named_sums(metric: Metric, bits: int) -> Iterator[pl.Expr]:
     yield (exact.cast(pl.Float64) * 2.0**-bits).alias(f"{metric.id}:sum")
     yield n.alias(f"{metric.id}:n")
     yield (pl.col(f"{metric.id}:n") - n).alias(f"{metric.id}:left_out")
-    yield pl.col(f"^{re.escape(metric.id)}:(at_minimum|at_maximum|fixed)$")
+    yield pl.col(f"^{re.escape(metric.id)}:(at_minimum|at_maximum|fixed|parts)$")
 
 
 def sum_values(rows: pl.DataFrame, metric: Metric, *by: str) -> pl.DataFrame:

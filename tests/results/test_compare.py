@@ -19,7 +19,7 @@ from fastscore.results.comparison import comparison_grids
 from fastscore.results.metric_text import p_text
 from fastscore.results.runs import Run
 from tests.conftest import fastscore_command
-from tests.results.comparing import row_of, scored
+from tests.results.comparing import miner_rows, row_of, scored
 
 METRICS = ("U_best", "average_U_best_early", "earliness")
 
@@ -175,6 +175,28 @@ def test_what_one_side_lacks_is_in_the_line_of_each_verdict(folder: Path) -> Non
     # independent samples have no pair to lack
     alone = row_of(fastscore.compare(old, new, unpaired=True, **only).differences)
     assert (alone["missing_a"], alone["missing_b"], alone["lacking"]) == (None, None, "")
+
+
+def test_utterances_that_one_side_leaves_out_are_in_the_line_of_each_verdict(folder: Path) -> None:
+    """A miner is the better the more hard utterances it leaves out, which its mean cannot show."""
+    dialogues = range(3, 15)
+    old = scored(folder, "all", ("m1", 0.2, dialogues))
+    rows = [
+        row
+        for row in miner_rows("m1", 0.9, dialogues)
+        if row["event"] != "predicted" or row["utterance_index"] == 0
+    ]
+    new = fastscore.score(
+        rows, fastscore.ScoreDialogue(lex_weight=1.0), output=folder / "few", embedder=None
+    )
+    # of the 24 utterances of 12 dialogues (1, 2 or 3 each), 12 are the first of theirs
+    differences = fastscore.compare(old, new).differences
+    for metric in ("average_U_best_early", "U_best"):
+        row = row_of(differences, metric=metric)
+        assert (row["null_b"], row["parts_a"], row["parts_b"]) == (0, 0, 12)
+        assert (row["verdict"], row["lacking"]) == ("better", f"12 parts missing in {new.path}")
+    alone = row_of(fastscore.compare(old, new, unpaired=True).differences, metric="U_best")
+    assert (alone["parts_a"], alone["parts_b"]) == (None, None)
 
 
 def test_holm_runs_over_distinct_tests_of_a_family(base: Run, better: Run) -> None:

@@ -24,7 +24,9 @@ SUITE = Suite(
     source=schema.SOURCE,
     tables=schema.TABLES,
     metrics=METRICS,
-    design=Design(pair=("dialogue_uid", "challenge_uid"), groups=schema.GROUPS),
+    design=Design(
+        pair=("dialogue_uid", "challenge_uid"), groups=schema.GROUPS, asked=("n_scored",)
+    ),
     read="events:read_events",
     texts="events:texts_to_embed",
     score="score:score_events",
