@@ -45,7 +45,7 @@ class Manifest:
     # what else there is to say of the inputs: columns that are null in some rows
     notes: list[str] = field(default_factory=list)
     all_null: bool = False  # whether every metric is null in every row
-    # which key tells apart rows of several systems that replace each other, empty for none
+    # the key that tells apart rows that replace each other, or that is lacking; empty for none
     mixed: str = ""
     # lines, rows, rejects and what the suite counts, over all shards
     counts: dict[str, int] = field(default_factory=dict)

@@ -170,6 +170,21 @@ def _note_on_systems(rows: Iterable[Record], source: Source, suite: Suite) -> st
     return ""
 
 
+def _note_on_unnamed(
+    replaced: int, counts: Mapping[str, int], dialogues: pl.LazyFrame, source: Source
+) -> str:
+    """Say that most rows are replaced as no row names its dialogue; empty if they are not."""
+    name = source.dialogue_key[0]
+    if 2 * replaced <= counts.get("rows", 0) or name not in dialogues.collect_schema():
+        return ""
+    if dialogues.select(pl.col(name).count()).collect().item():
+        return ""
+    return (
+        f"no row has {name}, so all rows of a file are one dialogue: type "
+        f"{typed([column_flag(name, 'KEY')])}"
+    )
+
+
 def _notes_on_copies(inputs: Iterable[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
     """Name the inputs that are copies of another one; return them, and a note."""
     first: dict[str, str] = {}
@@ -294,9 +309,10 @@ def note_run(
     of_suite = suite.notes(dialogues, options) if suite.notes and dialogues.collect_schema() else ()
     on_dialogues, n_shared = _note_on_dialogues(dialogues, source, copies)
     replaced = manifest.counts.get(REPLACED_ROWS, 0)
-    every = again if replaced or n_shared else ()
+    unnamed = _note_on_unnamed(replaced, manifest.counts, dialogues, source) if replaced else ""
+    every = again if (replaced or n_shared) and not unnamed else ()
     systems = _note_on_systems(every, source, suite)
-    manifest.mixed = systems if replaced else ""
+    manifest.mixed = unnamed or (systems if replaced else "")
     manifest.lacking = [_describe_missing(*each, found, source) for each in lacking]
     manifest.notes = [
         *of_suite,

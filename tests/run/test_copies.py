@@ -160,6 +160,21 @@ def test_systems_under_a_key_that_is_not_read_are_refused(tmp_path: Path) -> Non
     assert again.tables["dialogues"].height == 1
 
 
+def test_rows_that_name_no_dialogue_are_refused_if_most_are_replaced(tmp_path: Path) -> None:
+    """Three dialogues under a key that is not read are one, by the last rows of each step."""
+    path, rows = tmp_path / "log.jsonl", []
+    for name in ("d", "e", "f"):
+        rows += [json.loads(line) | {"talk": name} for line in dialogue_lines(name)]
+    for row in rows:
+        row.pop("dialogue_uid")
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = fastscore.ScoreDialogue(lex_weight=1.0)
+    with pytest.raises(InputError, match=r"no row has dialogue_uid, .* --column dialogue_uid=KEY"):
+        fastscore.score(path, options, embedder=None)
+    told = fastscore.score(path, options, embedder=None, columns={"dialogue_uid": "talk"})
+    assert told.tables["dialogues"].height == 3
+
+
 def test_a_key_that_tells_dialogues_of_one_name_apart_is_noted(tmp_path: Path) -> None:
     turn = {"turn_pair_id": 1, "turn_status": "ok", "user_text": "Hi", "gt_turn_tags": {}}
     rows = [
