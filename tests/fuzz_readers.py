@@ -18,13 +18,21 @@ from typing import Any
 
 import click
 import numpy as np
+from fastscore_jit.arrays import Mask
+from fastscore_readers.fill import LineScan
+from fastscore_readers.json import tokens
+from fastscore_readers.json.lines import scan_jsonl
 from fastscore_readers.json.places import find_places
 
-from tests.logs.plan.test_named_rows import check_lines
+from fastscore.logs.plan.shards import changes
+from fastscore.logs.read.columns import fills, places
+from fastscore.suites.declarations import Column
+from tests.oracles.jsonl import naive_scan
 from tests.readers.test_csv import check as check_csv
 from tests.readers.test_json_lines import check_against_json
 
 CORPUS = Path(__file__).parent / "corpus" / "readers"
+NAMES = ("uid", "miner")
 KEYS = ("a", "event", "step_index", "é", "", "uid", "miner")
 TEXTS = (
     *("a", "bc", " ", '"', "\\", "\n", "\t", "é", "中", "😀", "\x7f", "/", "{", "}", "[", "]"),
@@ -153,6 +161,48 @@ def is_json(text: bytes) -> bool:
 def check_records(data: bytes) -> None:
     """Compare records of three cells with Python's csv."""
     check_csv(data, 3)
+
+
+def named(
+    data: bytes, keys: tuple[str, ...] = NAMES, *, filled: bool = True
+) -> tuple[LineScan, Mask]:
+    """Scan what lines name, as a plan does, or by places alone; and where the names may change."""
+    encoded = tuple(key.encode() for key in keys)
+    columns = [Column(name=key, kind="text") for key in keys]
+    fill = fills(columns) if filled else None
+    scan = scan_jsonl(np.frombuffer(data, np.uint8), encoded, fill=fill)
+    changed = np.zeros(scan.line.size, np.bool_)
+    # planning asks only of blocks that have rows
+    for column in columns if changed.size else ():
+        changed |= changes(places(scan, encoded, column))
+    return scan, changed
+
+
+def values_of(scan: LineScan, keys: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Read the wanted values of all rows from their places."""
+    values: list[dict[str, Any]] = [{} for _ in scan.line]
+    for key, name in enumerate(keys):
+        starts, ends = scan.value_bytes(key)
+        for row, tag in enumerate(scan.tags[key].tolist()):
+            if tag != tokens.ABSENT:
+                text = scan.data[starts[row] : ends[row]].tobytes().decode()
+                quoted = tag in (tokens.STRING, tokens.ESCAPED)
+                values[row][name] = json.loads(f'"{text}"' if quoted else text)
+    return values
+
+
+def check_lines(data: bytes, keys: tuple[str, ...] = NAMES) -> int:
+    """Compare every line that is a valid object; count the runs of rows that name the same."""
+    rows = [line for line in naive_scan(data) if line.status == "row"]
+    expected = [{key: row.values[key] for key in keys if key in row.values} for row in rows]
+    for filled in (False, True):
+        scan, changed = named(data, keys, filled=filled)
+        assert scan.start.tolist() == [line.start for line in rows]
+        assert scan.line.tolist() == [line.number for line in rows]
+        assert values_of(scan, keys) == expected
+        for row in range(1, len(rows)):
+            assert changed[row] or expected[row] == expected[row - 1]
+    return int(changed.sum())
 
 
 CHECKS: dict[str, tuple[Callable[[random.Random], bytes], Callable[[bytes], object]]] = {
