@@ -91,16 +91,13 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun if n != 1 else noun.removesuffix('s')}"
 
 
-MOST_LISTED = 200
-
-
-def listed(names: Sequence[str], most: int = MOST_LISTED, between: str = ", ") -> str:
+def listed(names: Sequence[str], most: int = 200, between: str = ", ") -> str:
     """Join the first names, and say how many more there are."""
     more = f"{between.strip(', ')} and {len(names) - most:,} more" if len(names) > most else ""
     return between.join(names[:most]) + more
 
 
-MOST_LISTED = 40
+MOST_SUGGESTED = 40
 """Above this number, known names are not listed beside a suggestion."""
 
 
@@ -115,4 +112,4 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if not close:
         return others
     found = f"Did you mean {close[0]!r}?"
-    return f"{found} {others}" if len(names) <= MOST_LISTED else found
+    return f"{found} {others}" if len(names) <= MOST_SUGGESTED else found
