@@ -296,7 +296,7 @@ def _difference(
         lost = _lost_in_pairs(a, b, metric)
         n_base = rows[0]["pair"].n_unique()
         rows = [side.join(kept, on="pair", how="semi") for side in rows]
-        parts = _missing_parts(a, b, rows, metric)
+        parts = _missing_parts(a, b, kept, metric)
     else:
         lost, parts = [_lost(side, metric) for side in (a, b)], None
         n_base = rows[0]["id"].n_unique()
@@ -391,22 +391,23 @@ def _lost_in_pairs(a: Side, b: Side, metric: Metric) -> list[int]:
     ]
 
 
-def _missing_parts(
-    a: Side, b: Side, rows: Sequence[pl.DataFrame], metric: Metric
-) -> tuple[int, int]:
+def _missing_parts(a: Side, b: Side, kept: pl.DataFrame, metric: Metric) -> tuple[int, int]:
     """Count what was asked of both sides of the compared pairs, and is scored on one side only.
 
-    These are rows that lack their input, or the parts of a dialogue's value (`Design.asked`).
+    These are rows that lack their input, or the parts of a dialogue's value (`Design.asked`). Where
+    a side has fewer dialogues of a pair, these are told instead.
     """
     parts, lacking = f"{metric.id}:parts", []
-    for side, frame in zip((a, b), rows, strict=True):
+    for side in (a, b):
+        frame = side.sums.frame.join(kept, on="pair", how="semi")
         if parts in frame.columns:
-            lacks = frame.select("pair", n=-pl.col(parts).cast(pl.Int64))
+            lacks = frame.select("id", "pair", n=-pl.col(parts).cast(pl.Int64))
         else:
             of_metric = side.sums.nulls.filter(metric=metric.id, reason="missing_input")
             lacks = frame.select("id", "pair").unique().join(of_metric, on="id", how="left")
-        lacking.append(lacks.group_by("pair").agg(pl.col("n").sum()))
-    more_in_b = lacking[0].join(lacking[1], on="pair").select(pl.col("n_right") - pl.col("n"))
+        lacking.append(lacks.group_by("pair").agg(pl.col("n").sum(), n_ids=pl.col("id").n_unique()))
+    of_both = lacking[0].join(lacking[1], on=["pair", "n_ids"])
+    more_in_b = of_both.select(pl.col("n_right") - pl.col("n"))
     gap = more_in_b.to_series()
     return int(-gap.clip(upper_bound=0).sum()), int(gap.clip(0).sum())
 
