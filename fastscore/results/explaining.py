@@ -206,7 +206,8 @@ def explain_run(
         one.id for one in dialogues.suite.metrics if one.table == LABEL_TABLE and one.role != "part"
     ]
     found = explain(dialogues, row, [chosen] if chosen else of_dialogues)
-    return Explanations(*dialogues.place(row), tuple(found), dialogues.suite, str(run.path))
+    shown = {} if run.scores is not None else {"run": str(run.path)}  # no command reads memory
+    return Explanations(*dialogues.place(row), tuple(found), dialogues.suite, **shown)
 
 
 TEXT_WIDTH = 100
