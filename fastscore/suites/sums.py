@@ -218,7 +218,9 @@ def merge_sums(
     kept += [f"{name}:{of}" for name in scales for of in ("least", "largest")]
     of_columns = sums.select(*by, *kept, *flags)
     names = of_columns.collect_schema().names()[: len(by)]
-    return collected(of_columns.group_by(names).agg(*TOTALS, pl.col(flags).sum()))
+    added = of_columns.group_by(names).agg(*TOTALS, pl.col(flags).sum())
+    # in the order of what is added to it
+    return collected(added.select(*names, *kept, *flags))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -90,12 +90,15 @@ def test_a_number_on_a_grid_is_a_multiple_of_a_power_of_two():
 def test_sums_are_merged_while_runs_are_read(monkeypatch):
     monkeypatch.setattr(sums_module, "_RUNS_AT_ONCE", 4)
     monkeypatch.setattr(sums_module, "BATCH_ROWS", 1)
-    rows = pl.DataFrame({"key": ["a", "b", None] * 9, "value": [1.0, None, -3.0] * 9})
-    sums = sum_rows(rows.lazy(), ["key"], ["key"], {"value": 0}).sort("key")
+    values = {"value": [1.0, None, -3.0] * 9, "other": [2.0] * 27}
+    rows = pl.DataFrame({"key": ["a", "b", None] * 9, **values, "fixed": [True, True, False] * 9})
+    grids, flags = {"value": 0, "other": 0}, ("fixed",)
+    sums = sum_rows(rows.lazy(), ["key"], ["key"], grids, ("other",), flags).sort("key")
+    other = (9, 18, 36, 2.0, 2.0)
     assert sums.rows() == [
-        (None, 9, 9, -27, 81, -3.0, -3.0),
-        ("a", 9, 9, 9, 9, 1.0, 1.0),
-        ("b", 9, 0, 0, 0, None, None),
+        (None, 9, 9, -27, 81, -3.0, -3.0, *other, 2.0, 2.0, 0),
+        ("a", 9, 9, 9, 9, 1.0, 1.0, *other, 2.0, 2.0, 9),
+        ("b", 9, 0, 0, 0, None, None, *other, 2.0, 2.0, 9),
     ]
 
 
