@@ -226,7 +226,7 @@ class Bound:
 
 
 class Meter:
-    """Counts what several threads spend and holds them to a budget; None is no limit."""
+    """What several threads spend, up to a budget; a budget of None has no limit."""
 
     def __init__(
         self,

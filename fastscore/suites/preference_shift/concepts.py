@@ -2,8 +2,8 @@
 
 A concept is a pair of a field and a normalised value, written ``field=value``. Concepts are
 numbered in the order of what is written, so that a sorted set of numbers reads as a sorted list.
-Texts are lowered by Python and joined, thousands in one string, by a separator that is in no value
-and is no letter. Matches are places in one array of code points.
+Texts are lowered by Python. Thousands are joined to one string, by a separator that is no letter
+and that no value contains. Matches are positions in the array of its code points.
 """
 
 import re
@@ -262,7 +262,7 @@ def code_points(text: str) -> CodePoints:
 
 
 PLOT_LIMIT = 3
-"""Maximum number of plot keywords of a text: the first are used, as published."""
+"""The maximum number of plot keywords of a text. The first ones are used, as published."""
 
 _PRIVATE_USE = range(0xE000, 0xF900)
 

@@ -2,8 +2,8 @@
 
 Aliases are other spellings of the catalogue's values: an alias adds to what is found and removes
 nothing. Annotations are concepts that a chat model, or a person, has read from texts. A line of
-their file has a ``text`` and its ``concepts``, lists of values by field as they were written. If
-none of its values is in the catalogue, a text has the concepts of its words, as published.
+their file has a ``text`` and its ``concepts``, lists of values by field as they were written. A
+text of which no value is in the catalogue has the concepts of its words, as published.
 """
 
 import difflib

@@ -407,7 +407,7 @@ COMPONENT_SCHEMA: dict[str, pl.DataType] = {
     "median": pl.Float64(),
     "reason": pl.String(),
 }
-"""A score in a group; ``reason`` is why there is no interval."""
+"""A score of a group; ``reason`` says why it has no interval."""
 
 
 def components(scored: Scored) -> pl.DataFrame:
