@@ -5,6 +5,7 @@ and effect size are all of that mean, in one design: what a pair is, and what th
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
@@ -485,13 +486,15 @@ def _decide(found: Rows, metrics: Sequence[Metric], how: Inference) -> None:
                 row["p_no_worse"] = _benefit(row["curve"], good).p_above(-margin)
     for name in ("p_holm", "p_equal", "p_no_worse"):
         _correct(found, tests, name)
-    of_families = [tests[row["metric"]] for row in found]
-    for row, (family, _) in zip(found, of_families, strict=True):
-        curve, value, p = row["curve"], row["difference"], row["p_holm"]
-        size = sum(
-            own == (family, other["metric"]) and other["p"] is not None
-            for own, other in zip(of_families, found, strict=True)
-        )
+    owns = [tests[row["metric"]] for row in found]
+    sizes = Counter(
+        family
+        for row, (family, original) in zip(found, owns, strict=True)
+        if row["metric"] == original and row["p"] is not None
+    )
+    for row, (family, _) in zip(found, owns, strict=True):
+        curve, size = row["curve"], sizes[family]
+        value, p = row["difference"], row["p_holm"]
         low, high = curve.interval(1 - how.alpha)
         excludes = curve.method == "sign" if low is None or high is None else low > 0 or high < 0
         significant = None if p is None else p < how.alpha and excludes
