@@ -364,6 +364,11 @@ def remarks(row: Record) -> list[str]:
             f"{_signed(row['uneven'])} of {_signed(value)} comes from unequal numbers of rows"
             f"{withheld}"
         )
+    low, high, p = row["low"], row["high"], row["p_holm"]
+    if low is not None and low <= 0 <= high and p is not None and p < row["alpha"]:
+        found.append(
+            f"the interval includes 0, so there is no verdict ({row['test']}: p = {p_text(p)})"
+        )
     if not verdict:
         return found
     skewed = row["p_skewed"]

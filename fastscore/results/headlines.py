@@ -10,7 +10,7 @@ from fastscore.errors import UsageError
 from fastscore.results.groups import defined_parts, label_columns, summarise_run
 from fastscore.results.metric_text import decimals_for, estimate_text, number_text
 from fastscore.results.runs import Run
-from fastscore.results.summary_table import DIALOGUES, unit_name
+from fastscore.results.summary_table import unit_name
 from fastscore.statistics.clustered import Clusters, Estimate
 from fastscore.statistics.curves import difference_curve
 from fastscore.suites.base import headline_metrics
@@ -85,7 +85,7 @@ class Headlines:
 
     ``whole`` are the summary's rows over all dialogues by metric. ``parts`` are of headline
     metrics, then of others whose definition leaves rows out or has several scales. ``lacking``
-    says why there are no baselines, ``unit`` is what the units are called in the plural.
+    says why there are no baselines, ``unit`` is what the units are called.
     """
 
     summary: pl.DataFrame
@@ -124,8 +124,7 @@ def read_headlines(run: Run, *, cluster: str | None = None) -> Headlines:
         baselines = _trivial_baselines(run, metrics, parts, cluster)
     except UsageError as error:
         lacking = error.message
-    name = unit_name(suite, cluster)
-    unit = name if name == DIALOGUES else f"values of {name}"
+    unit = unit_name(suite, cluster)
     labels = tuple(label_columns(run))
     return Headlines(summary, whole, metrics, labels, parts, baselines, lacking, unit)
 
@@ -171,7 +170,7 @@ def baseline_grid(headlines: Headlines) -> Grid:
     agents = dict.fromkeys(agent for of_part in scores for agent in of_part)
     estimates = [part.estimate for part in parts]
     return Grid(
-        f"trivial agents on the same log (units: {headlines.unit})",
+        f"trivial agents on the same log (unit: {headlines.unit})",
         (
             Column("metric", tuple(part.metric.id for part in parts), right=False),
             Column("rows", tuple(part.where or "all" for part in parts), right=False, wraps=True),

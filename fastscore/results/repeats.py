@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,8 @@ PASS_SCHEMA: dict[str, pl.DataType] = {
     "reason": pl.String(),
 }
 """One row a group, side, metric and k: pass^k over tasks with its 95 % confidence interval, by task
-or cluster. If ``against`` names a second side, ``pass_k`` is the difference from that side."""
+or cluster. If ``against`` names a second side, ``pass_k`` is the difference from that side, and k
+begins with 2: pass^1 differs as the metric does."""
 
 
 def pass_k(passed: npt.ArrayLike, trials: npt.ArrayLike) -> Values:
@@ -96,8 +97,9 @@ def describe_passes(
             place = {"group": group, "side": b, "against": a, "metric": metric.id}
             if pairs.is_empty():
                 continue
+            # the difference of pass^1 is that of the metric, which has an interval for new repeats
             sides_of_k = zip(_passes(pairs), _passes(pairs, "/b"), strict=False)
-            for k, (one, two) in enumerate(sides_of_k, 1):
+            for k, (one, two) in islice(enumerate(sides_of_k, 1), 1, None):
                 curve = difference_curve(one, two, shared=True, minimum=0, maximum=1, test="t")
                 rows.append({**place, **_row(k, pairs.height, curve.estimate)})
     return rows, notes
@@ -208,11 +210,12 @@ def repeats_grid(rows: pl.DataFrame, names: Sequence[Column]) -> Grid:
 
 def passes_grid(rows: pl.DataFrame, unit: str) -> Grid:
     """Lay out rows of `PASS_SCHEMA`, each side and metric named once."""
-    records = rows.to_dicts()
+    least = pl.min("k").over("group", "side", "against", "metric")
+    records = rows.with_columns(is_first=pl.col("k") == least).to_dicts()
     column = partial(column_of, records)
 
     def once(write: Callable[[Mapping[str, Any]], str]) -> Callable[[Mapping[str, Any]], str]:
-        return lambda row: write(row) if row["k"] == 1 else ""
+        return lambda row: write(row) if row["is_first"] else ""
 
     columns = (
         column("side", once(_side), right=False, wraps=True),
@@ -223,7 +226,9 @@ def passes_grid(rows: pl.DataFrame, unit: str) -> Grid:
             "pass^k [95 % CI]", lambda row: interval_text(row["pass_k"], row["low"], row["high"], 3)
         ),
     )
-    return Grid(f"pass^k: chance that k repeats of a task all pass (unit: {unit})", columns)
+    title = f"pass^k: chance that k repeats of a task all pass (unit: {unit})"
+    own = "; pass^1 differs as the metric does" * bool(rows["against"].count())
+    return Grid(f"{title}{own}", columns)
 
 
 def _side(row: Mapping[str, Any]) -> str:

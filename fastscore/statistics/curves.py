@@ -291,12 +291,16 @@ def difference_curve(
     permuted = permutation_test(a, b, shared=shared, seed=seed)
     if permuted is None:
         return curve
+    name = "permutation" if n_rearranged > MOST_EXACT else "exact permutation"
+    if np.ptp(np.concatenate([a.counts, b.counts])):
+        # units of unequal sizes are not exchangeable, and the interval may include 0: both count
+        permuted, name = max(permuted, _known(curve.p_value())), f"{name} and {curve.method}"
     if n_rearranged > MOST_EXACT:
-        return replace(curve, permuted=(permuted, "permutation"))
+        return replace(curve, permuted=(permuted, name))
     # a rearrangement and its mirror are equally far from 0
     is_mirrored = shared or a.counts.size == b.counts.size
     least = (2 if is_mirrored else 1) / n_rearranged
-    return replace(curve, permuted=(permuted, "exact permutation"), least_p=least)
+    return replace(curve, permuted=(permuted, name), least_p=least)
 
 
 def wilson(x: int, n: int, *, level: float) -> tuple[float, float]:

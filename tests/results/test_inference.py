@@ -265,3 +265,23 @@ def test_skewed_drops_do_not_fail_a_gate_of_fifty_pairs() -> None:
 def test_the_page_has_the_rates_of_the_record() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert filled(text) == text
+
+
+def test_a_p_below_the_level_beside_an_interval_across_0_has_a_note() -> None:
+    for seed in range(999):
+        generator = np.random.default_rng(seed)
+        a = generator.normal(0.5, 0.05, 8)
+        found = compared(
+            {
+                name: sums_of({"x": values})
+                for name, values in (("a", a), ("b", a + 0.03 + generator.normal(0, 0.035, 8)))
+            }
+        )
+        row = row_of(found.differences)
+        if row["p_holm"] < 0.05 and row["low"] <= 0 <= row["high"]:
+            break
+    assert row["verdict"] == ""
+    (note,) = verdict_notes(found)
+    assert note.startswith(
+        "x: the interval includes 0, so there is no verdict (exact permutation: p"
+    )

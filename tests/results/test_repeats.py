@@ -13,6 +13,7 @@ import pytest
 
 import fastscore
 from fastscore.errors import UsageError
+from fastscore.results.comparison import show_comparison
 from fastscore.results.show import show_summary
 from fastscore.suites import registry
 from fastscore.suites.declarations import Design
@@ -82,11 +83,14 @@ def test_published_values_of_tau_bench_are_reproduced(suite: Any, source: str) -
     )
 
 
-def test_two_systems_are_compared_over_their_common_tasks(suite: Any) -> None:
+def test_two_systems_are_compared_over_their_common_tasks(
+    suite: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     one = ("1111", "1101", "0011", "0000", "1111")
     two = ("1111", "1000", "0011", "1111")  # without the fifth task
     runs = [fastscore.score(rows_of(*tasks), suite) for tasks in (one, two)]
-    found = fastscore.compare(*runs, pair_by="task_id", repeats="trial").pass_k
+    compared = fastscore.compare(*runs, pair_by="task_id", repeats="trial")
+    found = compared.pass_k
     assert found["metric"].unique().to_list() == ["passed"]  # rewards of 0.5 are neither 0 nor 1
     of_sides = found.filter(pl.col("against").is_null()).partition_by("side", maintain_order=True)
     for side, tasks in zip(of_sides, (one, two), strict=True):
@@ -94,9 +98,16 @@ def test_two_systems_are_compared_over_their_common_tasks(suite: Any) -> None:
             [of_all_draws(tasks, k) for k in range(1, 5)]
         )
     differences = found.drop_nulls("against")
-    expected = [of_all_draws(two, k) - of_all_draws(one[:4], k) for k in range(1, 5)]
+    # the difference of pass^1 is that of the metric, with one interval
+    expected = [of_all_draws(two, k) - of_all_draws(one[:4], k) for k in (2, 3, 4)]
+    assert differences["k"].to_list() == [2, 3, 4]
     assert differences["pass_k"].to_list() == pytest.approx(expected)
-    assert differences["n_tasks"].to_list() == [4] * 4
+    assert differences["n_tasks"].to_list() == [4] * 3
+    (metric,) = compared.differences.filter(metric="passed").to_dicts()
+    assert metric["difference"] == pytest.approx(of_all_draws(two, 1) - of_all_draws(one[:4], 1))
+    show_comparison(compared)
+    shown = capsys.readouterr().out
+    assert "pass^1 differs as the metric does" in " ".join(shown.split())
 
 
 @pytest.mark.usefixtures("suite")
@@ -237,7 +248,7 @@ def test_a_suite_declares_what_its_repeats_are() -> None:
     assert row["n_units"] == 4
     found = fastscore.compare(base, run("111", "111", "000", "100"))
     assert found.unit == "task"
-    assert found.pass_k.drop_nulls("against")["n_tasks"].to_list() == [4] * 3
+    assert found.pass_k.drop_nulls("against")["n_tasks"].to_list() == [4] * 2
     with pytest.raises(UsageError, match="repeat 'round' is not one of several columns"):
 
         @fastscore.suite(columns={}, dialogue=("task", "trial"), repeat="round", metrics={})

@@ -7,6 +7,7 @@ import pytest
 import scipy.stats
 
 from fastscore.statistics.clustered import Clusters
+from fastscore.statistics.curves import difference_curve
 from fastscore.statistics.resampling import permutation_test, rearrangements, wild_omnibus
 from fastscore.statistics.significance import Values
 
@@ -110,3 +111,26 @@ def test_groups_without_variation_or_units_have_no_wild_bootstrap() -> None:
     assert wild_omnibus(np.ones((10, 2)), np.ones((10, 2))) is None
     few = np.repeat(np.eye(2), [2, 8], axis=0)
     assert wild_omnibus(few * RNG.normal(size=(10, 1)), few) is None
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_small_p_of_unequal_units_never_stands_beside_an_interval_across_0(
+    shared: bool,
+) -> None:
+    """A unit with most of the rows leaves few degrees of freedom, which permutations ignore."""
+    alone = 0
+    for seed in range(120):
+        generator = np.random.default_rng(seed)
+        counts = np.full((2, 9), 3.0)
+        counts[0, 0] = counts[1, -1] = 60
+        values = generator.normal(0.5, 0.1, (2, 9)) + generator.normal(0, 0.1, (2, 9))
+        sides = [Clusters(*side) for side in zip(counts * values, counts, strict=True)]
+        curve = difference_curve(*sides, shared=shared, test="permutation", seed=1)
+        p, (low, high) = curve.p_value(), curve.interval(0.95)
+        assert p is not None
+        assert low is not None
+        assert high is not None
+        assert p >= 0.05 or low > 0 or high < 0
+        found = permutation_test(*sides, shared=shared, seed=1)
+        alone += found is not None and found < 0.05 and low <= 0 <= high
+    assert alone
