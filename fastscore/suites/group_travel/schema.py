@@ -38,6 +38,9 @@ MEMBERS_DTYPE = pl.List(
 )
 
 
+_optional = partial(column, nullable=True)
+
+
 def _text(name: str, description: str, *aliases: str) -> Column:
     return Column(
         name,
@@ -161,77 +164,44 @@ PAIRS = Table(
         column(
             "synthesis_phrase", BOOLEAN, "Whether the synthesis has a phrase of the preference."
         ),
-        column(
-            "synthesis_similarity", REAL, "Similarity to the nearest synthesis text.", nullable=True
-        ),
-        column(
-            "addressed_synthesis",
-            BOOLEAN,
-            "Whether M8a counts it. Null without synthesis.",
-            nullable=True,
-        ),
+        _optional("synthesis_similarity", REAL, "Similarity to the nearest synthesis text."),
+        _optional("addressed_synthesis", BOOLEAN, "Whether M8a counts it. Null without synthesis."),
         column("plan_hits", WHOLE, "Informative tokens that the plan's text has."),
         column("plan_phrase", BOOLEAN, "Whether the plan's text has a phrase of the preference."),
-        column(
-            "plan_similarity", REAL, "Similarity to the nearest line of the plan.", nullable=True
+        _optional("plan_similarity", REAL, "Similarity to the nearest line of the plan."),
+        _optional(
+            "addressed_plan", BOOLEAN, "Whether M8b counts it. Null without a text of the plan."
         ),
-        column(
-            "addressed_plan",
-            BOOLEAN,
-            "Whether M8b counts it. Null without a text of the plan.",
-            nullable=True,
-        ),
-        column(
+        _optional(
             "addressed",
             BOOLEAN,
             "Whether M8 counts it. Null without synthesis and text of the plan.",
-            nullable=True,
         ),
         column(
             "wanted_rooms", TEXTS, "Room types that the preference wants. Empty if it names none."
         ),
-        column(
+        _optional(
             "room_channel",
             BOOLEAN,
             "Whether a selected room is wanted. Null if no room type is named.",
-            nullable=True,
         ),
         column("category_tokens", TEXTS, "Parts of categories that the preference names."),
-        column(
+        _optional(
             "category_channel",
             BOOLEAN,
             "Whether a selected place has a named category. Null if none is named.",
-            nullable=True,
         ),
-        column(
-            "lexical_hits",
-            WHOLE,
-            "Tokens that the slot's places and raw output have.",
-            nullable=True,
-        ),
-        column(
-            "lexical_channel",
-            BOOLEAN,
-            "Whether there are at least two lexical hits.",
-            nullable=True,
-        ),
-        column(
-            "place_similarity", REAL, "Similarity to the nearest selected place.", nullable=True
-        ),
-        column(
-            "semantic_channel",
-            BOOLEAN,
-            "Whether that similarity reaches the threshold.",
-            nullable=True,
-        ),
-        column(
+        _optional("lexical_hits", WHOLE, "Tokens that the slot's places and raw output have."),
+        _optional("lexical_channel", BOOLEAN, "Whether there are at least two lexical hits."),
+        _optional("place_similarity", REAL, "Similarity to the nearest selected place."),
+        _optional("semantic_channel", BOOLEAN, "Whether that similarity reaches the threshold."),
+        _optional(
             "satisfied",
             BOOLEAN,
             "Whether any channel satisfies it (M10). Null without a plan, or if not actionable.",
-            nullable=True,
         ),
-        column("slot_similarity", REAL, "M12 of the pair.", nullable=True),
-        column("resolution_similarity", REAL, "M14 of the pair.", nullable=True),
+        _optional("slot_similarity", REAL, "M12 of the pair."),
+        _optional("resolution_similarity", REAL, "M14 of the pair."),
     ),
 )
 
@@ -243,23 +213,18 @@ PLACES = Table(
         column("place", TEXT, "Its name as the plan has it first."),
         column("key", TEXT, "Its normalised name, by which it is looked up."),
         column("grounded", BOOLEAN, "Whether the catalogue has it."),
-        column(
-            "explicit",
-            BOOLEAN,
-            "Whether a preference names the place. Null if not grounded.",
-            nullable=True,
+        _optional(
+            "explicit", BOOLEAN, "Whether a preference names the place. Null if not grounded."
         ),
-        column(
+        _optional(
             "similarity",
             REAL,
             "Similarity to the nearest preference. Null if not grounded or nothing is compared.",
-            nullable=True,
         ),
-        column(
+        _optional(
             "serendipitous",
             BOOLEAN,
             "Whether it is near and not explicit. Null if the similarity is null.",
-            nullable=True,
         ),
     ),
 )
@@ -284,7 +249,7 @@ DIALOGUES = Table(
             "Name that dialogues of several conditions share: from the metadata, otherwise the "
             "id without the condition in it.",
         ),
-        column("group_type", TEXT, "family, spouses, colleagues, ...", nullable=True),
+        _optional("group_type", TEXT, "family, spouses, colleagues, ..."),
         *(column for metric in METRICS for column in _ratio_columns(metric)),
         *(
             column(

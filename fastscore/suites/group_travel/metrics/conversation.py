@@ -11,10 +11,10 @@ from fastscore.suites.showing import EvidenceRows
 
 _MINUTES_A_DAY = 24 * 60
 
-M16 = Metric(
-    id="M16",
-    name="Plan coherence score",
-    formula=Formula(
+M16 = use.ratio(
+    "M16",
+    "Plan coherence score",
+    Formula(
         r"\mathrm{M16} = \frac{\sum_{d \in D} (m_d + v_d) + \sum_{d \in T} o_d}{4 |D| + |T|}",
         ("D", "days of the plan that are not empty"),
         ("T", "days of D with a stop whose times can be read"),
@@ -22,8 +22,6 @@ M16 = Metric(
         (r"v_d", "1 if the lunch of day d is not its dinner, else 0"),
         (r"o_d", "1 if the stops of day d follow each other in time, else 0"),
     ),
-    scale=Scale("higher"),
-    micro=("M16_num", "M16_den"),
     null_when=(use.NO_PLAN,),
     evidence=(EvidenceRows(table="plan_lines", columns=(), text="text"),),
     reading="The share of passed checks. Meals that a day of travel leaves out lower it.",
@@ -32,9 +30,7 @@ M16 = Metric(
         "Lunch and dinner differ if one of them is empty, not if both are. The last stop may "
         "end after midnight, except with `--strict-overnight`."
     ),
-    role="headline",
     uses=(use.PLAN,),
-    source="Metric Reference, M16",
 )
 
 
@@ -85,16 +81,14 @@ def _timely_days(stops: pl.DataFrame, strict_overnight: bool) -> pl.DataFrame:
 _VOICES_TELL = pl.col("multi_user") | (pl.col("multi_user_source") == "content")
 """A single user is one voice whoever speaks, unless the voices decide that there is one."""
 
-M1 = Metric(
-    id="M1",
-    name="Member voice coverage",
-    formula=Formula(
+M1 = use.ratio(
+    "M1",
+    "Member voice coverage",
+    Formula(
         r"\mathrm{M1} = \min\left(1, \frac{|V|}{n}\right)",
         ("V", "members who stated a preference (a single user: the user alone)"),
         ("n", "`member_count`, else the listed members, else the speakers except the system"),
     ),
-    scale=Scale("higher"),
-    micro=("M1_num", "M1_den"),
     null_when=(
         NullRule(
             pl.col("no_voice") & _VOICES_TELL,
@@ -117,21 +111,17 @@ M1 = Metric(
     note=(
         "The source does not mention empty utterances. An empty utterance also counts as a voice."
     ),
-    role="headline",
     fixed_where=(Fixed("multi_user", False),),
     uses=(use.PREFERENCES, use.METADATA),
-    source="Metric Reference, M1",
 )
-M6 = Metric(
-    id="M6",
-    name="Member acceptance rate",
-    formula=Formula(
+M6 = use.ratio(
+    "M6",
+    "Member acceptance rate",
+    Formula(
         r"\mathrm{M6} = \min\left(1, \frac{|A|}{\max(1, |V|)}\right)",
         ("A", "members who accept or approve (a turn of all, everyone or group: all of V)"),
         ("V", "members who stated a preference (a single user: the user alone)"),
     ),
-    scale=Scale("higher"),
-    micro=("M6_num", "M6_den"),
     null_when=(
         NullRule(
             pl.col("no_acceptance") & ~pl.col("everyone_accepts"),
@@ -151,7 +141,7 @@ M6 = Metric(
     reading="Acceptance is scripted in the published system, where the rate is always 1.",
     example="2 of 4 members accept: 2 / 4 = 0.5.",
     uses=(use.PREFERENCES, use.TURNS),
-    source="Metric Reference, M6",
+    role="",
 )
 M7_TOTAL_TURNS = Metric(
     id="M7_total_turns",
@@ -168,16 +158,15 @@ M7_TOTAL_TURNS = Metric(
     uses=(use.TURNS,),
     source="Metric Reference, M7",
 )
-M7_TURNS_PER_SLOT = Metric(
-    id="M7_turns_per_slot",
-    name="Turns per slot",
-    formula=Formula(
+M7_TURNS_PER_SLOT = use.ratio(
+    "M7_turns_per_slot",
+    "Turns per slot",
+    Formula(
         r"\mathrm{M7\_turns\_per\_slot} = \frac{|T|}{|S|}",
         ("T", "turns with an intent or an utterance"),
         ("S", "slots for which a preference was stated"),
     ),
     scale=Scale("neither", maximum=None, unit="turns"),
-    micro=("M7_turns_per_slot_num", "M7_turns_per_slot_den"),
     null_when=(
         NullRule(
             pl.col("M7_turns_per_slot_den") == 0,

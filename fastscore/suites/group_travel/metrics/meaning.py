@@ -27,16 +27,15 @@ _STATED = ("P", "preferences of all members for all slots")
 _SIMILARITY = (r"\operatorname{sim}(a, b)", "cosine of the vectors of texts a and b, at least 0")
 
 
-M8 = Metric(
-    id="M8",
-    name="Preference addressing score",
-    formula=Formula(
+M8 = use.ratio(
+    "M8",
+    "Preference addressing score",
+    Formula(
         r"\mathrm{M8} = \frac{|A|}{|P|}",
         _STATED,
         ("A", "preferences of P that the synthesis of their slot or the plan's text addresses"),
     ),
     scale=Scale("higher", by="enable_synthesis"),
-    micro=("M8_num", "M8_den"),
     null_when=(
         use.UNKNOWN_PREFERENCE,
         use.UNKNOWN_PRESENTATION,
@@ -57,21 +56,17 @@ M8 = Metric(
         "compared. M8 also counts lexical evidence over both texts together. Without "
         "synthesis, M8 is M8b."
     ),
-    role="headline",
     baselines=(use.QUOTING,),
     uses=(use.PREFERENCES, use.SYNTHESIS, use.PLAN_TEXT, use.EMBEDDER),
-    source="Metric Reference, M8",
 )
-M8A = Metric(
-    id="M8a",
-    name="Preference addressing score of the synthesis",
-    formula=Formula(
+M8A = use.ratio(
+    "M8a",
+    "Preference addressing score of the synthesis",
+    Formula(
         r"\mathrm{M8a} = \frac{|A|}{|P|}",
         _STATED,
         ("A", "preferences of P that the synthesis of their slot addresses"),
     ),
-    scale=Scale("higher"),
-    micro=("M8a_num", "M8a_den"),
     null_when=(use.NO_SYNTHESIS, use.UNKNOWN_PREFERENCE, use.UNKNOWN_SYNTHESIS, use.NO_PREFERENCE),
     evidence=(
         use.of_pairs(
@@ -85,16 +80,14 @@ M8A = Metric(
     uses=(use.PREFERENCES, use.SYNTHESIS, use.EMBEDDER),
     source="Metric Reference, M8",
 )
-M8B = Metric(
-    id="M8b",
-    name="Preference addressing score of the plan",
-    formula=Formula(
+M8B = use.ratio(
+    "M8b",
+    "Preference addressing score of the plan",
+    Formula(
         r"\mathrm{M8b} = \frac{|A|}{|P|}",
         _STATED,
         ("A", "preferences of P that a presentation or the raw output addresses"),
     ),
-    scale=Scale("higher"),
-    micro=("M8b_num", "M8b_den"),
     null_when=(
         use.UNKNOWN_PREFERENCE,
         use.UNKNOWN_PRESENTATION,
@@ -111,25 +104,21 @@ M8B = Metric(
     uses=(use.PREFERENCES, use.PLAN_TEXT, use.EMBEDDER),
     source="Metric Reference, M8",
 )
-M12 = Metric(
-    id="M12",
-    name="Semantic preference satisfaction",
-    formula=Formula(
+M12 = use.ratio(
+    "M12",
+    "Semantic preference satisfaction",
+    Formula(
         r"\mathrm{M12} = \frac{1}{|A|} \sum_{k \in A} \operatorname{sim}(k, t_k)",
         ("A", "actionable preferences, except placeholders such as N/A"),
         ("t_k", "the plan's entries for the slot of preference k, and the raw output"),
         _SIMILARITY,
     ),
-    scale=Scale("higher"),
-    micro=("M12_num", "M12_den"),
     null_when=(*OF_PAIRS, _NOTHING_COMPARED, use.NO_EMBEDDER),
     evidence=(use.of_pairs("slot_similarity"),),
     reading="The mean nearness of plan and preferences. The raw output of all slots dilutes it.",
     example="16 cosines from 0.24 to 0.54 in equal steps: 6.24 / 16 = 0.39.",
     note="A text that is longer than the model takes is read in windows.",
-    role="headline",
     uses=(use.PREFERENCES, use.PLAN, use.PLAN_TEXT, use.EMBEDDER),
-    source="Metric Reference, M12",
 )
 M13 = Metric(
     id="M13",
@@ -154,17 +143,15 @@ M13 = Metric(
     uses=(use.PREFERENCES, use.PLAN, use.PLAN_TEXT, use.EMBEDDER),
     source="Metric Reference, M13",
 )
-M14 = Metric(
-    id="M14",
-    name="Concession rate",
-    formula=Formula(
+M14 = use.ratio(
+    "M14",
+    "Concession rate",
+    Formula(
         r"\mathrm{M14} = \frac{1}{|A|} \sum_{k \in A} \operatorname{sim}(k, r_k)",
         ("A", "actionable preferences for slots with an explained resolution"),
         ("r_k", "last explanation of the resolution of the slot of preference k"),
         _SIMILARITY,
     ),
-    scale=Scale("higher"),
-    micro=("M14_num", "M14_den"),
     null_when=(
         use.NO_SYNTHESIS,
         NullRule(
@@ -183,10 +170,8 @@ M14 = Metric(
     reading="The mean nearness of negotiated resolutions and preferences.",
     example="Similarities 0.35 and 0.67: 1.02 / 2 = 0.51.",
     note="The plan does not replace a missing explanation.",
-    role="headline",
     fixed_where=(use.NOT_SYNTHESISED,),
     uses=(use.PREFERENCES, use.SYNTHESIS, use.EMBEDDER),
-    source="Metric Reference, M14",
 )
 METRICS = (M8, M8A, M8B, M12, M13, M14)
 

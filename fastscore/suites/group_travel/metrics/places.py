@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from fastscore.suites.declarations import Formula, Metric, NullRule, Scale
+from fastscore.suites.declarations import Formula, NullRule
 from fastscore.suites.group_travel.lexicon import KIND_OF_SLOT, SLOT_OF_KIND, normalise
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.options import GroupTravel
@@ -21,16 +21,14 @@ if TYPE_CHECKING:
     from fastscore.suites.group_travel.catalogue import Catalogue
     from fastscore.suites.group_travel.plans import Plans
 
-M9 = Metric(
-    id="M9",
-    name="Plan grounding rate",
-    formula=Formula(
+M9 = use.ratio(
+    "M9",
+    "Plan grounding rate",
+    Formula(
         r"\mathrm{M9} = \frac{|G|}{|P|}",
         ("P", "distinct places of the plan, stops included"),
         ("G", "places of P whose name the catalogue has"),
     ),
-    scale=Scale("higher"),
-    micro=("M9_num", "M9_den"),
     null_when=(
         use.NO_PLAN,
         NullRule(~pl.col("has_catalogue"), "missing_input", "the dialogue has no catalogue"),
@@ -40,22 +38,18 @@ M9 = Metric(
     reading="The share of places that exist. Names are compared in normal form, never roughly.",
     example="15 places, all of them in the catalogue: 15 / 15 = 1.",
     note="The 45 published plans of TravelPlanner have 943 of 946 places.",
-    role="headline",
     uses=(use.PLAN, use.CATALOGUE),
-    source="Metric Reference, M9",
 )
-M15 = Metric(
-    id="M15",
-    name="Serendipity score",
-    formula=Formula(
+M15 = use.ratio(
+    "M15",
+    "Serendipity score",
+    Formula(
         r"\mathrm{M15} = \frac{|\{g \in G \setminus N \mid m_g \ge \theta\}|}{|G|}",
         ("G", "places of the plan that the catalogue has"),
         ("N", "places of G whose name is part of a preference"),
         (r"m_g", "greatest similarity of a record of place g and a preference of the dialogue"),
         (r"\theta", "threshold `--serendipity-sim`, 0.30"),
     ),
-    scale=Scale("higher"),
-    micro=("M15_num", "M15_den"),
     null_when=(
         use.UNKNOWN_PREFERENCE,
         use.NO_PLAN,
@@ -77,9 +71,7 @@ M15 = Metric(
         "A name is part of a preference if its words follow each other there. A single word "
         "of fewer than three letters never is."
     ),
-    role="headline",
     uses=(use.PREFERENCES, use.PLAN, use.CATALOGUE, use.EMBEDDER),
-    source="Metric Reference, M15",
 )
 METRICS = (M9, M15)
 

@@ -98,16 +98,14 @@ W3 = _of_members(
     example="s = 1, 0.75, 0.5, 1: 0.375^(1/4) = 0.7825.",
     source="Metric Reference, W3",
 )
-M10 = Metric(
-    id="M10",
-    name="Member slot satisfaction rate",
-    formula=Formula(
+M10 = use.ratio(
+    "M10",
+    "Member slot satisfaction rate",
+    Formula(
         r"\mathrm{M10} = \frac{|S|}{|A|}",
         ("A", "actionable preferences of all members"),
         ("S", "preferences of A that the plan satisfies by any channel"),
     ),
-    scale=Scale("higher"),
-    micro=("M10_num", "M10_den"),
     null_when=OF_PAIRS,
     evidence=(
         use.of_pairs(
@@ -118,18 +116,16 @@ M10 = Metric(
     example="4 members with 4 slots each, 14 satisfied: 14 / 16 = 0.875.",
     note="Four channels satisfy a preference: room, category, lexical and semantic.",
     uses=_USES,
-    source="Metric Reference, M10",
+    role="",
 )
-M10B = Metric(
-    id="M10b",
-    name="Category lookup satisfaction rate",
-    formula=Formula(
+M10B = use.ratio(
+    "M10b",
+    "Category lookup satisfaction rate",
+    Formula(
         r"\mathrm{M10b} = \frac{|S|}{|C|}",
         ("C", "preferences for cuisine, event or attraction that name a category"),
         ("S", "preferences of C that share a category with a chosen place"),
     ),
-    scale=Scale("higher"),
-    micro=("M10b_num", "M10b_den"),
     null_when=(
         NullRule(
             pl.col("no_category"),
@@ -147,7 +143,7 @@ M10B = Metric(
     reading="The category channel alone, over preferences that name a category.",
     example="12 preferences name a category, 8 match: 8 / 12 = 0.667.",
     uses=(use.PREFERENCES, use.PLAN, use.CATALOGUE),
-    source="Metric Reference, M10b",
+    role="",
 )
 M11 = _of_members(
     id="M11",

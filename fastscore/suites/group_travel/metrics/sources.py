@@ -4,7 +4,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.suites.declarations import Fixed, NullRule
+from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Scale
 from fastscore.suites.group_travel.lexicon import (
     ACCEPT_PLAN,
     ACTIONABLE,
@@ -55,6 +55,13 @@ UNKNOWN_SYNTHESIS = NullRule(
 UNKNOWN_PRESENTATION = NullRule(
     pl.col("no_presentation"), "missing_input", "the utterance of a presentation was not given"
 )
+
+
+def ratio(id: str, name: str, formula: Formula, **more: Any) -> Metric:
+    """Declare a metric that columns ``ID_num`` and ``ID_den`` add up: a headline unless told."""
+    told = {"scale": Scale("higher"), "role": "headline", "source": f"Metric Reference, {id}"}
+    micro = (f"{id}_num", f"{id}_den")
+    return Metric(id=id, name=name, formula=formula, micro=micro, **{**told, **more})
 
 
 def of_turns(column: str, **which: Any) -> EvidenceRows:

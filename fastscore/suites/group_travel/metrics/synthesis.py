@@ -6,7 +6,7 @@ import fastscore_kernels as kernels
 import polars as pl
 
 from fastscore.suites.columns import list_column, put_at
-from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Scale
+from fastscore.suites.declarations import Fixed, Formula, NullRule, Scale
 from fastscore.suites.group_travel.lexicon import (
     ACTIONABLE,
     CATEGORY_SLOTS,
@@ -35,16 +35,14 @@ def _of_syntheses(*columns: str) -> EvidenceRows:
     return EvidenceRows(table="synthesis", names=("slot",), columns=columns, text="utterance")
 
 
-M2 = Metric(
-    id="M2",
-    name="Conflict detection rate",
-    formula=Formula(
+M2 = use.ratio(
+    "M2",
+    "Conflict detection rate",
+    Formula(
         r"\mathrm{M2} = \frac{|C|}{|D|}",
         ("D", "slots on which two members' wishes have a Jaccard similarity below 0.5"),
         ("C", "slots of D whose synthesis flags a conflict or names one in words"),
     ),
-    scale=Scale("higher"),
-    micro=("M2_num", "M2_den"),
     null_when=(
         use.NO_SYNTHESIS,
         use.UNKNOWN_PREFERENCE,
@@ -64,22 +62,18 @@ M2 = Metric(
         "actionable slots compare categories if every member names one, else informative "
         "tokens. Words that are a label (`Conflict:`) or denied (`no conflict`) do not count."
     ),
-    role="headline",
     fixed_where=(use.NOT_SYNTHESISED,),
     baselines=(use.PHRASING,),
     uses=(use.PREFERENCES, use.SYNTHESIS, use.CATALOGUE),
-    source="Metric Reference, M2",
 )
-M3 = Metric(
-    id="M3",
-    name="Resolution explanation rate",
-    formula=Formula(
+M3 = use.ratio(
+    "M3",
+    "Resolution explanation rate",
+    Formula(
         r"\mathrm{M3} = \frac{|E|}{|S|}",
         ("S", "slots with a synthesis"),
         ("E", "slots of S with an explanation, or with an utterance of at least 6 tokens"),
     ),
-    scale=Scale("higher"),
-    micro=("M3_num", "M3_den"),
     null_when=(
         use.NO_SYNTHESIS,
         NullRule(
@@ -93,23 +87,19 @@ M3 = Metric(
     reading="The share of syntheses with a reason. Most longer utterances count as one.",
     example="4 slots have a synthesis, each with an explanation: 4 / 4 = 1.",
     note="N/A, none and similar words are not explanations.",
-    role="headline",
     fixed_where=(use.NOT_SYNTHESISED,),
     baselines=(use.PHRASING,),
     uses=(use.SYNTHESIS,),
-    source="Metric Reference, M3",
 )
-M4 = Metric(
-    id="M4",
-    name="Theory strategy usage rate",
-    formula=Formula(
+M4 = use.ratio(
+    "M4",
+    "Theory strategy usage rate",
+    Formula(
         r"\mathrm{M4} = \begin{cases} |T| / |S| & \text{if social theory is used} \\"
         r" 0 & \text{otherwise} \end{cases}",
         ("S", "actionable slots with a synthesis"),
         ("T", "slots of S whose synthesis names a strategy"),
     ),
-    scale=Scale("higher"),
-    micro=("M4_num", "M4_den"),
     null_when=(
         NullRule(
             pl.col("use_social_theory") & (pl.col("M4_den") == 0),
@@ -120,22 +110,19 @@ M4 = Metric(
     evidence=(_of_syntheses("has_strategy"),),
     reading="The share of actionable slots that a named strategy decides.",
     example="Family Friendly, parent_veto, Include Both and N/A for 4 slots: 3 / 4 = 0.75.",
-    role="headline",
     fixed_where=(Fixed("use_social_theory", False, only_in=("C4", "C5")),),
     baselines=(use.PHRASING,),
     uses=(use.SYNTHESIS,),
-    source="Metric Reference, M4",
 )
-M4B = Metric(
-    id="M4b",
-    name="Theory text leakage rate",
-    formula=Formula(
+M4B = use.ratio(
+    "M4b",
+    "Theory text leakage rate",
+    Formula(
         r"\mathrm{M4b} = \frac{|Q|}{|T|}",
         ("T", "turns of synthesis, of feedback by the system and of presentation"),
         ("Q", "turns of T with a phrase of social choice theory"),
     ),
     scale=Scale("lower"),
-    micro=("M4b_num", "M4b_den"),
     null_when=(
         NullRule(
             pl.col("no_system_text"), "missing_input", "the utterance of such a turn was not given"
@@ -148,21 +135,17 @@ M4B = Metric(
     note=(
         "The source gives four phrases. The snake_case identifiers and the other patterns are ours."
     ),
-    role="headline",
     uses=(use.TURNS, use.SYNTHESIS, use.PLAN_TEXT),
-    source="Metric Reference, M4b",
 )
-M5 = Metric(
-    id="M5",
-    name="Feedback activation rate",
-    formula=Formula(
+M5 = use.ratio(
+    "M5",
+    "Feedback activation rate",
+    Formula(
         r"\mathrm{M5} = \begin{cases} |F| / |C| & \text{if feedback is enabled} \\"
         r" 0 & \text{otherwise} \end{cases}",
         ("C", "slots whose synthesis flags a conflict in its metadata"),
         ("F", "slots of C with a turn of feedback"),
     ),
-    scale=Scale("higher"),
-    micro=("M5_num", "M5_den"),
     null_when=(
         NullRule(
             pl.col("enable_feedback") & (pl.col("M5_den") == 0),
@@ -176,10 +159,8 @@ M5 = Metric(
     ),
     reading="The share of flagged conflicts that are followed up. Words do not count as a flag.",
     example="3 slots are flagged and each has feedback: 3 / 3 = 1.",
-    role="headline",
     fixed_where=(Fixed("enable_feedback", False, only_in=("C5",)),),
     uses=(use.TURNS, use.SYNTHESIS),
-    source="Metric Reference, M5",
 )
 METRICS = (M2, M3, M4, M4B, M5)
 
