@@ -4,10 +4,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Indices
 
 from fastscore.suites.base import Events
-from fastscore.suites.columns import gather_or_null, last_rows
 from fastscore.suites.declarations import PARTIAL_REJECTS
 from fastscore.suites.group_travel.catalogue import (
     KIND_DTYPE,
@@ -47,7 +45,6 @@ from fastscore.suites.group_travel.similarity import number_compared
 from fastscore.suites.group_travel.turns import (
     Turns,
     canonical_slot,
-    cells_of_turns,
     name_conditions,
     read_turns,
 )
@@ -121,8 +118,8 @@ def long_texts(events: Events, options: GroupTravel) -> pl.Series:
 
 def _present(read: Turns, column: str) -> pl.DataFrame:
     """Return the cells of a column that hold anything, with their dialogue and line."""
-    cells = read.cells[column].filter(is_present(read.cells[column]["cell"]))
-    return read.turns.select("dialogue_row", "line")[cells["turn"]].hstack([cells["cell"]])
+    cells = read.turns.select("dialogue_row", "line", cell=column).drop_nulls("cell")
+    return cells.filter(is_present(cells["cell"]))
 
 
 def _plans(read: Turns, options: GroupTravel) -> tuple[pl.DataFrame, Plans, pl.DataFrame]:
@@ -415,50 +412,37 @@ def _slots_of(value: Any) -> dict[str, Any]:
 
 
 def read_synthesis(read: Turns) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read the synthesis of each slot."""
-    turn = np.flatnonzero((read.turns["kind"] == SYNTHESIZE).fill_null(False).to_numpy())
-    rows = read.turns.select("dialogue_row", "line", "slot", "utterance", "has_utterance")[turn]
-    metadata = cells_of_turns(read.cells["metadata"], turn).fill_null("")
-    rows = rows.hstack(read_each(metadata, _read_metadata, _OF_SYNTHESIS))
+    """Read the synthesis of each slot: of the turn's metadata, its state, or the last state."""
+    rows = read.turns.filter(pl.col("kind") == SYNTHESIZE)
+    said = read_each(rows["metadata"].fill_null(""), _read_metadata, _OF_SYNTHESIS)
+    rows = rows.select(
+        *("dialogue_row", "line", "slot", "utterance", "has_utterance"),
+        state="constraint_state",
+        state_line="line",
+    ).hstack(said)
     warnings = [warnings_of(rows, pl.lit("metadata"))]
-    states = read.cells["constraint_state"]
-    rows, of_states = _fill(rows, rows["line"], cells_of_turns(states, turn))
-    warnings.append(of_states)
+    rows, of_states = _fill(rows)
     silent = ~pl.col("is_object").any().over("dialogue_row", "slot")
-    rows = rows.with_columns(silent.alias("is_silent"))
-    if rows["is_silent"].any():
-        last = _last_states(read, rows.filter("is_silent")["dialogue_row"].to_numpy())
-        turn = np.where(rows["is_silent"].to_numpy(), last[rows["dialogue_row"].to_numpy()], -1)
-        lines = gather_or_null(read.turns["line"], turn)
-        rows, of_states = _fill(rows, lines, cells_of_turns(states, turn))
-        warnings.append(of_states)
-    read_rows = rows.select(
+    last = _present(read, "constraint_state").unique("dialogue_row", keep="last")
+    last = last.select("dialogue_row", last="cell", last_line="line")
+    rows = rows.join(last, on="dialogue_row", how="left", maintain_order="left").with_columns(
+        state=pl.when(silent).then("last"), state_line="last_line"
+    )
+    rows, of_last = _fill(rows)
+    rows = rows.select(
         *("dialogue_row", "line", "slot", "utterance", "has_utterance"),
         *("has_conflict", "description", "explanation"),
-        pl.col("strategy").is_not_null().any().over("dialogue_row", "slot").alias("has_strategy"),
+        has_strategy=pl.col("strategy").is_not_null().any().over("dialogue_row", "slot"),
     )
-    return read_rows, pl.concat(warnings)
+    return rows, pl.concat([*warnings, of_states, of_last])
 
 
-def _last_states(read: Turns, dialogues: Indices) -> Indices:
-    """Return the turn of the last state that holds anything of some dialogues, -1 for none."""
-    of_turn = read.turns["dialogue_row"].to_numpy()
-    asked = np.zeros(read.dialogues.height, np.bool_)
-    asked[dialogues] = True
-    turn = read.cells["constraint_state"]["turn"].to_numpy()
-    rows = np.flatnonzero(asked[of_turn[turn]])
-    rows = rows[is_present(read.cells["constraint_state"]["cell"].gather(rows)).to_numpy()]
-    return last_rows(of_turn, turn[rows], read.dialogues.height)
-
-
-def _fill(
-    rows: pl.DataFrame, lines: pl.Series, states: pl.Series
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read rows without an object from the states, by their slot; warn of what is unreadable."""
-    lacking = (~rows["is_object"] & states.is_not_null()).fill_null(False)
-    asking = rows.filter(lacking).select("dialogue_row", "slot")
-    found = asking.hstack(read_states(states.filter(lacking), asking["slot"]))
-    found = found.with_columns(line=lines.filter(lacking))
-    places = lacking.arg_true()
+def _fill(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read rows without an object from their ``state``, by slot; warn of what is unreadable."""
+    lacking = ~pl.col("is_object") & pl.col("state").is_not_null()
+    asking = rows.filter(lacking)
+    found = read_states(asking["state"], asking["slot"])
+    places = rows.select(lacking.arg_true()).to_series()
     filled = rows.with_columns(rows[name].scatter(places, found[name]) for name in _READ)
-    return filled, warnings_of(found, pl.lit("constraint_state"))
+    told = asking.select("dialogue_row", line="state_line").hstack([found["fault"]])
+    return filled, warnings_of(told, pl.lit("constraint_state"))

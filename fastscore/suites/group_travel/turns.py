@@ -4,18 +4,17 @@ Few turns have cells: these are in frames of their own, column by column. Metada
 first turn say under which condition it was held, and who took part.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Indices
 from fastscore_readers.json.tokens import ARRAY, INTEGER, OBJECT, STRING
 
 from fastscore.suites.base import Nulls
-from fastscore.suites.columns import first_rows, gather_or_null, put_at, unknown_words
+from fastscore.suites.columns import put_at, unknown_words
 from fastscore.suites.declarations import ROW_SCHEMA, rejects_of
 from fastscore.suites.group_travel.catalogue import (
     as_flag,
@@ -43,7 +42,7 @@ from fastscore.suites.group_travel.lexicon import (
     SYSTEM_SPEAKERS,
     USER_FEEDBACK,
 )
-from fastscore.suites.grouping import factorize, first_of_each, offsets_of, row_numbers
+from fastscore.suites.grouping import first_of_each, row_numbers
 from fastscore.suites.identity import IDENTITY, refuse_blank_ids
 from fastscore.suites.json_values import (
     JsonValues,
@@ -55,8 +54,6 @@ from fastscore.suites.json_values import (
     raw_texts,
     texts,
 )
-
-Cells = Mapping[str, pl.DataFrame]
 
 TEXTS = ("speaker", "intent", "utterance")
 CELLS = ("metadata", "constraint_state", "plan", *CATALOGUE_COLUMNS)
@@ -74,10 +71,9 @@ class Turns:
     # by dialogue and in order: `dialogue_row`, `line`, `speaker`, `member`, `member_row` (its
     # number, each dialogue's members apart), `is_system`, `is_everyone`, `intent`, `kind`, `slot`,
     # `utterance`, `has_speaker` and `has_utterance` (these were given, be it empty), `is_said` (the
-    # utterance is not blank) and `is_counted` (it or the intent is not). `kind` and `slot` are null
-    # for other intents, `slot` for plain ones.
+    # utterance is not blank), `is_counted` (it or the intent is not), and the `CELLS` as text.
+    # `kind` and `slot` are null for other intents, `slot` for plain ones.
     turns: pl.DataFrame
-    cells: Cells  # by column the cells that are not null, as text, by `turn`, a row of `turns`
     rejects: pl.DataFrame  # in the schema of `REJECT_SCHEMA`
     # how many of them are turns, or parts of turns, of a row whose other turns are used
     n_partial: int
@@ -91,48 +87,42 @@ def read_turns(raw: pl.DataFrame) -> Turns:
         raw = raw.join(
             unusable, on=[*ROW_SCHEMA], how="anti", nulls_equal=True, maintain_order="left"
         )
-    dialogue_row, dialogues = _number_dialogues(raw)
-    rows = raw.with_columns(dialogue_row)
-    is_whole = raw["turns"].is_not_null()
-    whole = rows.filter(is_whole)
-    nested, rejects = _turns_of(column_values(whole["turns"]), whole)
-    of_whole, cells_of_whole = nested
-    nulls = {f"turns[].{name}": _nulls(of_whole[name]) for name in TEXTS}
+    rows, dialogues = _number_dialogues(raw)
+    whole = rows.filter(pl.col("turns").is_not_null())
+    nested, rejects = _turns_of(whole)
+    nulls = {
+        f"turns[].{name}": Nulls(nested[name].null_count(), nested.height)
+        for name in (*TEXTS, "plan")
+    }
     nulls["turns[].intent"] = replace(
-        nulls["turns[].intent"], unknown=unknown_words(of_whole["intent"], INTENTS)
+        nulls["turns[].intent"], unknown=unknown_words(nested["intent"], INTENTS)
     )
-    n_turns = of_whole.height
-    nulls["turns[].plan"] = Nulls(n_turns - cells_of_whole["plan"].height, n_turns)
-    turns, cells = _in_order([_flat_turns(rows.filter(~is_whole)), nested])
-    owner = turns["dialogue_row"].to_numpy()
-    first_turn = first_rows(owner, np.arange(len(owner)), dialogues.height)
-    dialogues = dialogues.with_columns(
-        pl.when(is_present(dialogues["metadata"]))
-        .then("metadata")
-        .otherwise(cells_of_turns(cells["metadata"], first_turn))
-        .alias("metadata")
-    )
+    flat = _flat_turns(rows.filter(pl.col("turns").is_null()))
+    turns = pl.concat([flat, nested]).sort("dialogue_row", maintain_order=True)
+    first = turns.unique("dialogue_row", keep="first", maintain_order=True)
+    dialogues = dialogues.join(
+        first.select("dialogue_row", of_turn="metadata"),
+        on="dialogue_row",
+        how="left",
+        maintain_order="left",
+    ).with_columns(pl.when(is_present(dialogues["metadata"])).then("metadata").otherwise("of_turn"))
     # those of other turns are of what they synthesise
     n_described = int(is_present(dialogues["metadata"]).sum())
     nulls["metadata"] = Nulls(dialogues.height - n_described, dialogues.height)
-    used = whole.filter(pl.Series(first_turn >= 0).gather(whole["dialogue_row"]))
-    turns, dialogues = _with_turns(turns, dialogues)
-    turns = _with_speakers(_with_intents(turns.with_columns(pl.col(*TEXTS).fill_null(""))))
-    nameless = _reject_nameless(turns, dialogues)
-    rejects = pl.concat([unusable, rejects, nameless])
+    used = whole.join(first, on="dialogue_row", how="semi")
+    # dialogues without a turn are rejects
+    dialogues = (
+        dialogues.drop("of_turn")
+        .join(first, on="dialogue_row", how="semi", maintain_order="left")
+        .with_columns(dialogue_row=pl.int_range(pl.len()))
+    )
+    turns = turns.with_columns(
+        pl.col("dialogue_row").rle_id().cast(pl.Int64), pl.col(TEXTS).fill_null("")
+    )
+    turns = _with_speakers(_with_intents(turns))
+    rejects = pl.concat([unusable, rejects, _reject_nameless(turns, dialogues)])
     n_partial = rejects.join(used, on=["file", "line"], how="semi").height if rejects.height else 0
-    return Turns(dialogues, turns, cells, rejects, n_partial, nulls)
-
-
-def _nulls(texts: pl.Series) -> Nulls:
-    return Nulls(texts.null_count(), len(texts))
-
-
-def cells_of_turns(cells: pl.DataFrame, turns: Indices) -> pl.Series:
-    """Return the cell of each turn, null where it has none or is negative."""
-    turn = np.append(cells["turn"].to_numpy(), -1)
-    place = np.searchsorted(turn[:-1], turns)
-    return gather_or_null(cells["cell"], np.where((turn[place] == turns) & (turns >= 0), place, -1))
+    return Turns(dialogues, turns, rejects, n_partial, nulls)
 
 
 def _reject_rows(raw: pl.DataFrame) -> pl.DataFrame:
@@ -156,98 +146,64 @@ def _reject_rows(raw: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _number_dialogues(raw: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
-    """Return each row's dialogue, and the dialogues by first appearance."""
-    number, _ = factorize(raw[IDENTITY])
-    first = first_of_each(number)
-    ids = raw.group_by(IDENTITY, maintain_order=True).agg(
-        pl.col("dialogue_id").drop_nulls().first()
-    )
-    whole = pl.col("turns").is_not_null()
-    dialogues = raw.select(
-        "file",
-        "line",
-        IDENTITY,
-        pl.col(IDENTITY).alias("dialogue"),
-        pl.col("file").str.split("/").list.last().str.replace(_SUFFIX, "").alias("stem"),
-        pl.when(whole).then("metadata").alias("metadata"),
-    )[first]
-    dialogues = dialogues.insert_column(0, pl.Series("dialogue_row", np.arange(len(first))))
-    dialogues = dialogues.with_columns(ids["dialogue_id"])
-    of_turns = dialogues.filter(~pl.Series(raw["turns"].is_not_null()).gather(first))
-    refuse_blank_ids(of_turns, "dialogue_id")
-    return pl.Series("dialogue_row", number), dialogues.drop(IDENTITY)
-
-
-def _flat_turns(rows: pl.DataFrame) -> tuple[pl.DataFrame, Cells]:
-    """Return rows that are turns, and their cells."""
-    turn = np.arange(rows.height)
-    cells = {
-        name: pl.DataFrame({"turn": turn, "cell": rows[name]}).drop_nulls("cell") for name in CELLS
-    }
-    turns = rows.select(
-        *("dialogue_row", "line", *TEXTS),
-        pl.col("speaker").is_not_null().alias("has_speaker"),
-        pl.col("utterance").is_not_null().alias("has_utterance"),
-    )
-    return turns, cells
-
-
-def _in_order(parts: Sequence[tuple[pl.DataFrame, Cells]]) -> tuple[pl.DataFrame, Cells]:
-    """Put turns, and the cells of each part's, together by dialogue."""
-    turns = pl.concat([turns for turns, _ in parts], rechunk=True)
-    of_parts = offsets_of(np.array([turns.height for turns, _ in parts])).tolist()
-    cells = {
-        name: pl.concat(
-            [
-                of_part[name].with_columns(pl.col("turn") + first) if first else of_part[name]
-                for (_, of_part), first in zip(parts, of_parts[:-1], strict=True)
-            ],
-            rechunk=True,
+def _number_dialogues(raw: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Give rows their ``dialogue_row``, and return the dialogues by first appearance."""
+    is_whole = pl.col("turns").is_not_null()
+    dialogues = (
+        raw.group_by(IDENTITY, maintain_order=True)
+        .agg(
+            pl.col("file", "line").first(),
+            pl.col("dialogue_id").drop_nulls().first(),
+            pl.when(is_whole).then("metadata").first().alias("metadata"),
+            is_whole=is_whole.first(),
         )
-        for name in CELLS
-    }
-    row = turns["dialogue_row"].to_numpy()
-    if (row[1:] >= row[:-1]).all():
-        return turns, cells
-    order = np.argsort(row, kind="stable")
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    return turns[order], {
-        name: found.with_columns(pl.Series("turn", place[found["turn"].to_numpy()])).sort("turn")
-        for name, found in cells.items()
-    }
+        .with_columns(
+            dialogue_row=pl.int_range(pl.len()),
+            dialogue=IDENTITY,
+            stem=pl.col("file").str.split("/").list.last().str.replace(_SUFFIX, ""),
+        )
+    )
+    refuse_blank_ids(dialogues.filter(~pl.col("is_whole")), "dialogue_id")
+    rows = raw.join(
+        dialogues.select(IDENTITY, "dialogue_row"), on=IDENTITY, how="left", maintain_order="left"
+    )
+    return rows, dialogues.drop(IDENTITY, "is_whole")
 
 
-def _turns_of(
-    values: JsonValues, rows: pl.DataFrame
-) -> tuple[tuple[pl.DataFrame, Cells], pl.DataFrame]:
-    problems = Problems()
+def _flat_turns(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return rows that are turns."""
+    return rows.select(
+        *("dialogue_row", "line", *TEXTS, *CELLS),
+        has_speaker=pl.col("speaker").is_not_null(),
+        has_utterance=pl.col("utterance").is_not_null(),
+    )
+
+
+def _turns_of(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the turns in rows that are dialogues, and the rejects."""
+    values, problems = column_values(rows["turns"]), Problems()
     problems.note(values, np.flatnonzero(values.tags != ARRAY), "an array of turns")
-    found = places(values, [dict.fromkeys((*TEXTS, "text", *CELLS))], problems).each
+    fields = (*TEXTS, "text", *CELLS)
+    found = places(values, [dict.fromkeys(fields)], problems).each
     is_turn = found.values.tags == OBJECT
     problems.note(found.values, np.flatnonzero(~is_turn), "an object that holds a turn")
-    turn = {name: found[name].values for name in (*TEXTS, "text", *CELLS)}
+    turn = {name: found[name].values.take(np.flatnonzero(is_turn)) for name in fields}
     owner = found.owner[is_turn]
-    if not is_turn.all():
-        turn = {name: each.take(np.flatnonzero(is_turn)) for name, each in turn.items()}
     n_turns = np.bincount(owner, minlength=len(values))
     problems.note(values, np.flatnonzero(n_turns == 0), "at least one turn")
     texts = {name: _texts(turn[name], problems) for name in (*TEXTS, "text")}
-    frame = pl.DataFrame(
+    turns = pl.DataFrame(
         {
-            "dialogue_row": rows["dialogue_row"][owner],
-            "line": rows["line"][owner],
-            "speaker": texts["speaker"],
-            "intent": texts["intent"],
+            **{name: rows[name][owner] for name in ("dialogue_row", "line")},
+            **{name: texts[name] for name in ("speaker", "intent")},
             "utterance": texts["utterance"].fill_null(texts["text"]),
+            **{name: _cells(turn[name], problems) for name in CELLS},
             # what is of another type was given: it is a reject
             "has_speaker": ~turn["speaker"].is_missing,
             "has_utterance": ~(turn["utterance"].is_missing & turn["text"].is_missing),
         }
     )
-    cells = {name: _cells(turn[name], problems) for name in CELLS}
-    return (frame, cells), problems.rejects(rows)
+    return turns, problems.rejects(rows)
 
 
 def dialogue_metadata(rows: pl.DataFrame) -> pl.Series:
@@ -257,7 +213,7 @@ def dialogue_metadata(rows: pl.DataFrame) -> pl.Series:
     is_turn = np.flatnonzero(turn.tags == OBJECT)
     first = is_turn[first_of_each(row[is_turn])]
     cells = _cells(members(turn.take(first), ("metadata",), Problems())["metadata"], Problems())
-    of_turns = put_at(row[first[cells["turn"].to_numpy()]], cells["cell"], rows.height)
+    of_turns = put_at(row[first], cells, rows.height)
     return pl.select(pl.when(own).then(rows["metadata"]).otherwise(of_turns)).to_series()
 
 
@@ -270,37 +226,22 @@ def _texts(values: JsonValues, problems: Problems) -> pl.Series:
     return found.fill_null(raw_texts(values.where(is_integer))) if is_integer.any() else found
 
 
-def _with_turns(turns: pl.DataFrame, dialogues: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Leave out dialogues without a turn, which are rejects."""
-    has_turns = np.zeros(dialogues.height, np.bool_)
-    has_turns[turns["dialogue_row"].to_numpy()] = True
-    if has_turns.all():
-        return turns, dialogues
-    number = pl.Series("dialogue_row", np.cumsum(has_turns) - 1)
-    return (
-        turns.with_columns(pl.lit(number).gather("dialogue_row").alias("dialogue_row")),
-        dialogues.filter(pl.Series(has_turns)).with_columns(number.filter(pl.Series(has_turns))),
-    )
-
-
-def _cells(values: JsonValues, problems: Problems) -> pl.DataFrame:
+def _cells(values: JsonValues, problems: Problems) -> pl.Series:
     """Return values as cells: strings as they are, everything else as its JSON text."""
-    turn = np.flatnonzero(~values.is_missing)
-    present = values.take(turn)
-    written = replace(present, tags=np.where(present.is_text, present.tags, STRING))
-    return pl.DataFrame({"turn": turn, "cell": texts(written, problems)}).drop_nulls("cell")
+    is_written = values.is_text | values.is_missing
+    written = replace(values, tags=np.where(is_written, values.tags, STRING))
+    return texts(written, problems)
 
 
 def _with_intents(turns: pl.DataFrame) -> pl.DataFrame:
-    codes, intents = factorize(turns["intent"])
-    kinds = [_intent(intent) for intent in intents]
-    is_said = turns["utterance"].str.strip_chars() != ""
-    has_intent = (intents.str.strip_chars() != "")[codes]
-    return turns.with_columns(
-        is_said.alias("is_said"),
-        (is_said | has_intent).alias("is_counted"),
-        pl.Series("kind", [kind for kind, _ in kinds], dtype=pl.String)[codes],
-        pl.Series("slot", [slot for _, slot in kinds], dtype=pl.String)[codes],
+    """Add what turns do by their intent, ``kind`` and ``slot``, and whether they say anything."""
+    intents = [(intent, *_intent(intent)) for intent in turns["intent"].unique()]
+    schema = dict.fromkeys(("intent", "kind", "slot"), pl.String)
+    known = pl.DataFrame(intents, schema, orient="row")
+    is_said = pl.col("utterance").str.strip_chars() != ""
+    has_intent = pl.col("intent").str.strip_chars() != ""
+    return turns.join(known, on="intent", how="left", maintain_order="left").with_columns(
+        is_said=is_said, is_counted=is_said | has_intent
     )
 
 
@@ -323,15 +264,15 @@ def canonical_slot(name: str) -> str:
 
 
 def _with_speakers(turns: pl.DataFrame) -> pl.DataFrame:
-    codes, speakers = factorize(turns["speaker"])
-    names = [" ".join(name.casefold().split()) for name in speakers]
-    number, members = factorize(pl.Series("member", names, dtype=pl.String))
-    member = members[number[codes]]
-    turns = turns.with_columns(member)
+    """Add the ``member`` who speaks, and whether it is the system or everyone."""
+    names = [(name, " ".join(name.casefold().split())) for name in turns["speaker"].unique()]
+    schema = dict.fromkeys(("speaker", "member"), pl.String)
+    known = pl.DataFrame(names, schema, orient="row")
+    turns = turns.join(known, on="speaker", how="left", maintain_order="left")
     return turns.with_columns(
-        pl.Series("member_row", row_numbers(turns, ["dialogue_row", "member"])),
-        (member.is_in(SYSTEM_SPEAKERS)).alias("is_system"),
-        (member.is_in(EVERYONE)).alias("is_everyone"),
+        member_row=pl.Series(row_numbers(turns, ["dialogue_row", "member"])),
+        is_system=pl.col("member").is_in(SYSTEM_SPEAKERS),
+        is_everyone=pl.col("member").is_in(EVERYONE),
     )
 
 
