@@ -37,17 +37,14 @@ OF_COMPARE: list[tuple[dict[str, Any], str]] = [
     ({"margin": "0.02"}, "margin is '0.02', expected float."),
     ({"plan": "many"}, "plan is 'many', expected float."),
     ({"plan": NAN}, "plan is nan, expected a number above 0."),
-    ({"seed": "x"}, "seed is 'x', expected an integer of at least 0."),
-    ({"seed": -1}, "seed is -1, expected an integer of at least 0."),
     ({"unpaired": "yes"}, "unpaired is 'yes', expected bool."),
     ({"cluster": ["dialogue_uid"]}, "cluster is ['dialogue_uid'], expected str."),
     ({"pair_by": 5}, "pair_by is 5, expected str."),
     ({"repeats": 5}, "repeats is 5, expected str."),
     ({"metrics": METRIC}, "metrics is of type str, expected a list."),
     ({"metrics": [5]}, "metrics[0] is of type int, expected a text."),
-    ({"tables": "dialogues"}, "tables is of type str, expected a list."),
     ({"levels": "1"}, "levels is of type str, expected a list."),
-    ({"test": "z"}, "test is 'z'. Known: 'auto', 'permutation', 't'."),
+    ({"test": "z"}, "test is 'z'. Known: 'auto', 't'."),
     ({"judge": 5}, "judge is of type int, expected a path or a list."),
     ({"judge_scale": 5}, "judge_scale is 5, expected 2 numbers."),
 ]
@@ -213,7 +210,6 @@ def test_several_values_may_be_any_sequence(run: fastscore.Run) -> None:
         ("margin", "inf", "margin is inf, expected a finite number above 0."),
         ("margin", "0", "x>0"),
         ("alpha", "1", "0<x<1"),
-        ("seed", "-1", "x>=0"),
     ],
 )
 def test_a_command_refuses_what_python_does(

@@ -46,7 +46,6 @@ _limit = partial(option, heading=LIMITS)
 @_compared(
     "--level", "levels", multiple=True, metavar="VALUE", help="Only this value of --by. Repeatable."
 )
-@_compared("--table", "tables", multiple=True, help="Only metrics of this table. Repeatable.")
 @_compared("--metric", "metrics", multiple=True, help="Only this metric. Repeatable.")
 @design_options(heading=HOW)
 @_how("--complete", is_flag=True, help="Count only pairs that all runs or levels have.")
@@ -70,7 +69,7 @@ _limit = partial(option, heading=LIMITS)
 )
 @option(
     "--test",
-    type=click.Choice(["auto", "t", "permutation"]),
+    type=click.Choice(["auto", "t"]),
     default="auto",
     help="auto: exact permutations if there are at most 10,000, else t.",
 )
@@ -90,7 +89,6 @@ _limit = partial(option, heading=LIMITS)
     default=ALPHA,
     help="Two-sided level of significance. Intervals have the level 1 - alpha. Default: 0.05.",
 )
-@option("--seed", type=ranged("seed", int), default=0, help="Seed of all random draws.")
 @option(
     "--judge",
     heading=JUDGED,

@@ -2,7 +2,7 @@
 
 import math
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -170,7 +170,7 @@ def _compared(
     against: Run, run: Run, limits: CheckLimits, how: Inference, *, different: bool
 ) -> Comparison:
     how = replace(how, limits=limits.max_drop, margins={**limits.no_worse, **limits.equal_within})
-    metrics = choose_metrics([against, run], ids=limits.of_differences)
+    metrics = choose_metrics([against, run], limits.of_differences)
     compared = compare_runs([against, run], metrics, how, allow_different_signatures=different)
     if compared.differences.is_empty():
         raise UsageError(f"No dialogue can be compared: {'; '.join(compared.notes)}.")
@@ -335,50 +335,37 @@ def junit(found: Sequence[Check], run: Run) -> bytes:
     return bytes(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))
 
 
-def _number(flag: str, text: str) -> float:
+def _read_number(flag: str, text: str, kind: str) -> int | float:
+    """Read a number of a kind, of a count a whole number as one and anything else as a share."""
+    is_percent = text.endswith("%")
     try:
-        value = float(text.removesuffix("%"))
+        value = int(text) if kind == "count" and not {*text} & {*".%eE"} else None
+        number = float(text.removesuffix("%"))
     except ValueError as error:
         raise UsageError(f"{flag}: {text!r} is not a number.") from error
-    if not math.isfinite(value):
+    if value is not None:
+        if value < 0:
+            raise UsageError(f"{flag}: {text!r} is below 0.", "Write a number such as 2, or 5%.")
+        return value
+    if not math.isfinite(number):
         raise UsageError(f"{flag}: {text!r} is no finite number.")
-    return value / 100 if text.endswith("%") else value
-
-
-def _share(flag: str, text: str) -> float:
-    value = _number(flag, text)
-    if not 0.0 <= value <= 1.0:
+    number = number / 100 if is_percent else number
+    if kind in ("share", "count") and not 0.0 <= number <= 1.0:
         raise UsageError(f"{flag}: {text!r} is not a share.", "Write 5 percent as 0.05 or 5%.")
-    return value
-
-
-def _margin(flag: str, text: str) -> float:
-    value = _number(flag, text)
-    if value <= 0.0:
+    if kind == "margin" and number <= 0.0:
         raise UsageError(f"{flag}: {text!r} is not a margin.", "Write a number above 0.")
-    return value
-
-
-def _share_or_number(flag: str, text: str) -> int | float:
-    """Read a whole number as one, anything else as a share."""
-    try:
-        number = int(text)
-    except ValueError:
-        return _share(flag, text)
-    if number < 0:
-        raise UsageError(f"{flag}: {text!r} is below 0.", "Write a number such as 2, or 5%.")
     return number
 
 
-_BY_METRIC: dict[str, tuple[str, Callable[[str, str], float]]] = {
-    "minimum": ("min", _number),
-    "maximum": ("max", _number),
-    "max_null": ("max_null", _share),
-    "max_drop": ("max_drop", _number),
-    "no_worse": ("no_worse", _margin),
-    "equal_within": ("equal_within", _margin),
+_BY_METRIC = {
+    "minimum": ("min", "number"),
+    "maximum": ("max", "number"),
+    "max_null": ("max_null", "share"),
+    "max_drop": ("max_drop", "number"),
+    "no_worse": ("no_worse", "margin"),
+    "equal_within": ("equal_within", "margin"),
 }
-"""The limits by metric: the key of each in a table, and what reads a value."""
+"""The limits by metric: the key of each in a table, and the kind of its numbers."""
 _EXPECTED = {dict: "a table of metrics", str: "a text", bool: "true or false"}
 _KINDS: dict[str, type] = {
     **dict.fromkeys((key for key, _ in _BY_METRIC.values()), dict),
@@ -409,14 +396,15 @@ def read_table(path: Path) -> Mapping[str, Any]:
 def read_limits(suite: str, given: Mapping[str, Any], **flags: Any) -> CheckLimits:
     """Read the limits of a suite's metrics; flags, named as `CheckLimits`, win over the table."""
     read: dict[str, Any] = {}
-    for name, (key, reader) in _BY_METRIC.items():
+    for name, (key, kind) in _BY_METRIC.items():
         texts = _texts_of(name, given.get(key, {}), flags.get(name, ()))
         read[name] = {
-            metric.removeprefix(f"{suite}."): reader(name, text) for metric, text in texts.items()
+            metric.removeprefix(f"{suite}."): _read_number(name, text, kind)
+            for metric, text in texts.items()
         }
-    for name, of_run in (("max_rejects", _share), ("max_missing", _share_or_number)):
+    for name, kind in (("max_rejects", "share"), ("max_missing", "count")):
         value = given.get(name) if flags.get(name) is None else flags[name]
-        read[name] = None if value is None else of_run(name, str(value))
+        read[name] = None if value is None else _read_number(name, str(value), kind)
     fail_undecided = flags.get("fail_undecided") or given.get("fail_undecided", False)
     return CheckLimits(**read, fail_undecided=fail_undecided)
 

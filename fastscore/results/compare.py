@@ -31,7 +31,6 @@ from fastscore.run.signature import deciding_differences
 from fastscore.settings.options import check_arguments
 from fastscore.statistics import ALPHA
 from fastscore.statistics.curves import Test
-from fastscore.statistics.resampling import SEED
 from fastscore.suites.declarations import LABEL_TABLE, Metric
 from fastscore.suites.sums import Sums, dialogue_places, require_labels, sum_metrics
 
@@ -42,7 +41,6 @@ def compare(
     *runs: Run | str | PathLike[str] | Mapping[str, Run | str | PathLike[str]],
     by: str | None = None,
     levels: Sequence[str | int] = (),
-    tables: Sequence[str] = (),
     metrics: Sequence[str] = (),
     pair_by: str | None = None,
     unpaired: bool = False,
@@ -55,7 +53,6 @@ def compare(
     allow_different_signatures: bool = False,
     published_statistics: bool = False,
     alpha: float = ALPHA,
-    seed: int = SEED,
     judge: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
     judge_columns: Sequence[str] = (),
     judge_scale: tuple[float, float] = (1.0, 5.0),
@@ -74,8 +71,8 @@ def compare(
         its values are the levels.
     levels
         Only these values of `by`, in this order; all in ascending order by default.
-    tables, metrics
-        Only the metrics of these tables, only these metrics; default: all.
+    metrics
+        Only these metrics; default: all.
     pair_by
         The columns, separated by commas, whose equal values are a pair, or a regular expression
         with one group, which finds the pair's name within the dialogue id. Default: the suite's.
@@ -96,9 +93,9 @@ def compare(
         A true difference to plan for, in the metrics' unit: adds how many units, and how many
         repeats, would show it in 80 % of cases at the corrected level.
     test
-        ``t``, ``permutation`` (of signs for pairs, else of labels, by cluster), or ``auto``: exact
-        permutations if there are at most 10,000 of them, else t. Proportions have exact tests. With
-        `repeats` t alone.
+        ``t``, or ``auto``: exact permutations (of signs for pairs, else of labels, by cluster) if
+        there are at most 10,000 of them, else t. Proportions have exact tests. With `repeats` t
+        alone.
     allow_different_signatures
         Compare numbers that were made in different ways.
     published_statistics
@@ -106,8 +103,6 @@ def compare(
     alpha
         The two-sided level of significance, above 0 and below 1. Intervals of differences have the
         level ``1 - alpha``.
-    seed
-        The seed of drawn permutations.
     judge
         A file with a judge's scores for each run, a row a dialogue: they are compared as metrics of
         a table ``judge`` of their own.
@@ -144,12 +139,6 @@ def compare(
         names, given = [str(name) for name in runs[0]], runs[0].values()
     opened = as_runs(given, names)
     require_one_suite(opened)
-    if repeats is not None and test == "permutation":
-        raise UsageError(
-            "Permutations of dialogues leave out the variance between repeats, so their p-values "
-            "are too small for new repeats.",
-            "Use test t with repeats.",
-        )
     files = (judge,) if isinstance(judge, str | PathLike) else tuple(judge)
     judged = judge_runs(opened, files, judge_columns, judge_scale) if files else []
     notes = check_judges(judged, allow=allow_different_signatures)
@@ -165,13 +154,12 @@ def compare(
         complete=complete,
         test=test,
         alpha=alpha,
-        seed=seed,
         margin=margin,
         plan=plan,
     )
     return compare_runs(
         [*judged] or opened,
-        choose_metrics(opened, tables, metrics, judged[0].judge_metrics if judged else ()),
+        choose_metrics(opened, metrics, judged[0].judge_metrics if judged else ()),
         how,
         notes=notes,
         allow_different_signatures=allow_different_signatures,
@@ -378,34 +366,21 @@ def pairs_of_runs(base: Run, run: Run, how: Inference) -> tuple[pl.DataFrame, li
 
 
 def choose_metrics(
-    runs: Sequence[Run],
-    tables: Sequence[str] = (),
-    ids: Sequence[str] = (),
-    judged: Sequence[Metric] = (),
+    runs: Sequence[Run], ids: Sequence[str] = (), judged: Sequence[Metric] = ()
 ) -> list[Metric]:
     """Choose the metrics that are named, else a judge's and those that a run summarises."""
     require_one_suite(runs)
-    suite = runs[0].manifest.suite
     declared = (*common_suite(runs).metrics, *judged)
-    for kind, names, known in (
-        ("table", tables, [metric.table for metric in declared]),
-        ("metric", ids, [metric.id for metric in declared]),
-    ):
-        for name in names:
-            if name not in known:
-                message = f"Suite {suite!r} has no {kind} {name!r} to compare."
-                raise UsageError(message, did_you_mean(name, set(known)))
+    known = [metric.id for metric in declared]
+    for id in ids:
+        if id not in known:
+            message = f"Suite {runs[0].manifest.suite!r} has no metric {id!r} to compare."
+            raise UsageError(message, did_you_mean(id, known))
+    if ids:
+        return [metric for metric in declared if metric.id in ids]
     summarised = {name for run in runs for name in run.summary["metric"]}
     summarised.update(metric.id for metric in judged)
-    chosen = [
-        metric
-        for metric in declared
-        if (not tables or metric.table in tables)
-        and (metric.id in ids if ids else metric.id in summarised)
-    ]
-    if not chosen:
-        raise UsageError(f"Tables {', '.join(tables)} have none of these metrics.")
-    return chosen
+    return [metric for metric in declared if metric.id in summarised]
 
 
 def _named_value(part: str, value: str | None, run: Run) -> str:

@@ -22,7 +22,7 @@ from fastscore.results.repeats import describe_passes, describe_repeats
 from fastscore.statistics import ALPHA, significance
 from fastscore.statistics.clustered import Clusters, hedges_g, repeated_difference
 from fastscore.statistics.curves import GRID, Curve, Test, difference_curve, sign_test
-from fastscore.statistics.resampling import SEED, wild_omnibus
+from fastscore.statistics.resampling import wild_omnibus
 from fastscore.statistics.significance import Values, holm
 from fastscore.suites.base import families
 from fastscore.suites.declarations import NULL_REASONS, Design, Metric
@@ -50,7 +50,6 @@ class Inference:
     clustered: bool = False  # whether units were asked for
     test: Test = "auto"
     alpha: float = ALPHA
-    seed: int = SEED
     margin: float | None = None
     plan: float | None = None
     limits: Mapping[str, float] = field(default_factory=dict)  # how much worse b may be
@@ -307,9 +306,7 @@ def _difference(
     if how.design.repeat:
         cells = [_cells(side, metric) for side in rows]
         repeated = repeated_difference(*cells) if all(map(len, rows)) else None
-    curve = difference_curve(
-        x, y, shared=shared, test=how.test, seed=how.seed, repeated=repeated, **ends
-    )
+    curve = difference_curve(x, y, shared=shared, test=how.test, repeated=repeated, **ends)
     scales = [_scales(side, metric) for side in rows]
     is_defined = all(scales) and scales[0] != scales[1]
     higher, lower, uneven = _pair_signs(x, y, curve) if paired and shared else (None, None, 0.0)
@@ -467,7 +464,7 @@ def _omnibus(
     sums, counts = map(
         np.column_stack, _by_unit([_with_value(side, metric) for side in sides], metric)
     )
-    return max(smallest, wild_omnibus(sums, counts, seed=how.seed) or 0.0)
+    return max(smallest, wild_omnibus(sums, counts) or 0.0)
 
 
 def _decide(found: Rows, metrics: Sequence[Metric], how: Inference) -> None:

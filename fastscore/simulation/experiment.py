@@ -55,7 +55,7 @@ from fastscore.simulation.agents import MARK, OFF_CATALOGUE, REFUSALS, ModelAgen
 from fastscore.simulation.simulate import TEMPLATE, Simulation, World, open_world, simulate
 from fastscore.suites.registry import load_suite
 
-_TABLES = ("models", "people", "score", "prices", "analysis")
+_TABLES = ("models", "people", "score", "prices")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +78,6 @@ class PeoplePart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnalysisPart:
-    """The table ``[analysis]``: the seed of drawn permutations."""
-
-    seed: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
     """An experiment; its simulations are as `fastscore simulate preference_shift` has them."""
 
@@ -103,7 +96,6 @@ class Experiment:
     people: PeoplePart = field(default_factory=PeoplePart)
     score: Mapping[str, Any] = field(default_factory=dict)
     prices: Prices = field(default_factory=Prices)
-    analysis: AnalysisPart = field(default_factory=AnalysisPart)
 
     @property
     def asks_models(self) -> bool:
@@ -128,7 +120,6 @@ _KINDS: dict[str, type[Any]] = {
     "models": ModelOptions,
     "people": PeoplePart,
     "prices": Prices,
-    "analysis": AnalysisPart,
 }
 
 
@@ -383,9 +374,8 @@ def _score(experiment: Experiment, folder: Path, reporter: Reporter, workers: in
 
 def _compare(experiment: Experiment, folder: Path) -> None:
     """Compare the agents by what was scored and by each judge, in the design of the suite."""
-    part = experiment.analysis
     for place, judged in _judged(experiment, folder, COMPARISON) if experiment.agents[1:] else ():
-        found = compare(folder / SCORES, by="model", seed=part.seed, **judged)
+        found = compare(folder / SCORES, by="model", **judged)
         for name in ("sides", "differences"):
             frame = getattr(found, name)
             commit_table(folder / place / f"{name}.parquet", frame, {"fastscore.by": "model"})

@@ -43,7 +43,7 @@ from fastscore.statistics.significance import TIE_BITS, Values, t_below, t_inver
 
 Method = Literal["t", "pooled t", "hybrid", "proportions", "paired proportions", "sign", "none"]
 Array = npt.NDArray[Any]
-Test = Literal["auto", "t", "permutation"]
+Test = Literal["auto", "t"]
 BY_T = ("t", "pooled t")
 GRID = 2.0**-TIE_BITS
 """Numbers within this share of each other are equal: decimals leave dust of 1e-16."""
@@ -250,7 +250,6 @@ def difference_curve(
     minimum: float | None = None,
     maximum: float | None = None,
     test: Test = "auto",
-    seed: int = 0,
     repeated: Estimate | None = None,
 ) -> Curve:
     """Choose the method by what the data are, and return the curve of ``mean b - mean a``."""
@@ -286,17 +285,14 @@ def difference_curve(
     influences = (b.deletions - a.deletions,) if shared else (b.deletions, -a.deletions)
     curve = replace(curve, third=float(sum((one**3).sum() for one in influences)))
     n_rearranged = rearrangements(a, b, shared=shared)
-    if test == "t" or (n_rearranged > MOST_EXACT and (test == "auto" or is_hybrid)):
+    if test == "t" or n_rearranged > MOST_EXACT:
         return curve
-    permuted = permutation_test(a, b, shared=shared, seed=seed)
+    permuted, name = permutation_test(a, b, shared=shared), "exact permutation"
     if permuted is None:
         return curve
-    name = "permutation" if n_rearranged > MOST_EXACT else "exact permutation"
     if np.ptp(np.concatenate([a.counts, b.counts])):
         # units of unequal sizes are not exchangeable, and the interval may include 0: both count
         permuted, name = max(permuted, _known(curve.p_value())), f"{name} and {curve.method}"
-    if n_rearranged > MOST_EXACT:
-        return replace(curve, permuted=(permuted, name))
     # a rearrangement and its mirror are equally far from 0
     is_mirrored = shared or a.counts.size == b.counts.size
     least = (2 if is_mirrored else 1) / n_rearranged

@@ -3,8 +3,7 @@
 Rows of one dialogue depend on each other, so that clusters are swapped, dealt or signed as a whole.
 Every test is studentised: the statistic is the difference over its standard error in each
 rearrangement, which keeps the level of two sides if variances differ (Janssen 1997; Chung and
-Romano 2013). If there are at most `MOST_EXACT` rearrangements, all of them count and the p-value is
-exact. Otherwise `DRAWS` are drawn with a seed, and ``p = (1 + hits) / (1 + draws)``.
+Romano 2013). All rearrangements count, so there may be at most `MOST_EXACT`.
 """
 
 import itertools
@@ -15,9 +14,7 @@ import numpy as np
 from fastscore.statistics.clustered import LEAST_UNITS, Clusters, deletions_of
 from fastscore.statistics.significance import Values
 
-SEED = 0
 MOST_EXACT = 10_000
-DRAWS = 9_999
 WILD_DRAWS = 999
 _CLOSE = 1e-9
 """Statistics within this share of the observed one are equal to it."""
@@ -32,7 +29,7 @@ def rearrangements(a: Clusters, b: Clusters, *, shared: bool) -> int:
     return math.comb(n + m, n)
 
 
-def permutation_test(a: Clusters, b: Clusters, *, shared: bool, seed: int = 0) -> float | None:
+def permutation_test(a: Clusters, b: Clusters, *, shared: bool) -> float | None:
     """Test whether two sides have one mean, by swapping pairs or dealing units anew.
 
     There is no p of fewer than three units, or without variation.
@@ -43,8 +40,7 @@ def permutation_test(a: Clusters, b: Clusters, *, shared: bool, seed: int = 0) -
     )
     if min(a.counts.size, b.counts.size) < LEAST_UNITS:
         return None
-    exact = rearrangements(a, b, shared=shared) <= MOST_EXACT
-    moves = _swaps(a.counts.size, seed, exact) if shared else _deals(a, b, seed, exact)
+    moves = _swaps(a.counts.size) if shared else _deals(a.counts.size, b.counts.size)
     block = max(1, _AT_ONCE // moves.shape[1])
     found = np.concatenate(
         [
@@ -59,8 +55,7 @@ def permutation_test(a: Clusters, b: Clusters, *, shared: bool, seed: int = 0) -
     if math.isnan(observed):
         return None
     # without variation a rearrangement has no t: it is as far from 0 as can be, unless it is 0
-    hits = int((found >= observed * (1 - _CLOSE)).sum())
-    return hits / len(found) if exact else (1 + hits) / (1 + len(found))
+    return int((found >= observed * (1 - _CLOSE)).sum()) / len(found)
 
 
 def wild_omnibus(
@@ -109,24 +104,16 @@ def _largest_t(errors: Values, means: Values, counts: Values) -> Values:
     return largest
 
 
-def _swaps(n_pairs: int, seed: int, exact: bool) -> Values:
+def _swaps(n_pairs: int) -> Values:
     """Return which pairs are swapped, 1.0 for a swap, shape (rearrangements, pairs)."""
-    if exact:
-        numbers = np.arange(2**n_pairs)
-        return np.asarray((numbers[:, np.newaxis] >> np.arange(n_pairs)) & 1, np.float64)
-    generator = np.random.default_rng(seed)
-    return generator.integers(0, 2, (DRAWS, n_pairs)).astype(np.float64)
+    numbers = np.arange(2**n_pairs)
+    return np.asarray((numbers[:, np.newaxis] >> np.arange(n_pairs)) & 1, np.float64)
 
 
-def _deals(a: Clusters, b: Clusters, seed: int, exact: bool) -> Values:
+def _deals(n: int, m: int) -> Values:
     """Return which units go to the first side, 1.0 for these, shape (rearrangements, units)."""
-    n, total = a.counts.size, a.counts.size + b.counts.size
-    if exact:
-        chosen = np.array(list(itertools.combinations(range(total), n)))
-    else:
-        generator = np.random.default_rng(seed)
-        chosen = np.argsort(generator.random((DRAWS, total)), axis=1)[:, :n]
-    deals = np.zeros((len(chosen), total))
+    chosen = np.array(list(itertools.combinations(range(n + m), n)))
+    deals = np.zeros((len(chosen), n + m))
     np.put_along_axis(deals, chosen, 1.0, axis=1)
     return deals
 

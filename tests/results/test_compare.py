@@ -418,10 +418,10 @@ def test_different_signatures_are_refused_by_name(base: Run, folder: Path) -> No
             {"by": "miner_uid", "levels": ["m1"]},
             "'miner_uid' gives only 'm1' to compare; expected two",
         ),
-        ({"by": "miner_uid", "test": "F"}, "test is 'F'. Known: 'auto', 'permutation', 't'."),
+        ({"by": "miner_uid", "test": "F"}, "test is 'F'. Known: 'auto', 't'."),
         ({"levels": ["m1"], "by": None}, "Name the column with by."),
         ({"by": "miner_uid", "metrics": ["U_bets"]}, "Did you mean 'U_best'?"),
-        ({"by": "miner_uid", "tables": ["turns"]}, "no table 'turns'"),
+        ({"by": "miner_uid", "metrics": ["turns"]}, "no metric 'turns'"),
         ({"by": "average_U_best_early"}, "has no label column 'average_U_best_early'"),
     ],
 )
@@ -440,7 +440,7 @@ def test_nothing_to_pair_is_refused(base: Run, folder: Path) -> None:
 
 
 def test_command_shows_tables_and_json(base: Run, better: Run) -> None:
-    words = ["compare", base.path, better.path, "--table", "utterances"]
+    words = ["compare", base.path, better.path, "--metric", "U_best"]
     shown = fastscore_command(words, COLUMNS="200")
     assert shown.returncode == 0, shown.stderr
     for words in ("U_best", "missing_input", "g_z", "Holm", "better", "1 dialogue missing in b"):
@@ -479,4 +479,4 @@ def test_a_table_without_rows_is_left_out_and_the_others_are_compared(tmp_path: 
     with pytest.raises(UsageError, match=r"no model is 'c'\. .*Known: 'a', 'b'"):
         fastscore.compare(run, by="model", levels=["c"])
     with pytest.raises(UsageError, match="Column 'model' gives no values to compare; expected two"):
-        fastscore.compare(run, by="model", tables=["shifts"])
+        fastscore.compare(run, by="model", metrics=["delay"])

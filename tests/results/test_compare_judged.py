@@ -59,7 +59,7 @@ A, B = [1, 2, 3, 2, 1, 4, 5, 2], [2, 4, 3, 5, 2, 4, 5, 4]
 
 def test_scores_of_two_runs_are_compared_in_pairs(base: Run, better: Run, tmp_path: Path) -> None:
     files = [judged(tmp_path / "a.jsonl", base, A), judged(tmp_path / "b.jsonl", better, B)]
-    found = fastscore.compare(base, better, judge=files, tables=["judge"])
+    found = fastscore.compare(base, better, judge=files, metrics=["judge.wit"])
     assert found.differences["metric"].to_list() == ["judge.wit"]
     row = row_of(found.differences, metric="judge.wit")
     # of the 2^8 choices of signs, those as far from 0 as seven rises and a tie that is no change
@@ -124,7 +124,7 @@ def test_what_is_missing_or_refused_is_null_for_its_reason(
             {"dialogue": "nobody", "judge": {"wit": 3}},
         ],
     )
-    found = fastscore.compare(base, better, judge=[one, other], tables=["judge"])
+    found = fastscore.compare(base, better, judge=[one, other], metrics=["judge.wit", "judge.tone"])
     sides = {(row["side"], row["metric"]): row for row in found.sides.to_dicts()}
     first = sides[str(base.path), "judge.wit"]
     assert (first["n"], first["n_bad_input"], first["n_missing_input"]) == (7, 1, 0)
@@ -137,7 +137,7 @@ def test_what_is_missing_or_refused_is_null_for_its_reason(
     assert f"{base.path}: 1 judge values refused, the first {one}:1: judge.wit: out of ran" in notes
     assert f"{better.path}: 1 judge values refused, the first {other}:7: dialogue: not in" in notes
     wider = fastscore.compare(
-        base, better, judge=[one, other], tables=["judge"], judge_scale=(1, 11)
+        base, better, judge=[one, other], metrics=["judge.wit"], judge_scale=(1, 11)
     )
     assert wider.sides.row(0, named=True)["n"] == 8
 
@@ -189,7 +189,7 @@ def test_what_does_not_compare_is_refused(base: Run, better: Run, tmp_path: Path
 def test_the_command_shows_them(base: Run, better: Run, tmp_path: Path) -> None:
     a, b = judged(tmp_path / "a.jsonl", base, A), judged(tmp_path / "b.jsonl", better, B)
     files = ["--judge", str(a), "--judge", str(b)]
-    shown = fastscore_command(["compare", base.path, better.path, *files, "--table", "judge"])
+    shown = fastscore_command(["compare", base.path, better.path, *files, "--metric", "judge.wit"])
     assert shown.returncode == 0, shown.stderr
     assert "judge: wit" in shown.stdout
     csv = fastscore_command(["compare", base.path, better.path, *files, "--format", "csv"])

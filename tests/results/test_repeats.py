@@ -257,12 +257,6 @@ def test_a_suite_declares_what_its_repeats_are() -> None:
             return rows
 
 
-def test_permutations_of_dialogues_do_not_test_new_repeats(suite: Any) -> None:
-    runs = [fastscore.score(rows_of("111", "101", "010"), suite) for _ in range(2)]
-    with pytest.raises(UsageError, match="leave out the variance between repeats"):
-        fastscore.compare(*runs, pair_by="task_id", repeats="trial", test="permutation")
-
-
 def test_columns_that_name_a_dialogue_together_keep_dialogues_apart(suite: Any) -> None:
     @fastscore.suite(
         columns={"text": str},

@@ -33,8 +33,6 @@ repeats = 3
 [prices]
 prompt = 2.0
 completion = 10.0
-[analysis]
-seed = 0
 """
 
 stub = stub_fixture(answer=lambda body: answer(body))

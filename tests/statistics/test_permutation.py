@@ -121,16 +121,16 @@ def test_a_small_p_of_unequal_units_never_stands_beside_an_interval_across_0(
     alone = 0
     for seed in range(120):
         generator = np.random.default_rng(seed)
-        counts = np.full((2, 9), 3.0)
+        counts = np.full((2, 7), 3.0)
         counts[0, 0] = counts[1, -1] = 60
-        values = generator.normal(0.5, 0.1, (2, 9)) + generator.normal(0, 0.1, (2, 9))
+        values = generator.normal(0.5, 0.1, (2, 7))
         sides = [Clusters(*side) for side in zip(counts * values, counts, strict=True)]
-        curve = difference_curve(*sides, shared=shared, test="permutation", seed=1)
+        curve = difference_curve(*sides, shared=shared)
         p, (low, high) = curve.p_value(), curve.interval(0.95)
         assert p is not None
         assert low is not None
         assert high is not None
         assert p >= 0.05 or low > 0 or high < 0
-        found = permutation_test(*sides, shared=shared, seed=1)
+        found = permutation_test(*sides, shared=shared)
         alone += found is not None and found < 0.05 and low <= 0 <= high
     assert alone
