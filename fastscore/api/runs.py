@@ -151,7 +151,7 @@ class Run(runs.Run, metaclass=_Listed):
         UsageError
             No such column, or too many groups.
         """
-        from fastscore.results.groups import summarise_run
+        from fastscore.results.runs import summarise_run
 
         return summarise_run(self, by, cluster)
 

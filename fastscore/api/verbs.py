@@ -14,11 +14,10 @@ from fastscore.logs.inputs.layout import layout_names, layout_text
 from fastscore.results.checks import Check, read_limits
 from fastscore.results.checks import check as check_run
 from fastscore.results.explaining import Explanations, explain_run
-from fastscore.results.groups import summarise_run
 from fastscore.results.metric_text import find_metrics, metric_range
 from fastscore.results.repeats import run_passes
 from fastscore.results.report.write import write_report
-from fastscore.results.runs import Run, as_run
+from fastscore.results.runs import Run, as_run, summarise_run
 from fastscore.results.show import list_runs
 from fastscore.run.places import place_of
 from fastscore.settings.options import check_arguments

@@ -13,9 +13,8 @@ from fastscore.errors import RunError, UsageError, counted, did_you_mean, listed
 from fastscore.results.compare import choose_metrics, compare_runs, pairs_of_runs
 from fastscore.results.comparison import Comparison, beside, design_text
 from fastscore.results.differences import Inference, missing_dialogues
-from fastscore.results.groups import defined_parts
 from fastscore.results.metric_text import interval_text, number_text, p_text
-from fastscore.results.runs import Run
+from fastscore.results.runs import Run, defined_parts
 from fastscore.settings.options import read_toml
 from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import LEAST_UNITS

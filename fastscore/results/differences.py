@@ -21,8 +21,7 @@ from fastscore.results.comparison import SCHEMAS, Comparison, lacking_text
 from fastscore.results.repeats import describe_passes, describe_repeats
 from fastscore.statistics import ALPHA, significance
 from fastscore.statistics.clustered import Clusters, hedges_g, repeated_difference
-from fastscore.statistics.curves import GRID, Curve, Test, difference_curve, sign_test
-from fastscore.statistics.resampling import wild_omnibus
+from fastscore.statistics.curves import GRID, Curve, Test, difference_curve, sign_test, wild_omnibus
 from fastscore.statistics.significance import Values, holm
 from fastscore.suites.base import families
 from fastscore.suites.declarations import NULL_REASONS, Design, Metric

@@ -7,9 +7,8 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError
-from fastscore.results.groups import defined_parts, label_columns, summarise_run
 from fastscore.results.metric_text import decimals_for, estimate_text, number_text
-from fastscore.results.runs import Run
+from fastscore.results.runs import Run, defined_parts, label_columns, summarise_run
 from fastscore.results.summary_table import unit_name
 from fastscore.statistics.clustered import Clusters, Estimate
 from fastscore.statistics.curves import difference_curve

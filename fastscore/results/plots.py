@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 from matplotlib.figure import Figure
 
-from fastscore.results.groups import summarise_run
 from fastscore.results.report.metrics import draw_means
+from fastscore.results.runs import summarise_run
 from fastscore.suites.summary import ALL
 from fastscore.terminal import wrapped
 

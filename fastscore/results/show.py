@@ -15,11 +15,10 @@ import polars as pl
 
 from fastscore.errors import FastscoreError, InputError, UsageError, counted
 from fastscore.logs.integrity.rejects import describe_reject
-from fastscore.results.groups import notes_on_rows, summarise_run
 from fastscore.results.headlines import baseline_grid, baseline_records, read_headlines
 from fastscore.results.metric_text import NONE, write_data
 from fastscore.results.repeats import passes_grid, run_passes
-from fastscore.results.runs import Run, open_run
+from fastscore.results.runs import Run, notes_on_rows, open_run, summarise_run
 from fastscore.results.summary_table import (
     choose_metrics,
     groups_grid,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fastscore.errors import UsageError, counted, did_you_mean
-from fastscore.results.groups import defined_parts
 from fastscore.results.metric_text import (
     NONE,
     Record,
@@ -19,6 +18,7 @@ from fastscore.results.metric_text import (
     reading_of,
     under_headings,
 )
+from fastscore.results.runs import defined_parts
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Band, Metric

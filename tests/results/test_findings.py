@@ -21,10 +21,9 @@ from fastscore.results.findings import (
     findings_lines,
     list_findings,
 )
-from fastscore.results.groups import notes_on_rows
 from fastscore.results.headlines import read_headlines
 from fastscore.results.report.write import _places
-from fastscore.results.runs import Run
+from fastscore.results.runs import Run, notes_on_rows
 from fastscore.settings.options import lexicon_content
 from fastscore.statistics.clustered import Estimate
 from fastscore.suites.registry import load_suite

@@ -21,9 +21,8 @@ from fastscore import open_run
 from fastscore.api.examples import example_names, example_options, write_example
 from fastscore.cli import cli
 from fastscore.results.checks import CheckLimits, check
-from fastscore.results.groups import defined_parts
 from fastscore.results.headlines import read_headlines
-from fastscore.results.runs import Run
+from fastscore.results.runs import Run, defined_parts
 from fastscore.results.show import list_runs
 from fastscore.results.summary_table import overview
 from fastscore.suites.summary import summarise

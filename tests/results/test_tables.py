@@ -16,8 +16,7 @@ from rich.console import Console
 
 import fastscore
 from fastscore.results.comparison import Comparison, headline, show_comparison
-from fastscore.results.groups import notes_on_rows
-from fastscore.results.runs import Run
+from fastscore.results.runs import Run, notes_on_rows
 from fastscore.results.show import show_outcome, show_summary
 from fastscore.results.summary_table import choose_metrics, summary_records, unit_name
 from fastscore.suites.registry import load_suite

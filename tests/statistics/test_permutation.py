@@ -7,8 +7,12 @@ import pytest
 import scipy.stats
 
 from fastscore.statistics.clustered import Clusters
-from fastscore.statistics.curves import difference_curve
-from fastscore.statistics.resampling import permutation_test, rearrangements, wild_omnibus
+from fastscore.statistics.curves import (
+    difference_curve,
+    permutation_test,
+    rearrangements,
+    wild_omnibus,
+)
 from fastscore.statistics.significance import Values
 
 RNG = np.random.default_rng(21)

@@ -32,7 +32,6 @@ from fastscore.results.comparison import Comparison, headline, verdict_notes
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.differences import Inference
 from fastscore.results.findings import list_findings
-from fastscore.results.groups import label_columns
 from fastscore.results.headlines import Headlines, read_headlines
 from fastscore.results.metric_text import interval_text, value_text
 from fastscore.results.report.metrics import (
@@ -44,7 +43,7 @@ from fastscore.results.report.metrics import (
     metrics_of,
     shortened,
 )
-from fastscore.results.runs import Run, as_runs, common_suite, open_run
+from fastscore.results.runs import Run, as_runs, common_suite, label_columns, open_run
 from fastscore.results.summary_table import ARROWS
 from fastscore.run.commit import commit_bytes
 from fastscore.run.manifest import MANIFEST_NAME
