@@ -163,6 +163,7 @@ def report_command(
     page works offline. REPORT#dialogue=NAME opens a dialogue.
     """
     from fastscore.logs.score_input import LogsWarning
+    from fastscore.results.differences import Inference
     from fastscore.results.findings import findings_lines, list_findings
     from fastscore.results.headlines import read_headlines
     from fastscore.results.report.write import write_report
@@ -174,8 +175,8 @@ def report_command(
         warnings.simplefilter("always", LogsWarning)
         path = write_report(opened, output, texts=not no_texts, headlines=headlines, **design)
     if len(opened) == 1 and not quiet:
-        width = min(80, result_console().width)
-        for line in findings_lines(list_findings(opened[0], headlines[0], design), width=width):
+        width, how = min(80, result_console().width), Inference.of(opened[0].suite.design, **design)
+        for line in findings_lines(list_findings(opened[0], headlines[0], how), width=width):
             write_line(line)
     for each in missing:
         write_note(f"Note: {each.message}")

@@ -10,6 +10,7 @@ import polars as pl
 from fastscore.errors import UsageError, counted
 from fastscore.files import ANALYSIS, check_output
 from fastscore.results.agreement import read_judgements, require_columns
+from fastscore.results.differences import Inference
 from fastscore.results.findings import list_findings
 from fastscore.results.headlines import read_headlines
 from fastscore.results.metric_text import write_csv
@@ -165,7 +166,7 @@ def _content(run: Run, found: AnalysisContents, cluster: str | None) -> dict[str
     systems = systems_of(run, headlines)
     groups = [
         one.text
-        for one in list_findings(run, headlines, {"cluster": cluster})
+        for one in list_findings(run, headlines, Inference.of(run.suite.design, cluster=cluster))
         if one.kind == "groups"
     ]
     return {

@@ -6,9 +6,8 @@ metrics with their intervals over the rows in which they are defined, nulls and 
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import polars as pl
@@ -41,7 +40,7 @@ MOST_GROUPS = 20
 
 
 def compare_groups(
-    run: Run, headlines: Headlines, design: Record = MappingProxyType({})
+    run: Run, headlines: Headlines, how: Inference
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Compare the groups of each label in the headline metrics, as `compare` does.
 
@@ -63,9 +62,9 @@ def compare_groups(
             )
             continue
         chosen = levels if len(sizes) > MOST_LEVELS else ()
-        how = Inference.of(run.suite.design, label, chosen, **design, omnibus=True)
+        of_label = replace(how, by=label, levels=tuple(chosen), omnibus=True)
         try:
-            found = compare_runs([run], headlines.metrics, how)
+            found = compare_runs([run], headlines.metrics, of_label)
         except UsageError as error:
             untested[label] = error.message
             continue
@@ -97,12 +96,10 @@ class Finding:
     metric: str = ""
 
 
-def list_findings(
-    run: Run, headlines: Headlines, design: Mapping[str, Any] = MappingProxyType({})
-) -> list[Finding]:
+def list_findings(run: Run, headlines: Headlines, how: Inference | None = None) -> list[Finding]:
     """Return findings about headline metrics that were read already, in a user's design."""
     return [
-        *_groups(run, headlines, design),
+        *_groups(run, headlines, how or Inference.of(run.suite.design)),
         *_unbeaten(headlines),
         *(
             Finding(kind="mean", text=f"{_named(metric)}{text}.", metric=metric.id)
@@ -207,9 +204,9 @@ def against_agent(metric: Metric, difference: Estimate) -> str:
     return "Clearly worse than" if high < 0 else "Cannot be told from"
 
 
-def _groups(run: Run, headlines: Headlines, design: Mapping[str, Any]) -> list[Finding]:
+def _groups(run: Run, headlines: Headlines, how: Inference) -> list[Finding]:
     """Name the metrics that differ between groups, and the clearest pair of each."""
-    tests, untested = compare_groups(run, headlines, design)
+    tests, untested = compare_groups(run, headlines, how)
     n = sum(test["p"] is not None for test in tests)
     family = f"Holm over {counted(n, 'tests')}"
     differing = [test for test in tests if test["p_holm"] is not None and test["p_holm"] < ALPHA]

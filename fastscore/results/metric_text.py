@@ -130,13 +130,11 @@ def json_text(content: Mapping[str, Any]) -> str:
     return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
 
 
-def show_found(
-    content: Mapping[str, Any], grids: Iterable[Grid], format: Format, *, headline: str = ""
-) -> None:
+def show_found(content: Mapping[str, Any], grids: Iterable[Grid], format: Format) -> None:
     """Show values and frames as `write_data`, or as grids with the notes among the values."""
     if write_data(content, format):
         return
-    show_grids(grids, format, headline)
+    show_grids(grids, format)
     if format == "table":
         print_notes(result_console(), content["notes"])
 

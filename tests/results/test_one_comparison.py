@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import fastscore
+from fastscore.results.differences import Inference
 from fastscore.results.findings import compare_groups
 from fastscore.results.headlines import read_headlines
 from fastscore.results.report.metrics import Shown
@@ -26,7 +27,7 @@ SHOWN = ("difference", "low", "high", "p", "p_holm", "verdict", "n_units", "pair
 def test_groups_of_a_report_are_those_of_compare(suite: str, suite_runs: SuiteRuns) -> None:
     """Every clearest pair of the findings is a row of compare, with its numbers and verdict."""
     run = suite_runs[suite]
-    tests, _ = compare_groups(run, read_headlines(run))
+    tests, _ = compare_groups(run, read_headlines(run), Inference.of(run.suite.design))
     differing = [test for test in tests if test["p_holm"] is not None and test["p_holm"] < 0.05]
     labels = {test["label"] for test in tests}
     rows = {label: fastscore.compare(run, by=label).differences for label in labels}
@@ -53,7 +54,7 @@ def test_two_runs_have_one_difference_in_compare_report_and_check(
     base, new = suite_runs[suite], suite_runs.second(suite)
     found = fastscore.compare(base, new, **design).differences
     shown = [Shown(name, one, read_headlines(one)) for name, one in (("a", base), ("b", new))]
-    (of_page,) = _comparisons(shown, design)[0].values()
+    (of_page,) = _comparisons(shown, Inference.of(base.suite.design, **design))[0].values()
     for row in found.iter_rows(named=True):
         other = row_of(of_page.differences, metric=row["metric"])
         assert {name: row[name] for name in SHOWN} == {name: other[name] for name in SHOWN}

@@ -62,7 +62,7 @@ SYSTEMS_NAMED = 3
 def make_content(
     runs: Sequence[Run],
     headlines: Sequence[Headlines],
-    design: Mapping[str, Any],
+    how: Inference,
     texts: bool = True,
 ) -> Values:
     """Gather everything that the page of one run or several shows."""
@@ -75,7 +75,7 @@ def make_content(
         for name, run, of_run in zip(short, runs, headlines, strict=True)
     ]
     charts = Charts()
-    comparisons, notes = _comparisons(shown, design)
+    comparisons, notes = _comparisons(shown, how)
     metrics = metrics_of(suite, shown, comparisons, charts)
     sections = _sections(suite, shown, charts)
     contents = [(f"section-{n}", section["title"]) for n, section in enumerate(sections, start=1)]
@@ -95,7 +95,7 @@ def make_content(
         ],
         "suite": suite,
         "runs": [_about(one) for one in shown],
-        "findings": _findings(shown, comparisons, design),
+        "findings": _findings(shown, comparisons, how),
         "unit": headlines[0].unit,
         "notes": notes,
         "chart": _runs_chart(shown, metrics, charts) if several else None,
@@ -170,14 +170,11 @@ def _about(one: Shown) -> Values:
     }
 
 
-def _comparisons(
-    shown: Sequence[Shown], design: Mapping[str, Any]
-) -> tuple[dict[str, Comparison], list[str]]:
+def _comparisons(shown: Sequence[Shown], how: Inference) -> tuple[dict[str, Comparison], list[str]]:
     """Compare every further run with the first, all of them as one family of tests."""
     if len(shown) == 1:
         return {}, []
     first, others, notes = shown[0], list(shown[1:]), list[str]()
-    how = Inference.of(first.run.suite.design, **design, contrasts="first")
     for one in shown[1:]:
         try:
             if how.paired:
@@ -192,7 +189,7 @@ def _comparisons(
     found = compare_runs(
         runs,
         choose_metrics(runs),
-        how,
+        replace(how, contrasts="first"),
         names=[one.name for one in compared],
         allow_different_signatures=True,
     )
@@ -217,7 +214,7 @@ def _compared(comparison: Comparison) -> str:
 
 
 def _findings(
-    shown: Sequence[Shown], comparisons: Mapping[str, Comparison], design: Mapping[str, Any]
+    shown: Sequence[Shown], comparisons: Mapping[str, Comparison], how: Inference
 ) -> list[Values]:
     """List what was found except means, which are in the overview; once what holds for all."""
     found = [
@@ -225,7 +222,7 @@ def _findings(
         for text in (*_repeated(shown), *map(_compared, comparisons.values()))
     ]
     by_run = [
-        [asdict(one) for one in list_findings(each.run, each.headlines, design)] for each in shown
+        [asdict(one) for one in list_findings(each.run, each.headlines, how)] for each in shown
     ]
     for each, findings in zip(shown, by_run, strict=True):
         for finding in findings:
@@ -324,10 +321,10 @@ def write_report(
         run.require_declared()
     path = Path(output)
     check_output(path, "a report", begins=PAGE_MARK)
-    design: dict[str, Any] = {"pair_by": pair_by, "unpaired": unpaired, "cluster": cluster}
-    Inference.of(opened[0].suite.design, **design)  # refuses what cannot be a design
+    design = opened[0].suite.design
+    how = Inference.of(design, pair_by=pair_by, cluster=cluster, unpaired=unpaired)
     read = headlines or [read_headlines(run, cluster=cluster) for run in opened]
-    content = make_content(opened, read, design, texts)
+    content = make_content(opened, read, how, texts)
     commit_bytes(path, render_page("report.html", content).encode())
     return path
 
