@@ -136,11 +136,13 @@ def sum_rows(
 
     Each run of rows with equal ``keys`` is summed first. ``by`` are expressions of the keys.
     """
+    # of a table that is scanned, what other passes add up is not read
+    rows = rows.lazy().select(*keys, *grids, *scales, *flags)
     parts = [_sum_runs(collected(rows.head(0)), keys, by, grids, scales, flags)]
     names = parts[0].columns[: len(by)]
     merge = partial(merge_sums, by=names, grids=grids, scales=scales, flags=flags)
     height, most = 0, _RUNS_AT_ONCE
-    for batch in rows.lazy().collect_batches(chunk_size=4 * BATCH_ROWS, engine="streaming"):
+    for batch in rows.collect_batches(chunk_size=4 * BATCH_ROWS, engine="streaming"):
         parts.append(_sum_runs(batch, keys, by, grids, scales, flags))
         height += parts[-1].height
         if height > most:

@@ -102,6 +102,14 @@ def test_sums_are_merged_while_runs_are_read(monkeypatch):
     ]
 
 
+def test_only_columns_that_are_summed_are_read():
+    rows = pl.LazyFrame({"key": ["a", "a"], "value": [1.0, 2.0], "other": ["no number", "none"]})
+    rows = rows.with_columns(pl.col("other").cast(pl.Float64))
+    assert sum_rows(rows, ["key"], ["key"], {"value": 0})["value:sum"].to_list() == [3]
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="no number"):
+        sum_rows(rows, ["key"], ["key"], {"other": 0})
+
+
 def test_a_list_of_reasons_that_is_null_gives_none():
     tables = table([0.5, None, None, None], [None, "bad_input", "", None], [*"aaab"])
     assert reasons_of(tables) == {None: (0, 0, 1, 0), "a": (0, 0, 1, 0), "b": (0, 0, 0, 0)}
