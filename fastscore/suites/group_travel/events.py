@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from fastscore.suites.base import Events
@@ -32,7 +31,6 @@ from fastscore.suites.group_travel.lexicon import (
     PROVIDE,
     SYNTHESIZE,
     Lexicon,
-    join_texts,
     load_lexicon,
 )
 from fastscore.suites.group_travel.metrics.places import check_itineraries, ground_places
@@ -66,8 +64,8 @@ def read_events(raw: pl.DataFrame, options: GroupTravel) -> Events:
     named = name_conditions(read, synthesis)
     plan_of, plans, plan_warnings = _plans(read, options)
     cells_of, catalogue, catalogue_warnings = _catalogues(read, lexicon)
-    catalogue_row, catalogue_cells = _distinct_catalogues(cells_of, named.height)
-    dialogues, itineraries = _itineraries(named, plan_of, plans, catalogue_row)
+    dialogues, catalogue_cells = _distinct_catalogues(cells_of, named)
+    dialogues, itineraries = _itineraries(dialogues, plan_of, plans)
     grounded = ground_places(itineraries, plans, catalogue, catalogue_cells)
     dialogues = dialogues.join(
         _warnings(named, synthesis_warnings, plan_warnings, catalogue_warnings),
@@ -93,7 +91,7 @@ def read_events(raw: pl.DataFrame, options: GroupTravel) -> Events:
         "places": grounded.places,
         "place_texts": grounded.place_texts,
         "itineraries": check_itineraries(itineraries, plans, catalogue, catalogue_cells),
-        "vocabulary": _vocabulary(catalogue, catalogue_cells, catalogue_row, lexicon),
+        "vocabulary": _vocabulary(catalogue, catalogue_cells, dialogues["catalogue"], lexicon),
     }
     counts = {
         "dialogues": dialogues.height,
@@ -146,49 +144,33 @@ def _catalogues(read: Turns, lexicon: Lexicon) -> tuple[pl.DataFrame, Catalogue,
 
 
 def _distinct_catalogues(
-    cells_of: pl.DataFrame, n_dialogues: int
-) -> tuple[pl.Series, pl.DataFrame]:
-    """Return the row of each dialogue's catalogue, and the cells of each distinct one."""
-    sets = (
-        pl.DataFrame({"dialogue_row": np.arange(n_dialogues)})
-        .join(
-            cells_of.unique().sort("dialogue_row", "cell").group_by("dialogue_row").agg("cell"),
-            on="dialogue_row",
-            how="left",
-            maintain_order="left",
-        )
-        .with_columns(pl.col("cell").fill_null([]))
-    )
-    codes, _ = factorize(sets["cell"].cast(pl.List(pl.String)).list.join(","))
-    first = pl.Series(codes).is_first_distinct()
-    cells = (
-        sets.filter(first)
-        .select(pl.int_range(pl.len(), dtype=pl.Int64).alias("catalogue"), "cell")
-        .explode("cell")
-        .drop_nulls("cell")
-    )
-    return pl.Series("catalogue", codes, dtype=pl.Int64), cells
+    cells_of: pl.DataFrame, dialogues: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Give dialogues with equal cells one ``catalogue``, and return the cells of each."""
+    cell = pl.col("cell").unique().sort().cast(pl.String)
+    sets = cells_of.group_by("dialogue_row").agg(cells=cell.str.join(","))
+    dialogues = dialogues.join(sets, on="dialogue_row", how="left", maintain_order="left")
+    cells = dialogues["cells"].fill_null("")
+    numbered = dialogues.drop("cells").with_columns(catalogue=pl.Series(factorize(cells)[0]))
+    firsts = numbered.unique("catalogue", keep="first").select("catalogue", "dialogue_row")
+    cells_of_each = firsts.join(cells_of.unique(), on="dialogue_row").sort("catalogue", "cell")
+    return numbered, cells_of_each.select("catalogue", "cell")
 
 
 def _itineraries(
-    named: pl.DataFrame, plan_of: pl.DataFrame, plans: Plans, catalogue_row: pl.Series
+    dialogues: pl.DataFrame, plan_of: pl.DataFrame, plans: Plans
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Give dialogues with a plan that has days their itinerary."""
-    dialogues = named.with_columns(catalogue_row).join(
-        plan_of, on="dialogue_row", how="left", maintain_order="left"
-    )
-    has_days = pl.lit(plans.plans["n_days"]).gather(pl.col("plan")) > 0
-    key = pl.when(has_days).then(pl.format("{},{}", "plan", "catalogue"))
-    keys = dialogues.select(key.alias("key"))["key"]
-    planned = keys.is_not_null()
-    codes, _ = factorize(keys.filter(planned))
-    itinerary = np.full(dialogues.height, -1, np.int64)
-    itinerary[planned.to_numpy()] = codes
-    dialogues = dialogues.with_columns(pl.Series("itinerary", itinerary))
+    """Give dialogues with a plan that has days their itinerary: a plan and a catalogue."""
+    dialogues = dialogues.join(plan_of, on="dialogue_row", how="left", maintain_order="left")
+    with_days = plans.plans.select(plan=pl.int_range(pl.len()), n_days="n_days")
     itineraries = (
-        dialogues.filter(pl.col("itinerary") >= 0)
-        .unique("itinerary", keep="first", maintain_order=True)
+        dialogues.join(with_days.filter(pl.col("n_days") > 0), on="plan", maintain_order="left")
         .select("plan", "catalogue")
+        .unique(maintain_order=True)
+        .with_columns(itinerary=pl.int_range(pl.len()))
+    )
+    dialogues = dialogues.join(
+        itineraries, on=["plan", "catalogue"], how="left", maintain_order="left"
     )
     return dialogues, itineraries
 
@@ -213,26 +195,26 @@ def _pairs(turns: pl.DataFrame, dialogues: pl.DataFrame) -> tuple[pl.DataFrame, 
         & (pl.col("member") != "")
         & pl.col("is_said"),
     ).filter("is_stated")
-    first = stated.unique(["member_row", "slot"], keep="first", maintain_order=True)
-    pair = row_numbers(stated, ["member_row", "slot"])
-    itinerary = dialogues["itinerary"].gather(first["dialogue_row"])
-    pairs = first.select(
-        *("dialogue_row", "member", "slot"),
-        join_texts(stated["utterance"], pair).alias("preference"),
-        itinerary,
-        dialogues["catalogue"].gather(first["dialogue_row"]),
-        pl.col("slot").is_in(ACTIONABLE).alias("actionable"),
-        pl.Series("member_row", row_numbers(first, ["member_row"])),
-        pl.Series("slot_row", row_numbers(first, ["dialogue_row", "slot"])),
+    pairs = stated.group_by("dialogue_row", "member_row", "slot", maintain_order=True).agg(
+        pl.col("member").first(), preference=pl.col("utterance").str.join(" ")
+    )
+    pairs = pairs.join(
+        dialogues.select("dialogue_row", "itinerary", "catalogue"),
+        on="dialogue_row",
+        how="left",
+        maintain_order="left",
+    ).with_columns(
+        actionable=pl.col("slot").is_in(ACTIONABLE),
+        slot_row=pl.Series(row_numbers(pairs, ["dialogue_row", "slot"])),
     )
     choices = (
-        pairs.filter(pl.col("actionable") & (pl.col("itinerary") >= 0))
+        pairs.filter(pl.col("actionable") & pl.col("itinerary").is_not_null())
         .select("itinerary", "slot")
         .unique(maintain_order=True)
         .with_columns(choice=pl.int_range(pl.len()))
     )
     pairs = pairs.join(choices, on=["itinerary", "slot"], how="left", maintain_order="left")
-    return pairs.with_columns(pl.col("choice").fill_null(-1)), choices
+    return pairs, choices
 
 
 def _vocabulary(

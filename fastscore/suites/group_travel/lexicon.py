@@ -18,7 +18,7 @@ from fastscore_jit.arrays import Indices
 
 from fastscore.settings.options import lexicon_content, parse_lexicon
 from fastscore.suites.declarations import Vocabulary
-from fastscore.suites.grouping import Ragged, factorize, first_of_each
+from fastscore.suites.grouping import Ragged, factorize
 
 SLOTS = (
     "traveler_type",
@@ -182,18 +182,6 @@ def normalise(texts: pl.Series) -> pl.Series:
     normal = pl.Series(kernels.replace_characters(found, normal_character), dtype=pl.String)
     gathered = normal[codes].rename(texts.name)
     return gathered.set(texts.is_null(), None) if texts.null_count() else gathered
-
-
-def join_texts(texts: pl.Series, owners: Indices) -> pl.Series:
-    """Join the texts of each owner by spaces; owners are numbered by first appearance."""
-    several = np.bincount(owners) > 1
-    joined = texts[first_of_each(owners)]
-    if several.any():
-        rows = pl.Series(several[owners])
-        parts = pl.DataFrame({"owner": owners, "text": texts}).filter(rows).group_by("owner")
-        found = parts.agg(pl.col("text").str.join(" "))
-        joined = joined.scatter(found["owner"], found["text"])
-    return joined
 
 
 def fold(tokens: pl.Expr) -> pl.Expr:

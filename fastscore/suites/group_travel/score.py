@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 from fastscore_jit.threads import raise_if_stopped
 
@@ -113,44 +111,33 @@ def _count(
     informative: Informative,
 ) -> pl.DataFrame:
     """Put beside dialogues what their metrics and the rules of nulls are made of."""
-    dialogues = frames["dialogues"]
-    n_dialogues = dialogues.height
     members = satisfy_members(pairs)
-    means, fairness = measure_fairness(pairs, members, n_dialogues)
-    counts = [
-        dialogues,
-        count_turns(dialogues, frames["turns"]),
+    listed = pl.struct("member", "pairs", "satisfied", "satisfaction", "semantic_mean")
+    counts = (
+        count_turns(frames["dialogues"], frames["turns"]),
         count_syntheses(frames, wishes, informative),
-        count_meaning(pairs, n_dialogues),
-        count_satisfaction(pairs, n_dialogues),
-        measure_welfare(members, n_dialogues),
-        fairness.to_frame(),
-        _members_column(members.with_columns(means), n_dialogues).to_frame(),
-        count_places(places, n_dialogues),
-        _of_itinerary(frames, dialogues["itinerary"].to_numpy()),
+        count_meaning(pairs),
+        count_satisfaction(pairs),
+        measure_welfare(members),
+        measure_fairness(members),
+        count_places(places),
+    )
+    others = (
+        members.group_by("dialogue_row", maintain_order=True).agg(members=listed),
         find_missing(frames),
-    ]
-    return pl.concat(counts, how="horizontal")
-
-
-def _members_column(members: pl.DataFrame, n_dialogues: int) -> pl.Series:
-    fields = ("member", "pairs", "satisfied", "satisfaction", "semantic_mean")
-    lists = members.group_by("dialogue_row", maintain_order=True).agg(
-        pl.struct(*fields).alias("members")
     )
-    rows = pl.DataFrame({"dialogue_row": np.arange(n_dialogues)})
-    found = rows.join(lists, on="dialogue_row", how="left", maintain_order="left")
-    return found["members"].fill_null([])
-
-
-def _of_itinerary(frames: Frames, itinerary: npt.NDArray[np.int64]) -> pl.DataFrame:
-    """Return the checks of each dialogue's plan, and whether it has a catalogue."""
-    rows = pl.Series(itinerary).set(pl.Series(itinerary < 0), None)
-    return frames["itineraries"].select(
-        pl.col("passed").gather(rows).fill_null(0).alias("M16_num"),
-        pl.col("checks").gather(rows).fill_null(0).alias("M16_den"),
-        pl.col("has_catalogue").gather(rows).fill_null(False),
+    dialogues = frames["dialogues"].join(
+        frames["itineraries"], on="itinerary", how="left", maintain_order="left"
     )
+    for part in (*counts, *others):
+        dialogues = dialogues.join(part, on="dialogue_row", how="left", maintain_order="left")
+    numbers = {"M16_num", "M16_den"}.union(*(part.columns for part in counts)) - {"dialogue_row"}
+    flags = {"has_catalogue", *others[1].columns, "everyone_accepts", "anyone_accepts"}
+    return dialogues.with_columns(
+        pl.col(numbers - flags).fill_null(0),
+        pl.col(flags - {"dialogue_row"}).fill_null(False),
+        pl.col("members").fill_null([]),
+    ).with_columns(pl.col(pl.UInt32).cast(pl.Int64))
 
 
 def _score(counted: pl.DataFrame, has_vectors: bool) -> pl.DataFrame:

@@ -217,23 +217,15 @@ def _numbered(
         return {into: pl.DataFrame(schema={"text": pl.String})}
     columns = [frames[name][_COMPARED[name]].rename("text") for name in names]
     codes, texts = factorize(pl.concat(columns))
-    has_text = _are_meaningful(texts)
-    rows = np.where(has_text, np.cumsum(has_text) - 1, -1)[codes]
-    cuts = np.cumsum([len(column) for column in columns])[:-1]
-    return {
-        **{
-            name: frames[name].with_columns(pl.Series("compared", part))
-            for name, part in zip(names, np.split(rows, cuts), strict=True)
-        },
-        into: texts.filter(pl.Series(has_text)).to_frame("text"),
-    }
-
-
-def _are_meaningful(texts: pl.Series) -> Mask:
-    """Tell which texts are more than a placeholder such as N/A."""
     start = texts.str.strip_chars().str.head(_LONGEST_NULL + 1).str.to_lowercase()
-    has_text: Mask = (~start.is_in(NULLS)).to_numpy()
-    return has_text
+    has_text = ~start.is_in(NULLS)
+    number = has_text.cast(pl.Int64).cum_sum().set(~has_text, None) - 1
+    numbered, first = {into: texts.filter(has_text).to_frame("text")}, 0
+    for name in names:
+        rows = codes[first : first + frames[name].height]
+        numbered[name] = frames[name].with_columns(compared=number[rows])
+        first += len(rows)
+    return numbered
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +248,7 @@ class Similarity:
             number = frames[name]["compared"]
             if not is_on:
                 return pl.repeat(None, len(number), dtype=pl.Int64, eager=True)
-            return pl.Series(view.codes(texts), dtype=pl.Int64).gather(number.set(number < 0, None))
+            return pl.Series(view.codes(texts), dtype=pl.Int64).gather(number)
 
         in_windows = is_on and not frames["windowed"].is_empty()
         rows = {

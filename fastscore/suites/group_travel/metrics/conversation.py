@@ -203,36 +203,35 @@ METRICS = (M1, M6, M7_TOTAL_TURNS, M7_TURNS_PER_SLOT, M7_FEEDBACK_TURN_OVERHEAD,
 
 def count_turns(dialogues: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """Count who speaks and accepts in each dialogue, and its turns."""
-    kind, is_everyone = pl.col("kind"), pl.col("is_everyone").fill_null(False)
+    kind, is_everyone = pl.col("kind"), pl.col("is_everyone")
     is_member = ~pl.col("is_system") & (pl.col("member") != "")
     provides = kind == PROVIDE
     accepts = kind.is_in([ACCEPT_PLAN, APPROVE]) & is_member
     member, slot = pl.col("member_row"), pl.col("slot")
-    counts = use.count_in_dialogues(
-        turns,
-        dialogues.height,
+    counts = turns.group_by("dialogue_row").agg(
         providers=member.filter(provides & is_member).n_unique(),
         speakers=member.filter(is_member & ~is_everyone).n_unique(),
         accepting=member.filter(accepts & ~is_everyone).n_unique(),
-        everyone_accepts=(accepts & is_everyone).sum(),
-        anyone_accepts=accepts.sum(),
+        everyone_accepts=(accepts & is_everyone).any(),
+        anyone_accepts=accepts.any(),
         M7_total_turns=pl.col("is_counted").sum(),
         M7_turns_per_slot_num=pl.col("is_counted").sum(),
         M7_turns_per_slot_den=slot.filter(provides).n_unique(),
         M7_feedback_turn_overhead=kind.is_in(FEEDBACK).sum(),
     )
-    told = dialogues.select("multi_user", "member_count", "listed_members")
-    members = pl.coalesce("member_count", "listed_members", "speakers")
-    stated = pl.when("multi_user").then("providers").otherwise(1)
-    accepting = pl.when("everyone_accepts").then(pl.col("M6_den")).otherwise("accepting")
+    stated = dialogues.select("dialogue_row", "multi_user", "member_count", "listed_members")
+    voices = pl.when("multi_user").then("providers").otherwise(1)
+    accepting = pl.when("everyone_accepts").then("M6_den").otherwise("accepting")
     return (
-        counts.hstack(told)
-        .with_columns(pl.col("everyone_accepts", "anyone_accepts") > 0)
+        counts.with_columns(pl.col(pl.UInt32).cast(pl.Int64))
+        .join(stated, on="dialogue_row")
         .with_columns(
-            M1_num=pl.min_horizontal(stated, members),
-            M1_den=members,
-            M6_den=pl.max_horizontal(stated, 1),
+            M1_den=pl.coalesce("member_count", "listed_members", "speakers"),
+            M6_den=pl.max_horizontal(voices, 1),
         )
-        .with_columns(M6_num=pl.min_horizontal(accepting, "M6_den"))
+        .with_columns(
+            M1_num=pl.min_horizontal(voices, "M1_den"),
+            M6_num=pl.min_horizontal(accepting, "M6_den"),
+        )
         .drop("multi_user", "member_count", "listed_members")
     )

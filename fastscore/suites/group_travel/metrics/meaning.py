@@ -1,7 +1,6 @@
 """M8 and M12 to M14: how near plans and resolutions are to preferences, in words and meaning."""
 
 import fastscore_kernels as kernels
-import numpy as np
 import polars as pl
 
 from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Scale
@@ -15,7 +14,7 @@ from fastscore.suites.group_travel.similarity import (
     find_evidence,
     reaches,
 )
-from fastscore.suites.grouping import group_offsets, sum_by
+from fastscore.suites.grouping import offsets_of
 from fastscore.suites.showing import EvidenceRows
 
 _NOTHING_COMPARED = NullRule(
@@ -237,7 +236,7 @@ def compare_slots(frames: dict[str, pl.DataFrame], similarity: Similarity) -> pl
     )
     pairs = (
         frames["pairs"]
-        .with_columns(wish=similarity.vectors["pairs"], has_text=pl.col("compared") >= 0)
+        .with_columns(wish=similarity.vectors["pairs"], has_text=pl.col("compared").is_not_null())
         .join(
             similarity.targets.unique("choice", keep="last"),
             on="choice",
@@ -246,7 +245,7 @@ def compare_slots(frames: dict[str, pl.DataFrame], similarity: Similarity) -> pl
         )
         .join(resolutions, on="slot_row", how="left", maintain_order="left")
         .with_columns(
-            is_compared=pl.col("has_text") & (pl.col("choice") >= 0),
+            is_compared=pl.col("has_text") & pl.col("choice").is_not_null(),
             is_resolved=pl.col("has_text")
             & pl.col("actionable")
             & pl.col("is_explained").fill_null(False),
@@ -264,15 +263,13 @@ def compare_slots(frames: dict[str, pl.DataFrame], similarity: Similarity) -> pl
     )
 
 
-def count_meaning(pairs: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:
+def count_meaning(pairs: pl.DataFrame) -> pl.DataFrame:
     """Count the numerators and denominators of M8, M12 and M14 in each dialogue.
 
     ``n_pairs`` are its preferences, ``n_compared`` and ``n_resolved`` those that M12 and M14
     compare if there are vectors.
     """
-    counts = use.count_in_dialogues(
-        pairs,
-        n_dialogues,
+    return pairs.group_by("dialogue_row").agg(
         n_pairs=pl.len(),
         M8_num=pl.col("addressed").sum(),
         M8_den=pl.len(),
@@ -280,39 +277,18 @@ def count_meaning(pairs: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:
         M8a_den=pl.len(),
         M8b_num=pl.col("addressed_plan").sum(),
         M8b_den=pl.col("addressed_plan").count(),
-        M12_den=pl.col("slot_similarity").count(),
         n_compared=pl.col("is_compared").sum(),
+        M12_num=use.ascending_sum("slot_similarity"),
+        M12_den=pl.col("slot_similarity").count(),
         n_resolved=pl.col("is_resolved").sum(),
+        M14_num=use.ascending_sum("resolution_similarity"),
         M14_den=pl.col("resolution_similarity").count(),
     )
 
-    def total(similarity: str) -> pl.Series:
-        known = pairs.drop_nulls(similarity)
-        owners = known["dialogue_row"].to_numpy()
-        return pl.Series(sum_by(owners, known[similarity].to_numpy(), n_dialogues))
 
-    return counts.with_columns(
-        M12_num=total("slot_similarity"), M14_num=total("resolution_similarity")
-    )
-
-
-def measure_fairness(
-    pairs: pl.DataFrame, members: pl.DataFrame, n_dialogues: int
-) -> tuple[pl.Series, pl.Series]:
-    """Return ``semantic_mean`` of each member, the x_i of M13, and ``M13`` of each dialogue."""
-    place = members.select("member_row", place=pl.int_range(pl.len()))
-    judged = (
-        pairs.filter(pl.col("satisfied").is_not_null())
-        .drop_nulls("slot_similarity")
-        .join(place, on="member_row", maintain_order="left")
-    )
-    member, similarity = judged["place"].to_numpy(), judged["slot_similarity"].to_numpy()
-    counts = np.bincount(member, minlength=members.height)
-    sums = sum_by(member, similarity, members.height)
-    means = pl.Series(sums).set(pl.Series(counts == 0), None) / pl.Series(np.maximum(counts, 1))
-    ascending = members.select("dialogue_row", x=means).drop_nulls("x").sort("dialogue_row", "x")
-    offsets = group_offsets(ascending["dialogue_row"].to_numpy(), n_dialogues)
-    return (
-        means.alias("semantic_mean"),
-        pl.Series("M13", kernels.gini_ragged(ascending["x"].to_numpy(), offsets)),
-    )
+def measure_fairness(members: pl.DataFrame) -> pl.DataFrame:
+    """Measure M13 of each dialogue: the Gini coefficient of its members' ``semantic_mean``."""
+    ascending = members.drop_nulls("semantic_mean").sort("dialogue_row", "semantic_mean")
+    sizes = ascending.group_by("dialogue_row", maintain_order=True).len()
+    x, offsets = ascending["semantic_mean"].to_numpy(), offsets_of(sizes["len"].to_numpy())
+    return sizes.select("dialogue_row", M13=pl.Series(kernels.gini_ragged(x, offsets)))

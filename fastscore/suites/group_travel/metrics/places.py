@@ -96,16 +96,12 @@ def ground_places(
 ) -> GroundedPlaces:
     """Look the places of itineraries up in their catalogues.
 
-    Itineraries have ``plan`` and ``catalogue``, the cells of catalogues ``catalogue`` and ``cell``.
-    A name for a slot is looked up in the slot's kind of catalogue before any other.
+    An itinerary is a ``plan`` with a ``catalogue``; ``cells`` are those of catalogues. A name for
+    a slot is looked up in the slot's kind of catalogue before any other.
     """
     slot = pl.col("kind").cast(pl.String).replace_strict(SLOT_OF_KIND, default=None)
     names = plans.names.select("plan", "name", slot=slot).unique(maintain_order=True)
-    named = (
-        itineraries.with_columns(itinerary=pl.int_range(pl.len()))
-        .join(names, on="plan", maintain_order="left_right")
-        .drop("plan")
-    )
+    named = itineraries.join(names, on="plan", maintain_order="left_right").drop("plan")
     forms = name_forms(names["name"].unique(maintain_order=True))
     records = cells.join(catalogue.records, on="cell").with_columns(pl.col("kind").cast(pl.String))
 
@@ -174,17 +170,13 @@ def _find(names: pl.DataFrame, forms: pl.DataFrame, records: pl.DataFrame) -> pl
 def check_itineraries(
     itineraries: pl.DataFrame, plans: "Plans", catalogue: "Catalogue", cells: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return ``passed`` and ``checks`` of the days of itineraries, and ``has_catalogue``."""
+    """Return the checks of M16 that the days of itineraries pass, and ``has_catalogue``."""
     filled = cells.join(catalogue.records, on="cell", how="semi")["catalogue"].unique()
-    return (
-        itineraries.with_columns(itinerary=pl.int_range(pl.len()))
-        .join(plans.checks, on="plan", how="left", maintain_order="left")
-        .select(
-            "itinerary",
-            "passed",
-            "checks",
-            has_catalogue=pl.col("catalogue").is_in(filled.implode()),
-        )
+    return itineraries.join(plans.checks, on="plan", how="left", maintain_order="left").select(
+        "itinerary",
+        M16_num="passed",
+        M16_den="checks",
+        has_catalogue=pl.col("catalogue").is_in(filled.implode()),
     )
 
 
@@ -235,11 +227,9 @@ def _said_words(pairs: pl.DataFrame) -> pl.DataFrame:
     return words.group_by("dialogue_row").agg(pl.format(" {} ", "said").str.join("\n"))
 
 
-def count_places(places: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:
+def count_places(places: pl.DataFrame) -> pl.DataFrame:
     """Count the numerators and denominators of M9 and M15 in each dialogue."""
-    return use.count_in_dialogues(
-        places,
-        n_dialogues,
+    return places.group_by("dialogue_row").agg(
         M9_num=pl.col("grounded").sum(),
         M9_den=pl.len(),
         M15_num=pl.col("serendipitous").sum(),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Float64Array
 
 from fastscore.suites.declarations import Formula, Metric, NullRule, Scale
 from fastscore.suites.group_travel.lexicon import (
@@ -29,7 +28,6 @@ from fastscore.suites.group_travel.similarity import (
     count_hits,
     reaches,
 )
-from fastscore.suites.grouping import sum_by
 from fastscore.suites.showing import EvidenceRows
 
 if TYPE_CHECKING:
@@ -233,7 +231,6 @@ def satisfy_pairs(
 ) -> pl.DataFrame:
     """Find what satisfies each pair: any of four channels, of those that a plan chose for."""
     choice = frames["pairs"]["choice"]
-    choice = choice.set(choice < 0, None)
     chosen = texts.said("choice_texts", frames["choice_texts"]["choice"])
     of_places = frames["choice_places"]["choice"]
     wish = similarity.vectors["pairs"]
@@ -274,12 +271,10 @@ def _any_common(choice: pl.Series, wishes: pl.Series, chosen: pl.DataFrame) -> p
     return pairs.select(pl.when(is_asked).then(pl.col("pair").is_in(met.implode()))).to_series()
 
 
-def count_satisfaction(pairs: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:
+def count_satisfaction(pairs: pl.DataFrame) -> pl.DataFrame:
     """Count the numerators and denominators of M10 and M10b, and the channels that fire."""
     by_category = pl.col("category_channel")
-    return use.count_in_dialogues(
-        pairs,
-        n_dialogues,
+    return pairs.group_by("dialogue_row").agg(
         M10_num=pl.col("satisfied").sum(),
         M10_den=pl.col("satisfied").count(),
         M10b_num=by_category.sum(),
@@ -289,41 +284,44 @@ def count_satisfaction(pairs: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:
 
 
 def satisfy_members(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Return the members with an actionable preference, and ``satisfaction``, the s_i of W1."""
+    """Return the members with an actionable preference.
+
+    ``satisfaction`` is the s_i of W1 to W3, ``semantic_mean`` the x_i of M13.
+    """
+    similarity = pl.col("slot_similarity")
     return (
         pairs.filter(pl.col("satisfied").is_not_null())
         .group_by("member_row", maintain_order=True)
         .agg(
             pl.col("dialogue_row", "member").first(),
-            pl.len().cast(pl.Int64).alias("pairs"),
-            pl.col("satisfied").sum().cast(pl.Int64),
+            pairs=pl.len().cast(pl.Int64),
+            satisfied=pl.col("satisfied").sum().cast(pl.Int64),
+            semantic_mean=use.ascending_sum("slot_similarity") / similarity.count(),
         )
         .with_columns(satisfaction=pl.col("satisfied") / pl.col("pairs"))
     )
 
 
-def measure_welfare(members: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:
-    """Measure W1 to W3 and M11 of each dialogue; W2 is 1 and the others 0 without a member.
-
-    Nothing depends on the order of members.
-    """
-    row = members["dialogue_row"].to_numpy()
-    share: Float64Array = members["satisfaction"].to_numpy()
-    n_members = np.bincount(row, minlength=n_dialogues)
-    least = np.ones(n_dialogues)
-    np.minimum.at(least, row, share)
-    logs = np.log(share, where=share > 0.0, out=np.zeros(len(share)))
-    geometric = np.exp(sum_by(row, logs, n_dialogues) / np.maximum(n_members, 1))
-    return pl.DataFrame(
-        {
-            "W1_num": sum_by(row, share, n_dialogues),
-            "W1_den": n_members,
-            "W2": least,
-            "W3": np.where(least == 0.0, 0.0, geometric),
-            "M11_num": np.bincount(row[share == 1.0], minlength=n_dialogues),
-            "M11_den": n_members,
-        }
+def measure_welfare(members: pl.DataFrame) -> pl.DataFrame:
+    """Measure W1 to W3 and M11 of each dialogue, whatever the order of its members."""
+    s, n = pl.col("satisfaction"), pl.len()
+    log = pl.when(s > 0.0).then(s).otherwise(1.0).map_batches(np.log, return_dtype=pl.Float64)
+    welfare = (
+        members.with_columns(log=log)
+        .group_by("dialogue_row")
+        .agg(
+            W1_num=use.ascending_sum("satisfaction"),
+            W1_den=n,
+            W2=s.min(),
+            mean_log=use.ascending_sum("log") / n,
+            M11_num=(s == 1.0).sum(),
+            M11_den=n,
+        )
     )
+    geometric_mean = pl.col("mean_log").map_batches(np.exp, return_dtype=pl.Float64)
+    return welfare.with_columns(
+        W3=pl.when(pl.col("W2") > 0.0).then(geometric_mean).otherwise(0.0)
+    ).drop("mean_log")
 
 
 def choices_of(
@@ -342,11 +340,9 @@ def choices_of(
     types of the records, and the parts of their categories.
     """
     raw = plans.plans.select("raw_output", plan=pl.int_range(pl.len()))
-    chosen = choices.join(
-        itineraries.with_columns(itinerary=pl.int_range(pl.len())),
-        on="itinerary",
-        maintain_order="left",
-    ).join(raw, on="plan", how="left", maintain_order="left")
+    chosen = choices.join(itineraries, on="itinerary", maintain_order="left").join(
+        raw, on="plan", how="left", maintain_order="left"
+    )
     of_slot = ["itinerary", "slot"]
     names = choices.join(grounded.slot_names, on=of_slot, maintain_order="left_right")
     records = choices.join(grounded.slot_records, on=of_slot, maintain_order="left_right")

@@ -35,7 +35,7 @@ QUOTING, PHRASING = "quoting every wish", "using fixed phrases"
 """Planners that pay no attention."""
 
 NOT_SYNTHESISED = Fixed("enable_synthesis", False, only_in=("C3", "C4", "C5"))
-NO_PLAN = NullRule(pl.col("itinerary") < 0, "missing_input", "the dialogue has no plan")
+NO_PLAN = NullRule(pl.col("itinerary").is_null(), "missing_input", "the dialogue has no plan")
 NO_SYNTHESIS = NullRule(~pl.col("enable_synthesis"), "not_applicable", "synthesis is not enabled")
 NO_EMBEDDER = NullRule(~pl.col("has_vectors"), "no_vector", "the run has no embedder")
 NO_PREFERENCE = NullRule(pl.col("n_pairs") == 0, "missing_input", "no preference is stated")
@@ -79,13 +79,9 @@ def of_pairs(*columns: str, **which: Any) -> EvidenceRows:
 _OF_SLOT = ["dialogue_row", "slot"]
 
 
-def count_in_dialogues(rows: pl.DataFrame, n_dialogues: int, **counts: pl.Expr) -> pl.DataFrame:
-    """Count rows in each dialogue; 0 in one that has none."""
-    everyone = pl.DataFrame({"dialogue_row": pl.int_range(n_dialogues, eager=True)})
-    found = rows.group_by("dialogue_row").agg(**counts)
-    return everyone.join(found, on="dialogue_row", how="left", maintain_order="left").select(
-        pl.col(*counts).fill_null(0).cast(pl.Int64)
-    )
+def ascending_sum(column: str) -> pl.Expr:
+    """Add a group's values from the least up, so that the order of its rows does not matter."""
+    return pl.col(column).drop_nulls().sort().cum_sum().last()
 
 
 _OF_SYSTEM = "sys_"
@@ -120,10 +116,6 @@ def find_missing(frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
         "no_acceptance": kind.is_in([ACCEPT_PLAN, APPROVE]) & unnamed,
         "no_speaker": unnamed & ~of_system,
     }
-    found = lacking.group_by("dialogue_row").agg(
+    return lacking.group_by("dialogue_row").agg(
         cause.any().alias(name) for name, cause in causes.items()
-    )
-    rows = frames["dialogues"].select("dialogue_row")
-    return rows.join(found, on="dialogue_row", how="left", maintain_order="left").select(
-        pl.col(*causes).fill_null(False)
     )

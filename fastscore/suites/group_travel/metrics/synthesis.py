@@ -200,23 +200,19 @@ def count_syntheses(
     ``M2_unknown`` and ``M3_unknown`` are the slots that an utterance which was not given could
     have counted.
     """
-    counts = frames["dialogues"].select("dialogue_row", "use_social_theory", "enable_feedback")
-    parts = (
-        _count_slots(frames),
-        _count_divergence(frames, wishes, informative),
+    quotes_theory = pl.col("quotes_theory")
+    quoting = (
         frames["turns"]
         .group_by("dialogue_row")
-        .agg(
-            M4b_num=pl.col("quotes_theory").sum().cast(pl.Int64),
-            M4b_den=pl.col("quotes_theory").count().cast(pl.Int64),
-        ),
+        .agg(M4b_num=quotes_theory.sum(), M4b_den=quotes_theory.count())
     )
-    for part in parts:
+    counts = frames["dialogues"].select("dialogue_row", "use_social_theory", "enable_feedback")
+    for part in (_count_slots(frames), _count_divergence(frames, wishes, informative), quoting):
         counts = counts.join(part, on="dialogue_row", how="left", maintain_order="left")
-    names = [name for part in parts for name in part.columns if name != "dialogue_row"]
-    return counts.with_columns(pl.col(names).fill_null(0)).select(
-        pl.when("use_social_theory").then(pl.col("^M4_.*$")).otherwise(0),
-        pl.when("enable_feedback").then(pl.col("^M5_.*$")).otherwise(0),
+    return counts.select(
+        "dialogue_row",
+        pl.when("use_social_theory").then(pl.col("^M4_.*$")),
+        pl.when("enable_feedback").then(pl.col("^M5_.*$")),
         pl.col("^M(2|3|4b)_.*$"),
     )
 
@@ -253,7 +249,6 @@ def _count_slots(frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
             M5_num=(conflict & pl.col("has_feedback").fill_null(False)).sum(),
             M5_den=conflict.sum(),
         )
-        .with_columns(pl.col(pl.UInt32).cast(pl.Int64))
     )
 
 
@@ -276,11 +271,7 @@ def _count_divergence(
     return (
         divergent.join(detected_slots, on=_OF_SLOT, how="left")
         .group_by("dialogue_row")
-        .agg(
-            detected.sum().cast(pl.Int64).alias("M2_num"),
-            pl.len().cast(pl.Int64).alias("M2_den"),
-            (~detected & silent).sum().cast(pl.Int64).alias("M2_unknown"),
-        )
+        .agg(M2_num=detected.sum(), M2_den=pl.len(), M2_unknown=(~detected & silent).sum())
     )
 
 
