@@ -150,10 +150,7 @@ def explain_command(
 @option("-o", "--output", type=PATH, default=Path("report.html"), help="The HTML file.")
 @design_options()
 @option("--no-texts", is_flag=True, help="Leave texts of the logs out of the page.")
-@option("-q", "--quiet", is_flag=True, help="Print no findings, the file's name alone.")
-def report_command(
-    runs: tuple[Path, ...], output: Path, no_texts: bool, quiet: bool, **design: Any
-) -> None:
+def report_command(runs: tuple[Path, ...], output: Path, no_texts: bool, **design: Any) -> None:
     """Write a page about RUNS: one run, or several of a suite side by side.
 
     Prints the findings about one run in ten lines, and where the page is.
@@ -174,7 +171,7 @@ def report_command(
     with warnings.catch_warnings(record=True) as missing:
         warnings.simplefilter("always", LogsWarning)
         path = write_report(opened, output, texts=not no_texts, headlines=headlines, **design)
-    if len(opened) == 1 and not quiet:
+    if len(opened) == 1:
         width, how = min(80, result_console().width), Inference.of(opened[0].suite.design, **design)
         for line in findings_lines(list_findings(opened[0], headlines[0], how), width=width):
             write_line(line)

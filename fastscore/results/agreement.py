@@ -25,7 +25,7 @@ from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import join_parts, read_shard
 from fastscore.logs.samples.records import records
 from fastscore.logs.score_input import ScoreInput
-from fastscore.results.metric_text import number_text, show_found, under_headings
+from fastscore.results.metric_text import REASONS, number_text, show_found, under_headings
 from fastscore.results.runs import Run
 from fastscore.settings.options import check_arguments
 from fastscore.statistics.agreement import (
@@ -535,13 +535,6 @@ def _compared(
             yield {**place, "coefficient": name, "difference": of_pair, **asdict(one)}
 
 
-_REASONS = {
-    "too_few_values": "too few dialogues",
-    "zero_variance": "nothing varies",
-    "no_disagreement": "no disagreement",
-    "opposite_ratings": "opposite scores",
-    "no_categories": "scores between categories",
-}
 _NAMES = {
     "percent_agreement": "share of equal scores",
     "fleiss_kappa": "Fleiss' kappa",
@@ -601,5 +594,5 @@ def _grid(
 def _interval(row: Mapping[str, Any]) -> str:
     """Write both ends of an interval, or why there is none."""
     return (
-        _REASONS[row["reason"]] if row["low"] is None else "{low:.3f} to {high:.3f}".format_map(row)
+        REASONS[row["reason"]] if row["low"] is None else "{low:.3f} to {high:.3f}".format_map(row)
     )

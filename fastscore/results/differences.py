@@ -5,7 +5,7 @@ and effect size are all of that mean, in one design: what a pair is, and what th
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
@@ -530,25 +530,22 @@ def _correct(found: Rows, tests: Mapping[str, tuple[str, str]], name: str) -> No
     A copy of another metric is no test of the family and has the p of that one. If its own p
     differs, it is multiplied by the family's size.
     """
-    uncorrected = [row[name] for row in found]
-    originals = {}
-    for family in {family for family, _ in tests.values()}:
-        own = [row for row in found if tests[row["metric"]] == (family, row["metric"])]
+    of_families = defaultdict[str, Rows](list)
+    for row in found:
+        of_families[tests[row["metric"]][0]].append(row)
+    for family, rows in of_families.items():
+        own = [row for row in rows if tests[row["metric"]] == (family, row["metric"])]
         size = sum(row[name] is not None for row in own)
+        originals = {}
         for row, p in zip(own, holm([row[name] for row in own]), strict=True):
-            originals[tuple(row[side] for side in ("group", "a", "b")), row["metric"]] = (
-                row[name],
-                p,
-            )
-            row[name] = p
-        for row, p in zip(found, uncorrected, strict=True):
-            of_family, original = tests[row["metric"]]
-            if p is None or of_family != family or original == row["metric"]:
-                continue
-            sides = tuple(row[side] for side in ("group", "a", "b"))
-            first, corrected = originals.get((sides, original), (None, None))
-            is_same = first is not None and abs(p - first) <= _SAME
-            row[name] = corrected if is_same else min(1.0, p * max(size, 1))
+            originals[row["group"], row["a"], row["b"], row["metric"]] = row[name], p
+        for row in rows:
+            p, original = row[name], tests[row["metric"]][1]
+            sides = row["group"], row["a"], row["b"]
+            first, corrected = originals.get((*sides, original), (None, None))
+            if p is not None:
+                is_same = first is not None and abs(p - first) <= _SAME
+                row[name] = corrected if is_same else min(1.0, p * max(size, 1))
 
 
 def _drops(found: Rows, metrics: Sequence[Metric], how: Inference) -> Rows:

@@ -18,6 +18,7 @@ from fastscore.results.comparison import beside, design_text
 from fastscore.results.differences import Inference
 from fastscore.results.headlines import Headlines, baseline_text
 from fastscore.results.metric_text import (
+    REASONS,
     Record,
     decimals_for,
     estimate_text,
@@ -84,7 +85,6 @@ GROUP_DIFFERENCES = 6
 NAMED = 3
 MANY_NULLS = 0.2
 MANY_AT_END = 0.5
-_REASONS = {"too_few_units": f"no interval below {LEAST_UNITS}", "zero_variance": "all equal"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +140,7 @@ def _means(headlines: Headlines, metric: Metric) -> str:
             estimate_text(estimate),
             f"{band} by its source" if band else "",
             _counted_rows(part, estimate.n_units, headlines.unit),
-            _REASONS.get(estimate.reason or "", ""),
+            REASONS.get(estimate.reason or "", ""),
             _at_end(part),
         ]
         shown = ", ".join(fact for fact in facts if fact)

@@ -20,6 +20,18 @@ from fastscore.terminal import result_console, write
 from fastscore.terminal.grids import Format, Grid, print_notes, show_grids
 
 NONE = "-"
+REASONS = {
+    "too_few_units": "too few units",
+    "too_few_values": "too few dialogues",
+    "zero_variance": "no variance",
+    "several_scales": "several scales",
+    "by_definition": "by definition",
+    "no_disagreement": "no disagreement",
+    "opposite_ratings": "opposite scores",
+    "no_categories": "scores between categories",
+    "separated": "no finite strengths",
+}
+"""The words for a missing number or interval, in every table and finding."""
 
 Record = Mapping[str, Any]
 

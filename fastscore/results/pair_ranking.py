@@ -22,7 +22,7 @@ import polars as pl
 from fastscore.errors import UsageError, counted
 from fastscore.results.agreement import names_of, read_ratings, with_keys
 from fastscore.results.differences import letter_groups
-from fastscore.results.metric_text import NONE, interval_text, show_found
+from fastscore.results.metric_text import NONE, REASONS, interval_text, show_found
 from fastscore.settings.options import check_arguments
 from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import LEAST_UNITS, t_quantile
@@ -317,11 +317,6 @@ def _ranked(
 
 
 _OUTCOMES = {"wins": 1.0, "ties": 0.5, "losses": 0.0}
-_REASONS = {
-    "separated": "no finite strengths",
-    "too_few_units": "too few dialogues",
-    "zero_variance": "nothing varies",
-}
 
 
 def show_pair_ranking(found: PairRanking, *, format: Format = "table") -> None:
@@ -353,5 +348,5 @@ def _grid(rows: pl.DataFrame) -> Grid:
 
 def _strength(row: Mapping[str, Any]) -> str:
     shown = interval_text(row["strength"], row["low"], row["high"], 3)
-    reason = "" if row["reason"] is None else f" ({_REASONS[row['reason']]})"
+    reason = "" if row["reason"] is None else f" ({REASONS[row['reason']]})"
     return shown + reason

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from fastscore.results.report.metrics import draw_means
 from fastscore.results.runs import summarise_run
+from fastscore.results.summary_table import ARROWS
 from fastscore.suites.summary import ALL
 from fastscore.terminal import wrapped
 
@@ -33,8 +34,8 @@ def plot_metric(run: "Run", metric: str, *, by: str | None = None) -> Picture:
     figure = Picture(figsize=(6.4, 3.2))
     figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.12)
     axis = figure.add_subplot()
-    arrow = {"higher": " ↑", "lower": " ↓", "neither": ""}[about.scale.better]
-    figure.suptitle(f"{about.name}{arrow}".replace("$", r"\$"), fontsize=11)
+    title = f"{about.name} {ARROWS[about.scale.better]}".rstrip().replace("$", r"\$")
+    figure.suptitle(title, fontsize=11)
     if by is None:
         values = run.scan(about.table).select(metric).drop_nulls().collect().to_series()
         axis.hist(values.to_numpy(), bins=BINS, color=COLOUR, edgecolor="white")

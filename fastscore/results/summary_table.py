@@ -11,6 +11,7 @@ import polars as pl
 from fastscore.errors import UsageError, counted, did_you_mean
 from fastscore.results.metric_text import (
     NONE,
+    REASONS,
     Record,
     decimals_for,
     interval_text,
@@ -34,7 +35,6 @@ ARROWS = {"higher": "↑", "lower": "↓", "neither": " "}
 INTERVAL_HEADER = "mean [95 % CI]"
 DIALOGUES = "dialogues"
 """What units are called that are a dialogue each."""
-NO_VARIANCE = "[no variance]"
 
 
 def unit_name(suite: Suite, cluster: str | None = None) -> str:
@@ -197,7 +197,8 @@ def _mean(record: Record, unit: str) -> str:
 
 def _with_interval(record: Record, decimals: int) -> str:
     text = interval_text(record["mean"], record["ci_low"], record["ci_high"], decimals)
-    return f"{text} {NO_VARIANCE}" if record["interval_reason"] == "zero_variance" else text
+    reason = record["interval_reason"]
+    return f"{text} [{REASONS[reason]}]" if reason == "zero_variance" else text
 
 
 def _group_cell(record: Record, decimals: int, average: str) -> str:
