@@ -59,16 +59,11 @@ def counts_of(rows: Indices, size: int) -> Indices:
     return np.bincount(rows, minlength=size).astype(np.int64, copy=False)
 
 
-def first_of_group(group: npt.NDArray[Any]) -> Indices:
-    """Return for each row the first row of the run of equal values around it."""
-    begins = np.zeros(len(group), np.int64)
-    begins[1:] = np.where(group[1:] != group[:-1], np.arange(1, len(group)), 0)
-    return np.maximum.accumulate(begins)
-
-
 def place_in_group(group: npt.NDArray[Any]) -> Indices:
     """Return for each row its place, from 0, in the run of equal values around it."""
-    places: Indices = np.arange(len(group)) - first_of_group(group)
+    begins = np.zeros(len(group), np.int64)
+    begins[1:] = np.where(group[1:] != group[:-1], np.arange(1, len(group)), 0)
+    places: Indices = np.arange(len(group)) - np.maximum.accumulate(begins)
     return places
 
 
