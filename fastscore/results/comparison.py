@@ -496,7 +496,8 @@ def _differences(rows: pl.DataFrame, comparison: Comparison) -> Grid:
     sizes = families.agg(pl.max("family_size")).rows()
     tested = [f"{name} ({counted(size, 'tests')})" for name, size in sizes]
     tests = f"corrected within {', '.join(tested)}" if tested else "no test"
-    title = f"{design}: {sides} ({design_text(first)}; {tests})"
+    repeated = "intervals for new repeats too; " if comparison.repeats.height else ""
+    title = f"{design}: {sides} ({design_text(first)}; {repeated}{tests})"
     return Grid(title, tuple(columns), frozenset(headings))
 
 

@@ -226,7 +226,7 @@ def passes_grid(rows: pl.DataFrame, unit: str) -> Grid:
             "pass^k [95 % CI]", lambda row: interval_text(row["pass_k"], row["low"], row["high"], 3)
         ),
     )
-    title = f"pass^k: chance that k repeats of a task all pass (unit: {unit})"
+    title = f"pass^k: chance that k repeats of a task all pass (unit: {unit}; repeats independent)"
     own = "; pass^1 differs as the metric does" * bool(rows["against"].count())
     return Grid(f"{title}{own}", columns)
 

@@ -107,7 +107,9 @@ def test_two_systems_are_compared_over_their_common_tasks(
     assert metric["difference"] == pytest.approx(of_all_draws(two, 1) - of_all_draws(one[:4], 1))
     show_comparison(compared)
     shown = capsys.readouterr().out
-    assert "pass^1 differs as the metric does" in " ".join(shown.split())
+    written = " ".join(shown.split())
+    assert "(unit: task_id; repeats independent); pass^1 differs as the metric does" in written
+    assert "pairs by task_id; intervals for new repeats too" in written
 
 
 @pytest.mark.usefixtures("suite")
