@@ -120,10 +120,17 @@ def order_of(value: Any) -> tuple[int, float]:
     return NO_ORDER, 0.0
 
 
+_CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?([.,]\d+)?(\s*[AaPp]\.?[Mm]\.?)?")
 _OF_DAY = re.compile(
     r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4}|\d{2}),?\s+(\d{1,2}):(\d{2})(?::(\d{2}))?"
     r"(?:\s*([AaPp])\.?[Mm]\.?)?"
 )
+
+
+def is_time(text: str) -> bool:
+    """Tell whether a text is a date or a time of day."""
+    is_day = _OF_DAY.fullmatch(text) or _CLOCK.fullmatch(text)
+    return bool(is_day) or order_of(text)[0] == OF_DATE
 
 
 def times_by_day_or_month(values: Sequence[Any]) -> list[list[datetime]]:

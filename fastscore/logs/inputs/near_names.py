@@ -22,17 +22,6 @@ _OF_TEXT = re.compile(r"(?<=\w)[ _-](text|str|string|value)$|(?<=[a-z])(Text|Str
 _OF_NAMES = {"name", "id", "version", "key", "label", "slug"}
 _NUMBER = re.compile(r"\d+")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_REFERENCE = re.compile(
-    r"gt|ref|refs|(ground)?truth|human|expected|(gold|reference|label|user|target)\w*"
-)
-_PREDICTION = re.compile(
-    r"hyp|output|completion|reply|answer|assistant|system|model|bot|"
-    r"(pred|hypothes|response|generat)\w*"
-)
-_REPLY = re.compile(
-    r"(resp|response|reply|replie|answer|output|completion|choice|candidate|chosen|pred|predict|"
-    r"prediction|predicted|generated|generation|hypothesis)s?"
-)
 
 
 @cache
@@ -40,6 +29,21 @@ def _names() -> Mapping[str, Any]:
     content = tomllib.loads(files(__package__).joinpath("names.toml").read_text("utf-8"))
     roles = {word: role for role, words in content["roles"].items() for word in words}
     return {**content, **content["roles_by_others"], "roles": roles}
+
+
+@cache
+def _pattern(kind: str, of: str) -> re.Pattern[str]:
+    return re.compile(_names()[kind][of], re.IGNORECASE)
+
+
+def is_called(kind: str, key: str) -> bool:
+    """Tell whether a key is called as those of a kind are: ``time``, ``step``, ``session``."""
+    return _pattern("keys", kind).fullmatch(key) is not None
+
+
+def _words_are(kind: str, path: str) -> bool:
+    """Tell whether a word in a path is of a kind."""
+    return any(map(_pattern("words", kind).fullmatch, _WORDS.findall(path)))
 
 
 def _plain(name: str) -> str:
@@ -83,15 +87,14 @@ def nearest(names: Iterable[str], others: Iterable[str]) -> str | None:
 
 def side_of(path: str) -> int:
     """Return 1 where a name is of a reference, -1 where it is of what a model wrote, else 0."""
-    words = [word.casefold() for word in _WORDS.findall(path)]
-    if any(map(_REFERENCE.fullmatch, words)):
+    if _words_are("reference", path):
         return 1
-    return -1 if any(map(_PREDICTION.fullmatch, words)) else 0
+    return -1 if _words_are("prediction", path) else 0
 
 
 def is_of_reply(path: str) -> bool:
     """Tell whether a key, or one above it, is called as what a model wrote."""
-    return any(_REPLY.fullmatch(word.casefold()) for word in _WORDS.findall(path))
+    return _words_are("reply", path)
 
 
 def is_of_model(path: str) -> bool:

@@ -9,6 +9,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, pairwise
 from typing import Any
 
@@ -37,7 +38,7 @@ from fastscore.logs.inputs.document_values import (
     times_by_day_or_month,
     value_at,
 )
-from fastscore.logs.inputs.near_names import is_of_model, is_of_reply, role_meanings
+from fastscore.logs.inputs.near_names import is_called, is_of_model, is_of_reply, role_meanings
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.chat_samples import (
     NESTED,
@@ -47,7 +48,6 @@ from fastscore.logs.samples.chat_samples import (
     sample_chats,
     values_beside,
 )
-from fastscore.logs.samples.file_samples import IS_ID
 from fastscore.logs.samples.profile import (
     MOST_ROWS_SAMPLED,
     ROWS_SAMPLED,
@@ -63,30 +63,6 @@ _DEEPEST, _DEEPEST_ORDER = 4, 2
 _SHOWN_CHARACTERS = 40
 _FEWEST_REPEATED, _MANY_REPEATED = 2, 4
 """How many turns dialogues share that one continues, with a key of both and without one."""
-_TIME = re.compile(
-    r"(.*[_. -])?(date|ts)([_ -]?(ms|s|us|ns|utc))?|.*(time|timestamp)([_ -]?(ms|s|us|ns|utc))?|"
-    r"(.*[_. -])?(created|sent)([_ ]?at)?",
-    re.IGNORECASE,
-)
-_STEP = re.compile(
-    r"((turn|message|msg|utterance|step)[_ ]?)?(index|idx|number|no|num|position|seq|order)|"
-    r"(turn|step|utterance)([_ ]?id)?|(turn|message|step)(Index|Idx|Number)",
-    re.IGNORECASE,
-)
-_PARENT = re.compile(
-    r"parent([_ -]?(message|msg|turn|node))?([_ -]?(u?u?id))?|parent\w*(Id|ID|Uuid)", re.IGNORECASE
-)
-_SESSION = re.compile(
-    r"(^|[._])(session|conv(ersation)?|thread|chat|dialog(ue)?|ticket)"
-    r"([._ -]?(id|u?uid|ref|key|no)|Id|ID|Uuid|UUID|Ref|Key)?$"
-)
-_CHAT = re.compile(r"(.*_)?(messages|history|conversations?|turns|dialog(ue)?s?|transcript)", re.I)
-_PREVIOUS = re.compile(r"(previous|prev|parent|last)_(response|message|trace|run|turn)_id", re.I)
-_TRIAL = re.compile(
-    r"(trial|attempt|epoch|repeat|seed|version|run)([_ -]?(id|idx|index|no|num|number))?", re.I
-)
-_NAME = re.compile(r"(.*_)?(name|author|sender|participant|agent)", re.IGNORECASE)
-_THOUGHT = re.compile(r"(is_?)?thought", re.IGNORECASE)
 _SYSTEM_INTENT = re.compile(r"sys(tem)?_", re.IGNORECASE)
 _CALLS = ("tool_calls", "function_call")
 _TEMPLATE = re.compile(r"<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|\[/INST\]")
@@ -201,7 +177,7 @@ def _unread_turns(sample: ChatSample, dialogue: SampledDialogue) -> Finding | No
     known = {*read, *layout.ignored, *layout.model, *layout.condition}
     for key in (each for each in document if each not in known):
         value = json_of(document[key])
-        is_chat = bool(_CHAT.fullmatch(key)) and isinstance(value, list) and bool(value)
+        is_chat = bool(is_called("chat", key)) and isinstance(value, list) and bool(value)
         is_turn = key in texts and is_said(value)
         if is_chat or is_turn:
             what = "holds a chat" if is_chat else "stands beside the turns as it does in them"
@@ -407,7 +383,9 @@ def _one_speaker(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
     turns, names = dialogue.turns, {*sample.layout.speaker, *sample.layout.text}
     if len(turns) < 2 or turns[0].role is None or len({str(turn.role) for turn in turns}) > 1:
         return None
-    for key in filter(_NAME.fullmatch, (each for each in turns[0].found if each not in names)):
+    for key in filter(
+        partial(is_called, "name"), (each for each in turns[0].found if each not in names)
+    ):
         found = [turn.found.get(key) for turn in turns]
         if not any(isinstance(each, dict | list) for each in found) and all(
             one != other for one, other in pairwise(found)
@@ -451,7 +429,7 @@ def _marks(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
                 f"a text has {marked[0]!r}: it is a chat in the template of a model.",
                 unless="Write its turns as messages with role and content.",
             )
-        for key in filter(_THOUGHT.fullmatch, turn.found):
+        for key in filter(partial(is_called, "thought"), turn.found):
             if turn.found[key] is True:
                 return Finding(
                     f"{key} marks thoughts among the turns of a dialogue.",
@@ -498,7 +476,7 @@ def _chained(sample: ChatSample) -> Finding | None:
         return None
     documents = [each.document for each in sample.dialogues if isinstance(each.document, dict)]
     for document in documents:
-        for key in filter(_PREVIOUS.fullmatch, document):
+        for key in filter(partial(is_called, "previous"), document):
             before = document[key]
             named = (k for each in documents for k, v in each.items() if k != key and v == before)
             own = next(named, None) if isinstance(before, str) else None
@@ -551,7 +529,7 @@ def _branches(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     layout = sample.layout
     if layout.parent or layout.replies:
         return None
-    for key in filter(_PARENT.fullmatch, dialogue.turns[0].found):
+    for key in filter(partial(is_called, "parent"), dialogue.turns[0].found):
         found = (turn.found.get(key) for turn in dialogue.turns)
         above = [str(value) for value in found if value is not None]
         several = [name for name, count in Counter(above).items() if count > 1]
@@ -585,7 +563,7 @@ def _pooled_rows(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
     said = {*layout.speaker, *layout.text}
     beside = [dict(scalars_of(turn.found, _DEEPEST_ORDER)) for turn in turns]
     columns = {key: [each.get(key) for each in beside] for key in beside[0] if key not in said}
-    steps = [key for key, found in columns.items() if _STEP.fullmatch(key) and _steps(key, found)]
+    steps = [key for key, found in columns.items() if is_called("step", key) and _steps(key, found)]
     for key, values in columns.items():
         parts: dict[str, list[Turn]] = {}
         for turn, value in zip(turns, values, strict=True):
@@ -599,11 +577,11 @@ def _pooled_rows(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
         n_changes = sum(one != other for one, other in pairwise(values))
         are_blocks = n_changes == len(parts) - 1 and len({role for role, _ in begins}) == 1
         is_sure = len(begins) == 1 or counted_anew or is_of_model(key)
-        is_unnamed = not dialogue.name and not IS_ID.fullmatch(key)  # ids are asked for by name
+        is_unnamed = not dialogue.name and not is_called("id", key)  # ids are asked for by name
         if not (is_sure or (are_blocks and is_unnamed)):
             continue
         one, other = [*dict.fromkeys(values)][:2]
-        is_name = not dialogue.name or bool(_SESSION.search(key.lower()))
+        is_name = not dialogue.name or bool(is_called("session", key))
         name = sample.rows.id if is_name else sample.rows.model
         named = f"dialogue {dialogue.name}" if dialogue.name else "the only dialogue"
         how = f"{named} begins again" if len(begins) == 1 else f"{named} has rows of its own"
@@ -715,7 +693,7 @@ def _times(name: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
     kinds = {kind for kind, _ in orders}
     if len(kinds) == 1:
         readings = [orders]
-    if _TIME.fullmatch(name):
+    if is_called("time", name):
         return readings
     if not all(_FEWEST_ORDERED <= len({*each}) == len(each) for each in readings):
         return []
@@ -736,7 +714,7 @@ def _steps(name: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
         return []
     numbers = sorted(number for _, number in orders)
     counts = [float(number) for number in range(len(numbers))]
-    are_steps = bool(_STEP.fullmatch(name)) or (
+    are_steps = bool(is_called("step", name)) or (
         len(numbers) >= _FEWEST_ORDERED and numbers in (counts, [number + 1 for number in counts])
     )
     return [orders] if are_steps else []
@@ -788,7 +766,7 @@ def _repeated_beginnings(sample: ChatSample) -> Finding | None:
 
 def _are_trials(one: Any, other: Any) -> bool:
     """Tell whether documents say that they are several trials of one task."""
-    keys = filter(_TRIAL.fullmatch, one if isinstance(one, dict) else ())
+    keys = filter(partial(is_called, "trial"), one if isinstance(one, dict) else ())
     return any(one[key] != other.get(key, one[key]) for key in keys)
 
 
@@ -822,7 +800,7 @@ def _parts(sample: ChatSample) -> Finding | None:
     begun: dict[tuple[str, Any], list[str]] = {}
     for dialogue in sample.dialogues:
         for key, name in scalars_of(dialogue.document, _DEEPEST_ORDER):
-            if not _SESSION.search(key):
+            if not is_called("session", key):
                 continue
             before = begun.setdefault((key, name), dialogue.texts)
             # what begins alike is asked of several models, or once more
@@ -838,7 +816,7 @@ def _parts(sample: ChatSample) -> Finding | None:
 def _shared_key(one: Any, other: Any) -> str | None:
     """Return the key that is called as names of sessions are, and has one value in both."""
     for path, value in scalars_of(one, _DEEPEST):
-        if _SESSION.search(path) and value_at(other, path) == value:
+        if is_called("session", path) and value_at(other, path) == value:
             return path
     return None
 

@@ -16,6 +16,7 @@ from fastscore.logs.inputs.chats import counted_rows, counted_source
 from fastscore.logs.inputs.column_map import EACH, NOWHERE, role_words
 from fastscore.logs.inputs.document_values import first_at, json_of, value_at
 from fastscore.logs.inputs.files import InputFile
+from fastscore.logs.inputs.near_names import is_called
 from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.samples.profile import (
     MOST_ELEMENTS,
@@ -35,13 +36,6 @@ from fastscore.logs.samples.profile import (
 from fastscore.logs.samples.records import first_row, read_records
 from fastscore.suites.declarations import Column, Source
 
-IS_ID = re.compile(
-    r"(dialog(ue)?|conv(ersation)?|session|chat|thread|episode|call|ticket|case)"
-    r"([ _-]?(no|key|name|number))?"
-    r"|([\w-]+[ _-])?u?u?id|\w+U?U?(Id|ID)",
-    re.IGNORECASE,
-)
-"""How keys are called that name something."""
 _LONGEST_MATCH = 1 << 10
 
 
@@ -196,7 +190,7 @@ def _sample_rows(
             name for column in source.columns if column not in of_arrays for name in column.keys
         }
         seen.other_ids = tuple(
-            name for name in keys if name not in declared and IS_ID.fullmatch(name)
+            name for name in keys if name not in declared and is_called("id", name)
         )
 
 

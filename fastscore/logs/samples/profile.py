@@ -11,7 +11,7 @@ from typing import Any
 
 from fastscore.errors import listed
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
-from fastscore.logs.inputs.document_values import NO_ORDER, first_at, json_of, order_of
+from fastscore.logs.inputs.document_values import first_at, is_time, json_of
 from fastscore.logs.inputs.near_names import is_of_reply, nearest, role_meanings, side_of
 from fastscore.logs.integrity.rejects import cut
 from fastscore.suites.chats import ASSISTANT_ROLE, USER_ROLE
@@ -94,7 +94,8 @@ class KeyProfile:
         # more than two numbers count turns
         most = _MOST_SPEAKERS if "string" in self.types else 2
         are_words = self.types.keys() <= {"string", "integer", "boolean"} and not self.are_texts
-        return are_words and 1 < n_words <= most and n_words < n_values < 2 * self.changes
+        takes_turns = are_words and 1 < n_words <= most and n_words < n_values < 2 * self.changes
+        return takes_turns and not any(map(is_time, self.words))
 
     @property
     def names_speakers(self) -> bool:
@@ -110,7 +111,7 @@ class KeyProfile:
         are_many = self.types.keys() == {"string"} and 2 * spoken > self.words.total()
         is_title = len(self.words) == 1 < self.words.total()
         # times have several words, too
-        return are_many and not is_title and order_of(self.example)[0] == NO_ORDER
+        return are_many and not is_title and not is_time(self.example)
 
 
 @dataclass(slots=True)

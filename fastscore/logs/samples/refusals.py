@@ -1,19 +1,13 @@
 """Why files are refused: what a suite lacks, where that probably is, and what to type."""
 
 import codecs
-import json
 import re
 import shlex
-import tomllib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 from itertools import islice
 from pathlib import PurePath
-from typing import Any
 
 from fastscore.errors import FastscoreError, InputError, counted, listed
 from fastscore.files import Compression, DamageError
@@ -28,10 +22,15 @@ from fastscore.logs.inputs.column_map import (
     typed,
     value_flag,
 )
-from fastscore.logs.inputs.document_values import first_at, value_at
 from fastscore.logs.inputs.first_bytes import content_of, read_head
 from fastscore.logs.inputs.layout import load_layout
-from fastscore.logs.inputs.near_names import is_of_reply, nearest, role_meanings, word_flags
+from fastscore.logs.inputs.near_names import (
+    is_called,
+    is_of_reply,
+    nearest,
+    role_meanings,
+    word_flags,
+)
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.read.json_documents import first_text
 from fastscore.logs.read.lines import read_blocks
@@ -44,13 +43,11 @@ from fastscore.logs.samples.profile import (
     ROWS_SAMPLED,
     SHOWN,
     ColumnSample,
-    KeyedArrays,
     KeyProfile,
     Profile,
     Record,
     RequiredColumn,
     is_said,
-    keyed_arrays,
     keys_of_others,
     list_keys,
     nearest_key,
@@ -59,6 +56,7 @@ from fastscore.logs.samples.profile import (
     quoted,
     required_columns,
 )
+from fastscore.logs.samples.rewrites import foreign_rows, keyed_dialogues
 from fastscore.suites.chats import ASSISTANT_ROLE, ROLES, USER_ROLE
 from fastscore.suites.declarations import Column, Source
 
@@ -133,177 +131,6 @@ _CONVERTED = {
     ),
 }
 """How text without a row begins, by its format, and how it is converted."""
-_OF_PYTHON = re.compile(r"\s*(\[\s*)?[\[{(]\s*'")
-
-
-@dataclass(frozen=True, slots=True)
-class Export:
-    """What another tool writes that no layout reads as it stands; see ``exports.toml``."""
-
-    title: str
-    needs: Sequence[str | Sequence[str]]
-    without: Sequence[str] = ()
-    text: str = ""
-    jq: str = ""
-    slurp: str | None = None
-    layout: str = ""
-    columns: Mapping[str, str] = field(default_factory=dict)
-    values: Mapping[str, str] = field(default_factory=dict)
-    advice: str = ""
-
-    @property
-    def flags(self) -> list[Flag]:
-        """The options that read it, or what jq makes of it."""
-        return [
-            *([layout_flag(self.layout)] if self.layout else []),
-            *(column_flag(*item) for item in self.columns.items()),
-            *(value_flag("speaker", *item) for item in self.values.items()),
-        ]
-
-    def refused(self, file: str) -> UnmappedLogError:
-        """Make the error that says what reads a file of it."""
-        unless = self.advice.replace("FILE", file)
-        if self.jq:
-            program = ["jq", "-c" if self.slurp is None else "-cs", self.jq]
-            command = shlex.join([*program, *filter(None, [self.slurp]), file])
-            how = f" with {typed(self.flags)}" if self.flags else ""
-            unless = f"Type {command} > chats.jsonl, and read it{how}."
-        return UnmappedLogError(
-            f"{file}: {self.title}.", [] if unless else self.flags, unless=unless
-        )
-
-
-@cache
-def _exports() -> tuple[tuple[list[list[str]], str], ...]:
-    """Return what rows of each export have, and its table, which is parsed if they have it."""
-    text = files(__package__).joinpath("exports.toml").read_text("utf-8")
-    needs = (json.loads(line.removeprefix("needs = ")) for line in _NEEDS.findall(text))
-    paths = ([[each] if isinstance(each, str) else each for each in need] for need in needs)
-    return tuple(zip(paths, text.split("[[exports]]")[1:], strict=True))
-
-
-_NEEDS = re.compile(r"^needs = .*$", re.MULTILINE)
-
-
-def export_of(row: Record) -> Export | None:
-    """Return the export that a row is of."""
-    for needs, table in _exports():
-        if all(any(_leads(row, path.split(".")) for path in paths) for paths in needs):
-            export = Export(**tomllib.loads(table))
-            first = first_at(row, needs[0]) if export.text else ""
-            if export.text in str(first) and not any(
-                _leads(row, path.split(".")) for path in export.without
-            ):
-                return export
-    return None
-
-
-def _leads(value: Any, path: Sequence[str]) -> bool:
-    """Tell whether a path leads to a value other than null."""
-    for place, part in enumerate(path):
-        if part == "*":
-            inside = value.values() if isinstance(value, dict) else ()
-            return bool(inside) and all(_leads(each, path[place + 1 :]) for each in inside)
-        if part.startswith("{"):
-            part = part.strip("{}") if isinstance(value, dict) else ""
-        value = value_at(value, part) if part else None
-    return value is not None
-
-
-def foreign_rows(file: str, source: Source, records: Iterable[Record]) -> UnmappedLogError | None:
-    """Return the error of rows that must be converted first, None of others."""
-    # cells that a suite reads by itself may be as Python prints them
-    own = {key for column in source.columns if not column.items for key in column.keys}
-    shapes: set[frozenset[str]] = set()
-    for record in records:
-        shape = frozenset(key for key, value in record.items() if value is not None)
-        names = [*record]
-        # the other way round it is an index
-        if names[1:] == [""]:
-            return UnmappedLogError(
-                f"{file}: line 1 names one column, {names[0]!r}: it is a title above the table.",
-                [],
-                unless=f"Type {shlex.join(['tail', '-n', '+2', file])} > table.csv.",
-            )
-        for key, value in record.items():
-            if isinstance(value, str) and key not in own and _OF_PYTHON.match(value):
-                return UnmappedLogError(
-                    f"{file}: {key} is a list or a dict as Python prints it, with single quotes, "
-                    f"not JSON: {cut(value, _SHOWN_CHARACTERS)}",
-                    [],
-                    unless="Write the log by to_json(orient='records', lines=True), or by "
-                    "to_parquet.",
-                )
-        if len(names) == 1 and names[0].count("|") > 1:
-            command = f"{shlex.join(['tr', '|', chr(92) + 't'])} < {shlex.quote(file)} > table.tsv"
-            return UnmappedLogError(
-                f"{file}: line 1 is {cut(names[0], _SHOWN_CHARACTERS)!r}: columns are parted by |, "
-                "expected commas, semicolons or tabs.",
-                [],
-                unless=f"Type {command}.",
-            )
-        nested = _nested_dialogues(record) if source.chat_rows is not None else None
-        if nested is not None:
-            command = shlex.join(["jq", "-c", nested, file])
-            return UnmappedLogError(
-                f"{file}: its dialogues are {nested}.",
-                [],
-                unless=f"Write one on each line: `{command} > chats.jsonl`.",
-            )
-        # an array by itself is a row of one value
-        first = [each[0] for each in record.values() if isinstance(each, list) and each]
-        places = [record, *(first if len(record) == 1 else ())]
-        if shape not in shapes:
-            export = next(filter(None, map(export_of, places)), None)
-            # what no option reads is no chat
-            if export is not None and (source.chat_rows is not None or not export.flags):
-                return export.refused(file)
-        shapes.add(shape)
-    return None
-
-
-def _nested_dialogues(record: Record) -> str | None:
-    """Return jq's path to dialogues in arrays of arrays, or in one further inside an object."""
-    nested = load_layout(NESTED).chat
-    for outer, groups in _arrays_of_objects(record):
-        is_inside = len(outer) > 1 and nested and f"{'.'.join(outer)}[]" not in nested.dialogues
-        for inner, dialogues in _arrays_of_objects(groups[0]):
-            if is_inside and _are_turns(dialogues):
-                return _elements_in_jq(outer)
-            if any(_are_turns(turns) for _, turns in _arrays_of_objects(dialogues[0])):
-                return _elements_in_jq(outer) + _elements_in_jq(inner)
-    return None
-
-
-def _elements_in_jq(path: Sequence[str]) -> str:
-    return "".join(f".{of_jq(key)}" for key in path) + "[]"
-
-
-def _keyed_dialogues(record: Record) -> KeyedArrays | None:
-    """Return dialogues that are values of an object by their ids, outside of other arrays."""
-    for keyed in keyed_arrays(record):
-        turns = value_at(next(iter(keyed.objects.values())), ".".join(keyed.place))
-        found = profile_of(turn for turn in turns or () if isinstance(turn, dict)).keys.values()
-        if any(key.names_speakers or key.takes_turns for key in found):
-            return keyed
-    return None
-
-
-def _are_turns(objects: Sequence[Any]) -> bool:
-    """Tell whether objects say who speaks, by words or by what is true or false in turn."""
-    found = profile_of(each for each in objects if isinstance(each, dict)).keys.values()
-    return any(key.names_speakers or (key.takes_turns and key.types["boolean"]) for key in found)
-
-
-def _arrays_of_objects(
-    value: Record, before: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
-    """Yield the arrays of objects in an object, by the keys that lead to them."""
-    for key, inside in value.items():
-        if isinstance(inside, dict) and len(before) < _DEEPEST:
-            yield from _arrays_of_objects(inside, (*before, key))
-        elif isinstance(inside, list) and inside and isinstance(inside[0], dict):
-            yield (*before, key), inside
 
 
 class MissingColumnsError(UnmappedLogError):
@@ -360,7 +187,7 @@ def lacking_error(
         if need.place in advice and advice[need.place] not in need.column.keys
     ]
     layout = fitting_layout(suite, source, seen[0], rows[:ROWS_SAMPLED])
-    keyed = next(filter(None, map(_keyed_dialogues, rows[:ROWS_SAMPLED])), None)
+    keyed = next(filter(None, map(keyed_dialogues, rows[:ROWS_SAMPLED])), None)
     if source.chat_rows is not None and not (layout or source.chat) and keyed and keyed.holder:
         command = shlex.join(["jq", "-c", keyed.jq, seen[0].file.path])
         return UnmappedLogError(
@@ -421,7 +248,7 @@ def _of_ids(rows: Sequence[Record], source: Source) -> list[Record]:
     is_read = source.chat is None or ANY_KEY in source.chat.layout.dialogues
     if source.chat_rows is None or not is_read:
         return []
-    keyed = map(_keyed_dialogues, rows[:ROWS_SAMPLED])
+    keyed = map(keyed_dialogues, rows[:ROWS_SAMPLED])
     return [
         dialogue if isinstance(dialogue, dict) else {_BY_ITSELF: dialogue}
         for each in keyed
@@ -628,12 +455,17 @@ def _nearest_key(
     is_speaker = rows is not None and column.name == rows.speaker
     is_text = rows is not None and column.name == rows.text
     free = {path: key for path, key in keys.items() if path not in taken and ANY_KEY not in path}
+    if is_speaker:
+        free = {path: key for path, key in free.items() if key.names_speakers or not _counts(path)}
+        keys = free
     named = (path for path, key in free.items() if is_speaker and key.names_speakers)
     near = next(named, None) or nearest_key(column, keys, taken)
     # who speaks changes, whatever the key is called
     if is_speaker and near in free and len(free[near].words) == 1 < free[near].count:
         near = None
     # under any name the only one of its kind
+    if is_text and near in free and not free[near].are_texts:
+        near = next((path for path, key in free.items() if key.are_texts), near)
     alone = [path for path, key in free.items() if is_text and key.are_texts]
     if is_speaker:  # a row of a suite reads no boolean as a word
         is_row = source.chat is None and rows is not None and not rows.array
@@ -644,6 +476,12 @@ def _nearest_key(
             if "boolean" not in key.types or EACH in path or not is_row
         ]
     return alone[0] if near is None and len(alone) == 1 else near
+
+
+def _counts(path: str) -> bool:
+    """Tell whether a key is called as times or numbers of turns are."""
+    name = path.rpartition(EACH)[2].rpartition(".")[2]
+    return is_called("time", name) or is_called("step", name)
 
 
 def keys_beside(

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, pairwise
 from typing import Any
 
@@ -16,6 +17,7 @@ from fastscore.errors import counted, listed
 from fastscore.logs.inputs.column_map import UnmappedLogError, column_flag, typed
 from fastscore.logs.inputs.document_values import json_of
 from fastscore.logs.inputs.files import STDIN, InputFile
+from fastscore.logs.inputs.near_names import is_called
 from fastscore.logs.samples.chat_rules import absent_keys, chat_error, chat_notes, first_chats
 from fastscore.logs.samples.chat_samples import ChatSample
 from fastscore.logs.samples.file_samples import (
@@ -221,11 +223,6 @@ def _pooled_notes(files: Sequence[InputFile], kept: Sequence[FileSample]) -> lis
 
 
 _TABLE_ROWS = 20_000
-_DIALOGUE_ID = re.compile(
-    r"(dialog(ue)?|conv(ersation)?|session|chat|thread|episode|call|ticket)"
-    r"[ _-]?(id|uid|uuid|key|name|no|num(ber)?)?",
-    re.IGNORECASE,
-)
 
 
 def check_ids(suite: str, source: Source, seen: FileSample) -> None:
@@ -247,7 +244,7 @@ def check_ids(suite: str, source: Source, seen: FileSample) -> None:
 
 def _named_ids(records: Sequence[Record], seen: FileSample) -> str | None:
     """Return a key that is called as names of dialogues are, if it has several values."""
-    for name in filter(_DIALOGUE_ID.fullmatch, seen.other_ids):
+    for name in filter(partial(is_called, "dialogue"), seen.other_ids):
         values = _values(records, name)
         firsts = (first_row(file) or next(records_of(file), {}) for file in seen.alike)
         others = (row.get(name) for row in firsts)

@@ -1672,3 +1672,39 @@ def test_an_element_that_is_no_turn_is_not_read_as_a_text(
         )
     assert run.rejects.select("line", "reason").rows() == [(1, "not_an_object")]
     assert run.tables["messages"].height == 2  # of guests
+
+
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        ("minute", ("10:00", "10:01")),
+        ("timestamp", ("2025-01-01 10:00:00", "2025-01-01 10:00:05")),
+        ("step", (0, 1)),
+        ("turn_idx", ("first", "second")),
+    ],
+)
+@pytest.mark.parametrize("suite", ["preference_shift", "guest_simulation"])
+def test_times_and_step_numbers_are_no_speakers(
+    suite: str, key: str, values: tuple[Any, Any], options: Any, tmp_path: Path
+) -> None:
+    turns = [
+        {"dialogue": name, key: values[place % 2], "text": turn["content"]}
+        for name in "ab"
+        for place, turn in enumerate(chat())
+    ]
+    log = write(tmp_path / "log.jsonl", turns)
+    with pytest.raises(InputError) as refused:
+        fastscore.score(log, options if suite == "preference_shift" else suite, embedder=None)
+    assert f"={key}" not in str(refused.value)
+
+
+def test_a_text_is_no_column_of_numbers(options: Any, tmp_path: Path) -> None:
+    # `ref` is also what a reference text is called
+    turns = [
+        {"ref": k, "wer": turn["role"], "was": turn["content"]}
+        for k in range(2)
+        for turn in chat(user="Kunde", assistant="Berater")
+    ]
+    log = write(tmp_path / "log.csv", turns)
+    with pytest.raises(InputError, match="--column text=was --column session_id=ref"):
+        fastscore.score(log, options, embedder=None)
