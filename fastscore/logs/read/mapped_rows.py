@@ -85,8 +85,8 @@ def stored_source(source: Source) -> Source:
             aliases = () if column.mapped.path else column.aliases
             heads.setdefault(head, Column(name=head, kind="json", aliases=aliases))
     array = source.rows.split(".")[0]
-    if array:
-        heads.setdefault(array, Column(name=array, kind="json"))
+    for key in filter(None, (array, source.rows)):
+        heads.setdefault(key, Column(name=key, kind="json"))
     stored = (
         replace(head, name=_STORED + head.name, aliases=(head.name, *head.aliases))
         for head in heads.values()
@@ -208,6 +208,10 @@ def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places
     head, *path = source.rows.split(".")
     column = Column(name=source.rows, kind="json")
     texts = frame[_STORED + head]
+    at_key = frame[_STORED + source.rows]
+    # the path may be a single key that contains dots
+    if path and at_key.null_count() < frame.height:
+        texts, path = at_key.fill_null(json_texts(_in_texts(texts, path))), []
     paths = () if source.chat is None else _own_paths(source.chat)
     arrays, below = _located_elements(texts, path, _joined_shape(paths))
     if source.chat is not None:
