@@ -250,7 +250,7 @@ def _named_files(path: str, seen: _Seen, formats: tuple[str, ...]) -> tuple[Inpu
         advice = f"`fastscore inspect {shlex.quote(path)}` says what reads it."
         if is_unknown:
             advice = f"{_advice(formats)} If it is one of them, name it in format: jsonl."
-        raise InputError(what, seen.advice or advice)
+        raise InputError(what, seen.advice.replace("FILE", shlex.quote(path)) or advice)
     return seen.files
 
 

@@ -1,8 +1,10 @@
 """What a file is by its first bytes, whatever its name, and what separates the cells of CSV."""
 
 import codecs
+import json
 import os
 import re
+import shlex
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +12,7 @@ from fastscore_jit.system import open_descriptor
 
 from fastscore.errors import InputError
 from fastscore.files import Compression, unicode_encoding
+from fastscore.logs.inputs.near_names import role_meanings
 from fastscore.logs.objects import is_remote, open_file
 
 Format = Literal["csv", "json", "jsonl", "parquet"]
@@ -117,12 +120,53 @@ _WHATSAPP = re.compile(
 )
 
 
+_SAID = (
+    r"^(?:\[[^\]]*\] *|[0-9](?:[-0-9:.,/ ]|T(?=[0-9]))*(?:[AP]M[- ]*)?)?"
+    r"(?<speaker>[A-Za-z\x{80}-\x{10FFFF}][^:\[\]{}\",]{0,30}): +(?<text>.*)$"
+)
+"""A line of a transcript, as jq spells it: perhaps a time, who speaks, a colon, what is said."""
+_SAID_HERE = re.compile(
+    _SAID.replace("(?<", "(?P<").replace(r"\x{80}-\x{10FFFF}", "\x80-\U0010ffff")
+)
+_FEWEST_TURNS = 3
+
+
+def _transcript(head: bytes) -> str:
+    """Return what makes rows of a chat that is plain text; nothing of any other text."""
+    lines = head.decode("utf-8-sig", errors="replace").splitlines()
+    if not lines or not _SAID_HERE.match(lines[0]):
+        return ""
+    said = [_SAID_HERE.match(line) for line in lines]
+    speakers = [each["speaker"] for each in said if each is not None]
+    n_lines = sum(bool(line.strip()) for line in lines)
+    are_few = 1 < len({*speakers}) < len(speakers) >= _FEWEST_TURNS
+    if not are_few or 2 * len(speakers) < n_lines:
+        return ""
+    after = [each and each["speaker"] for line, each in zip(lines, said[1:], strict=False)
+             if not line.strip()]  # fmt: skip
+    splits = ".n += 1" if {*after} == {speakers[0]} else "."
+    program = (
+        'reduce (inputs | rtrimstr("\\r") | ltrimstr("\\ufeff")) as $line ({n: 1, turns: []}; '
+        f"($line | capture({json.dumps(_SAID)}) // null) as $turn "
+        "| if $turn then .turns += [{conversation_id: .n} + $turn] "
+        f'elif $line == "" then {splits} elif .turns == [] then . '
+        'else .turns[-1].text += "\\n" + $line end) | .turns[]'
+    )
+    values = (f"--value {shlex.quote(f'speaker:{word}={role}')}" for word, role in
+              role_meanings({*speakers}).items())  # fmt: skip
+    read = " ".join(("--layout turns", *sorted(values)))
+    return f"Type {shlex.join(['jq', '-Rnc', program])} FILE > turns.jsonl. Read it with {read}."
+
+
 def content_of(head: bytes) -> Content:
     """Tell what a file is by its first `HEAD_BYTES`."""
-    if _WHATSAPP.match(head):
+    is_of_whatsapp = _WHATSAPP.match(head) is not None
+    transcript = "" if head[:1] == b"{" else _transcript(head)
+    if is_of_whatsapp or transcript:
         return Content(
-            other="a chat as WhatsApp exports it",
-            advice="Write its messages as CSV with the columns conversation_id, created_at, "
+            other="a chat as WhatsApp exports it" if is_of_whatsapp else "a chat as plain text",
+            advice=transcript
+            or "Write its messages as CSV with the columns conversation_id, created_at, "
             "speaker and text.",
         )
     if head[:1] in (b"{", b"[") and b"\x00" not in head:
