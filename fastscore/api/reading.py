@@ -52,6 +52,7 @@ from fastscore.logs.samples.profile import (
     MOST_ROWS_SAMPLED,
     SHOWN,
     RequiredColumn,
+    all_columns,
     fold_maps,
     of_jq,
 )
@@ -501,12 +502,17 @@ def _command_that_fits(request: Request, error: UnmappedLogError) -> str | None:
             for name, other in sources.items()
             if any(may_fit(other, each) for each in error.keys)
         }
-        rows, begun = source.chat_rows, {word for flag in error.flags for word in flag.words[:1]}
-        names_speakers = rows is not None and rows.speaker in begun
         is_layout = any(flag.option == "layout" for flag in error.flags)
-        # after the key of speakers their words may be asked for
-        mapped = map_source(source, map_of(error.flags)) if names_speakers else source
-        has_more = is_layout or (names_speakers and not _is_screened(request, mapped))
+        moved = {flag.words[0] for flag in error.flags if flag.option == "column"}
+        # after a key of words these may be asked for
+        asks_words = not moved.isdisjoint(
+            need.name
+            for need in all_columns(source)
+            if need.column.vocabulary.needed or need.column.vocabulary.any_needed
+        )
+        has_more = is_layout or (
+            asks_words and not _is_screened(request, map_source(source, map_of(error.flags)))
+        )
         if not sources and not has_more:
             return None
         files = inspect_logs(request.inputs, {request.suite: source}, _try_reading).files

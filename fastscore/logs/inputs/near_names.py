@@ -32,18 +32,26 @@ def _names() -> Mapping[str, Any]:
 
 
 @cache
-def _pattern(kind: str, of: str) -> re.Pattern[str]:
-    return re.compile(_names()[kind][of], re.IGNORECASE)
+def _pattern(kind: str) -> re.Pattern[str]:
+    return re.compile(_names()["keys"][kind], re.IGNORECASE)
 
 
 def is_called(kind: str, key: str) -> bool:
     """Tell whether a key is called as those of a kind are: ``time``, ``step``, ``session``."""
-    return _pattern("keys", kind).fullmatch(key) is not None
+    return _pattern(kind).fullmatch(key) is not None
 
 
-def _words_are(kind: str, path: str) -> bool:
+@cache
+def _words(kind: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    words = _names()["words"][kind].split()
+    return frozenset(words), tuple(word[:-1] for word in words if word.endswith("*"))
+
+
+def _has_word(kind: str, path: str) -> bool:
     """Tell whether a word in a path is of a kind."""
-    return any(map(_pattern("words", kind).fullmatch, _WORDS.findall(path)))
+    whole, begins = _words(kind)
+    words = [word.casefold() for word in _WORDS.findall(path)]
+    return not whole.isdisjoint(words) or any(word.startswith(begins) for word in words if begins)
 
 
 def _plain(name: str) -> str:
@@ -87,14 +95,14 @@ def nearest(names: Iterable[str], others: Iterable[str]) -> str | None:
 
 def side_of(path: str) -> int:
     """Return 1 where a name is of a reference, -1 where it is of what a model wrote, else 0."""
-    if _words_are("reference", path):
+    if _has_word("reference", path):
         return 1
-    return -1 if _words_are("prediction", path) else 0
+    return -1 if _has_word("prediction", path) else 0
 
 
 def is_of_reply(path: str) -> bool:
     """Tell whether a key, or one above it, is called as what a model wrote."""
-    return _words_are("reply", path)
+    return _has_word("reply", path)
 
 
 def is_of_model(path: str) -> bool:

@@ -4,10 +4,11 @@ Each rule looks at dialogues as the reader interprets them. It finds what contra
 the options that read it.
 """
 
+import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, pairwise
@@ -38,6 +39,7 @@ from fastscore.logs.inputs.document_values import (
     times_by_day_or_month,
     value_at,
 )
+from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.near_names import is_called, is_of_model, is_of_reply, role_meanings
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.chat_samples import (
@@ -54,7 +56,9 @@ from fastscore.logs.samples.profile import (
     Record,
     is_said,
     keyed_arrays,
+    of_jq,
     quoted,
+    shape_of,
 )
 from fastscore.suites.chats import ANY_OTHER, ASSISTANT_ROLE, ROLES, SYSTEM_ROLE, USER_ROLE
 from fastscore.suites.declarations import Source
@@ -88,11 +92,35 @@ def first_chats(source: Source, records: Iterable[Record]) -> ChatSample | None:
     """Interpret the first rows; None of a suite that does not score chats."""
     chat, rows = source.chat, source.chat_rows
     is_turn = chat.layout.is_row_per_turn if chat else rows is not None and not rows.array
-    return sample_chats(islice(records, MOST_ROWS_SAMPLED if is_turn else ROWS_SAMPLED), source)
+    firsts = islice(records, MOST_ROWS_SAMPLED)
+    return sample_chats(firsts if is_turn else _of_other_shapes(firsts), source)
+
+
+def _of_other_shapes(records: Iterable[Record]) -> Iterator[Record]:
+    """Yield the first documents, and those after them whose keys are others."""
+    shapes: set[Hashable] = set()
+    for number, record in enumerate(records):
+        shape = shape_of(record)
+        if number < ROWS_SAMPLED or shape not in shapes:
+            yield record
+        shapes.add(shape)
 
 
 def chat_error(file: str, source: Source, sample: ChatSample) -> UnmappedLogError | None:
     """Return what the first dialogues contradict, None if nothing."""
+    chat = source.chat
+    is_array = any(isinstance(each.document, list) for each in sample.dialogues)
+    if chat is not None and chat.is_plain and not chat.rows.array and is_array:
+        key = chat.layout.turns[0][0]
+        program = (
+            f'if type == "array" and (.[0] | type) == "array" then .[] else . end | {{{key}: .}}'
+        )
+        named = f"Type {shlex.join(['jq', '-c', program, file])} > chats.jsonl."
+        return UnmappedLogError(
+            f"{file}: a dialogue is an array by itself, expected an object with it under {key!r}.",
+            [],
+            unless=f"Give [{{{key!r}: chat}} for chat in chats]." if file == FRAME_NAME else named,
+        )
     # a suite's own rows say by themselves what they are, those without words of a suite do not
     for rule in RULES if source.chat or {*ROLES} <= {*dict(sample.layout.roles)} else OWN_RULES:
         found = rule(sample)
@@ -792,6 +820,51 @@ def _pooled_documents(sample: ChatSample) -> Finding | None:
     return None
 
 
+def _same_names(sample: ChatSample) -> Finding | None:
+    """Find documents of one name that a suite of rows would join, although nothing says so."""
+    layout, several = sample.layout, _of_one_name(sample)
+    if sample.rows.array or layout.joined_by or layout.is_row_per_turn or not several:
+        return None
+    one, other = several[0][:2]
+    names = (key for key, value in scalars_of(one.document, 1) if one.name.startswith(str(value)))
+    id = next(names, "")
+    if not id or one.row == other.row:
+        return None
+    numbered = f'{{{json.dumps(id)}: "\\(.value.{of_jq(id)}):\\(.key)"}}'
+    program = f"flatten(1) | to_entries[] | .value + {numbered}"
+    joined = typed([Flag("dialogue", (id,))])
+    return Finding(
+        f"{counted(len(several[0]), 'documents')} have the {id} {one.name!r}, and no key "
+        "tells them apart: they would be one dialogue.",
+        unless=f"If they are parts of one, type {joined}. If they are several, type "
+        f"{shlex.join(['jq', '-cs', program])} {FILE} > chats.jsonl.",
+    )
+
+
+def _models_of_replies(sample: ChatSample) -> Finding | None:
+    """Find rows of one dialogue of which only the replies name a model, of several."""
+    layout = sample.layout
+    rows_of: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for turn in (turn for dialogue in sample.dialogues for turn in dialogue.turns):
+        name = tuple(str(first_at(turn.found, paths)) for paths in layout.id)
+        rows_of.setdefault(name, []).append(turn.found)
+    for name, rows in rows_of.items() if layout.is_row_per_turn else ():
+        for key in filter(is_of_model, dict.fromkeys(key for row in rows for key in row)):
+            models = {row[key] for row in rows if isinstance(row.get(key), str)}
+            if len(models) > 1 and any(row.get(key) is None for row in rows):
+                program = (
+                    f"reverse | [foreach .[] as $row (null; $row.{of_jq(key)} // .; "
+                    f"$row + {{{json.dumps(key)}: .}})] | reverse | .[]"
+                )
+                return Finding(
+                    f"{key} is {quoted(sorted(models))} in dialogue {':'.join(name)}, and none in "
+                    "some of its rows: which rows are of which dialogue is not said.",
+                    unless="If rows are of the next model that is named, type "
+                    f"{shlex.join(['jq', '-cs', program])} {FILE} > turns.jsonl.",
+                )
+    return None
+
+
 def _parts(sample: ChatSample) -> Finding | None:
     """Find documents that have one name of a conversation and go on with each other."""
     layout = sample.layout
@@ -823,6 +896,7 @@ def _shared_key(one: Any, other: Any) -> str | None:
 
 OWN_RULES: tuple[Rule, ...] = (
     _of_each(_unread_siblings),
+    _models_of_replies,
     *map(
         _of_each,
         (_branches, _one_speaker, _systems_by_intent, _marks, _pooled_rows),
@@ -848,6 +922,7 @@ RULES: tuple[Rule, ...] = (
     _pooled_documents,
     _parts,
     _chained,
+    _same_names,
 )
 """What the dialogues of a layout must not contradict, in the order in which it is asked."""
 

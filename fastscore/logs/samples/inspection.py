@@ -332,6 +332,7 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
                 raise InputError(
                     f"{file.path!r} is a CSV file, which this suite does not read. {FRAME_ADVICE}"
                 )
+            _check_words(file, map_source(source, columns))
             trial = try_reading(file, suite, columns)
             if not trial.n_scored:
                 begin = f"with {typed(flags)} " if flags else ""
@@ -347,6 +348,17 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
             speakers = speakers_in(file, map_source(source, columns))
             return Fit(suite, words, lacking, columns, trial, speakers)
     raise InputError(f"{file.path}: no columns of it were found to serve {suite}.")
+
+
+def _check_words(file: InputFile, source: Source) -> None:
+    """Refuse a log of one kind of rows, of a suite that scores two kinds together."""
+    seen = sample_file(file, source, Known()) if source.chat_rows is None else None
+    if seen is None:
+        return
+    for need in seen.unproven:
+        for word in need.column.vocabulary.needed:
+            if word not in seen.samples[need.place].known:
+                raise InputError(f"{need.name} is never {word!r}, and nothing is scored without it")
 
 
 def _with_question(error: UnmappedLogError, flags: Sequence[Flag]) -> InputError:

@@ -5,7 +5,7 @@ import json
 import operator
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -305,6 +305,18 @@ def _places_of_arrays(value: Record, before: tuple[str, ...] = ()) -> Iterator[t
             yield from _places_of_arrays(inside, (*before, key))
         elif isinstance(inside, list) and inside and isinstance(inside[0], dict):
             yield (*before, key)
+
+
+def shape_of(record: Record) -> Hashable:
+    """Return the keys of a record that have values, and those of the first and last in arrays."""
+    inside = [
+        (key, *each)
+        for key, value in record.items()
+        if type(value) is list
+        for each in value[:: max(len(value) - 1, 1)]
+        if type(each) is dict
+    ]
+    return frozenset([*inside, *[key for key, value in record.items() if value is not None]])
 
 
 def fold_maps(keys: Mapping[str, KeyProfile]) -> dict[str, KeyProfile]:

@@ -22,6 +22,7 @@ from fastscore.logs.inputs.column_map import (
     typed,
     value_flag,
 )
+from fastscore.logs.inputs.document_values import first_at
 from fastscore.logs.inputs.first_bytes import content_of, read_head
 from fastscore.logs.inputs.layout import load_layout
 from fastscore.logs.inputs.near_names import (
@@ -29,6 +30,7 @@ from fastscore.logs.inputs.near_names import (
     is_of_reply,
     nearest,
     role_meanings,
+    side_of,
     word_flags,
 )
 from fastscore.logs.integrity.rejects import cut
@@ -56,7 +58,7 @@ from fastscore.logs.samples.profile import (
     quoted,
     required_columns,
 )
-from fastscore.logs.samples.rewrites import foreign_rows, keyed_dialogues
+from fastscore.logs.samples.rewrites import Lack, foreign_rows, keyed_dialogues, rewritten
 from fastscore.suites.chats import ASSISTANT_ROLE, ROLES, USER_ROLE
 from fastscore.suites.declarations import Column, Source
 
@@ -187,26 +189,11 @@ def lacking_error(
         if need.place in advice and advice[need.place] not in need.column.keys
     ]
     layout = fitting_layout(suite, source, seen[0], rows[:ROWS_SAMPLED])
-    keyed = next(filter(None, map(keyed_dialogues, rows[:ROWS_SAMPLED])), None)
-    if source.chat_rows is not None and not (layout or source.chat) and keyed and keyed.holder:
-        command = shlex.join(["jq", "-c", keyed.jq, seen[0].file.path])
-        return UnmappedLogError(
-            f"{_named(seen)}: its dialogues are in {'.'.join(keyed.holder)}, by their ids: "
-            f"{quoted(keyed.objects)}.",
-            [],
-            unless=f"Write one on each line: `{command} > chats.jsonl`.",
-        )
-    outer = {path.partition(EACH)[0] for path in found.arrays if EACH in path}
-    array = "".join(outer) if len(outer) == 1 else ""
-    of_turns = [key.takes_turns or key.are_texts for key in found.below(array).values()]
-    if array and not (layout or by_id or source.chat or any(of_turns)) and source.chat_rows:
-        program = f"{''.join(f'.{of_jq(key)}' for key in array.split('.'))}[]"
-        return UnmappedLogError(
-            f"{_named(seen)}: the elements of {array} have arrays of their own, as dialogues do.",
-            [],
-            unless="Write one on each line: "
-            f"`{shlex.join(['jq', '-c', program, seen[0].file.path])} > chats.jsonl`.",
-        )
+    anew = None
+    if not (layout or source.chat):
+        anew = rewritten(Lack(_named(seen), source, lacking, rows, found))
+    if anew is not None:
+        return anew
     flags = layout or list(dict.fromkeys(columns))
     if by_id and not layout:
         begin = [] if source.chat else [layout_flag(NESTED)]
@@ -323,15 +310,17 @@ def _pair_flags(source: Source, found: Profile) -> tuple[list[Flag], str]:
     for array in ("", *(array for array in found.arrays if EACH not in array)):
         keys = found.below(array)
         texts = [path for path, key in keys.items() if key.are_texts]
-        if any(key.names_speakers for key in keys.values()) or len(texts) < 2:
+        # a prediction and its truth are no pair
+        sides = {side_of(path) for path in texts if not role_meanings([path])}
+        if any(key.names_speakers for key in keys.values()) or len(texts) < 2 or {1, -1} <= sides:
             continue
         moved = [column_flag(rows.array, array)] if rows.array and array not in places else []
         if array and not moved and array not in places:
             continue
         roles = role_meanings(texts)
-        sides = [(path, own[roles[path]]) for path in texts if roles.get(path) in own]
-        if {roles[path] for path, _ in sides} >= {USER_ROLE, ASSISTANT_ROLE}:
-            named = [value_flag(rows.speaker, *side) for side in sides if side[0] not in words]
+        spoken = [(path, own[roles[path]]) for path in texts if roles.get(path) in own]
+        if {roles[path] for path, _ in spoken} >= {USER_ROLE, ASSISTANT_ROLE}:
+            named = [value_flag(rows.speaker, *side) for side in spoken if side[0] not in words]
             return [*begin, *moved, *named], ""
         replies = [path for path in texts if is_of_reply(path)]
         if len(texts) == 2 or len(replies) == 1:
@@ -508,6 +497,7 @@ def words_error(
     if absent and counts.words:
         meant = absent[0]
         flags = word_flags(need.column, found_words, counts.known, absent, source.chat_rows)
+        flags = flags or _flags_by_columns(need, source, found_words, absent, seen[0])
         never = " or ".join(map(repr, absent))
         never += f".\n  looked for: {', '.join(vocabulary.needed)}"
     elif vocabulary.any_needed and not counts.any_expected and (counts.words or counts.known):
@@ -531,6 +521,40 @@ def words_error(
         flags,
         unless=_question(source, need, counts, meant),
     )
+
+
+def _flags_by_columns(
+    need: RequiredColumn,
+    source: Source,
+    words: Sequence[str],
+    absent: Sequence[str],
+    seen: FileSample,
+) -> list[Flag]:
+    """Return what words mean, if each is told by the columns that only its rows have."""
+    rows = list(islice(seen.read(), MOST_ROWS_SAMPLED))
+    flags: list[Flag] = []
+    taken: set[str] = set()
+    for word in words:
+        keys = profile_of(r for r in rows if str(first_at(r, need.column.keys)) == word).below("")
+        meanings = {}
+        for meant in absent:
+            columns = [c for c in source.columns if c.only_where == (need.name, meant)]
+            places = {
+                column.name: next(filter(keys.get, column.keys), None) or nearest_key(column, keys)
+                for column in columns
+            }
+            if places and None not in places.values():
+                meanings[meant] = [
+                    column_flag(name, str(place))
+                    for name, place in places.items()
+                    if place not in source.column(name).keys
+                ]
+        if len(meanings) != 1 or not taken.isdisjoint(meanings):
+            return []
+        taken.update(meanings)
+        for meant, moved in meanings.items():
+            flags += [*moved, value_flag(need.name, word, meant)]
+    return flags
 
 
 class UnknownWordsError(UnmappedLogError):
