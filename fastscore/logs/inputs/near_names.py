@@ -133,6 +133,14 @@ def role_meanings(words: Collection[str]) -> dict[str, str]:
     return found | dict.fromkeys(systems, SYSTEM_ROLE if replies else ASSISTANT_ROLE)
 
 
+def _meanings_of_truth(key: str) -> dict[str, str]:
+    """Return who speaks where a key such as ``is_bot`` is true, and where it is false."""
+    said = {*role_meanings([word.casefold() for word in _WORDS.findall(key)]).values()}
+    true = next(iter(said)) if len(said) == 1 else ""
+    other = {USER_ROLE: ASSISTANT_ROLE, ASSISTANT_ROLE: USER_ROLE}.get(true)
+    return {"true": true, "false": other} if other else {}
+
+
 def word_flags(
     column: Column,
     words: Collection[str],
@@ -149,6 +157,8 @@ def word_flags(
     roles = {word: role for role, word in own.items()}
     # a word of the suite has the suite's meaning, whatever it means elsewhere
     meanings = role_meanings([*words, *(roles.get(word, word) for word in stands)]) if own else {}
+    if own and {*words} == {"true", "false"}:
+        meanings = _meanings_of_truth(column.keys[0])
     # of speakers that only a number tells apart, no two are one
     numbered = Counter(_NUMBER.sub("", word) for word in words if own)
     flags = []

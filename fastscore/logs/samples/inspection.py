@@ -337,7 +337,8 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
             if not trial.n_scored:
                 begin = f"with {typed(flags)} " if flags else ""
                 why = trial.fault or "nothing of the first rows would be scored"
-                raise InputError(f"{begin}{why}" + (f".{asked}" if asked else ""))
+                said = f"{begin}{why}" + (f".{asked}" if asked else "")
+                raise InputError(said, f"{said[0].upper()}{said[1:].removesuffix('.')}.")
             lacking = tuple(
                 need
                 for need in _lacking(map_source(source, columns), found)

@@ -336,24 +336,31 @@ def _pair_flags(source: Source, found: Profile) -> tuple[list[Flag], str]:
 
 
 def _turn_flags(source: Source, found: Profile) -> list[Flag]:
-    """Return what reads rows as turns, if one of their keys says who speaks, and one what."""
+    """Return what reads rows as turns, if one of their keys says who speaks, and one what.
+
+    A suite whose own rows are turns reads by itself who speaks, except what is true or false.
+    """
     rows = source.chat_rows
-    if rows is None or not rows.can_be_turns or source.chat is not None or found.arrays:
+    keys = {path: key for path, key in found.below("").items() if ANY_KEY not in path}
+    truths = [p for p, key in keys.items() if key.takes_turns and key.types.keys() == {"boolean"}]
+    can_be = rows is not None and (rows.can_be_turns or (not rows.array and len(truths) == 1))
+    if rows is None or not can_be or source.chat is not None or found.arrays:
         return []
     layout = load_layout(ROW_PER_TURN)
     assert layout.chat is not None
-    keys = {path: key for path, key in found.below("").items() if ANY_KEY not in path}
     flags, taken = [layout_flag(ROW_PER_TURN)], {path for paths in layout.chat.id for path in paths}
-    items = source.column(rows.array).items
+    items = source.column(rows.array).items if rows.array else source.columns
     for name, paths in ((rows.speaker, layout.chat.speaker), (rows.text, layout.chat.text)):
         if not any(path in keys for path in paths):
             column = next(item for item in items if item.name == name)
             near = _nearest_key(column, source, keys, taken)
+            if not rows.array and name == rows.speaker:
+                near = truths[0]
             if near is None:
                 return []
             flags.append(column_flag(name, near))
             taken.add(near)
-    return flags
+    return flags if rows.array or len(flags) > 1 else []
 
 
 def _parts_of_turns(source: Source) -> tuple[str, ...]:

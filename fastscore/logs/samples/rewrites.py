@@ -343,7 +343,7 @@ def _predictions_beside_truth(lack: Lack) -> Rewrite | None:
             advice=f"Nothing is scored without {absent}: log it in rows of {need.name} {word!r}.",
         )
     are_beside = (all(value_at(row, path) is not None for path in paths) for row in lack.rows)
-    if not paths or not any(are_beside):
+    if not 0 < len(paths) == len({*paths}) or not any(are_beside):
         return None
     defaults = []
     for column in lack.source.columns:

@@ -263,7 +263,9 @@ def test_an_array_under_a_key_with_a_dot(suite: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suite", ["preference_shift", "guest_simulation"])
 @pytest.mark.parametrize("name", ["chat.txt", "chat.log", "chat.jsonl", "it's.txt"])
-@pytest.mark.parametrize("time", ["", "[10:0{}] ", "10:0{} ", "2025-01-01T10:0{} ", "1/2/25, 10:0{} PM - "])
+@pytest.mark.parametrize(
+    "time", ["", "[10:0{}] ", "10:0{} ", "2025-01-01T10:0{} ", "1/2/25, 10:0{} PM - "]
+)
 def test_a_chat_as_plain_text(time: str, name: str, suite: str, tmp_path: Path) -> None:
     sides = [side for asked, reply in PAIRS for side in (("User", asked), ("Bot", reply))]
     lines = [f"{time.format(n)}{who}: {said}" for n, (who, said) in enumerate(sides)]
@@ -284,3 +286,29 @@ def test_other_texts_are_no_chats(text: str, tmp_path: Path) -> None:
     log.write_text(text)
     with pytest.raises(InputError, match="names no format that is read"):
         fastscore.score(log, "guest_simulation", embedder=None)
+
+
+@pytest.mark.parametrize("suite", ["preference_shift", "guest_simulation"])
+@pytest.mark.parametrize(("key", "of_user"), [("is_bot", False), ("fromUser", True)])
+def test_what_is_true_of_one_speaker_names_both(
+    key: str, of_user: bool, suite: str, tmp_path: Path
+) -> None:
+    rows = [
+        {"dialogue_id": name, key: (turn["role"] == "user") == of_user, "text": turn["content"]}
+        for name in "ab"
+        for turn in messages()
+    ]
+    run = as_asked(written(tmp_path / "log.jsonl", rows), suite)
+    if suite == "preference_shift":
+        assert run.tables["turns"].select("user_text", "system_text").rows() == PAIRS * 2
+    else:
+        assert run.tables["dialogues"]["n_guest_messages"].to_list() == [3, 3]
+
+
+def test_no_layout_is_proposed_by_which_every_metric_is_null(tmp_path: Path) -> None:
+    rows = [{"id": place, "messages": messages([pair])} for place, pair in enumerate(PAIRS)]
+    log = written(tmp_path / "log.jsonl", rows)
+    with pytest.raises(InputError) as refused:
+        fastscore.score(log, "guest_simulation", embedder=None)
+    said = "With --layout openai every metric of the first rows would be null."
+    assert refused.value.hint == said
