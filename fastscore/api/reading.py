@@ -35,6 +35,7 @@ from fastscore.logs.inputs.layout import as_toml
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.read.rows import Part, Rows, join_parts, read_files
 from fastscore.logs.read.stored_columns import spool_stdin
+from fastscore.logs.samples.findings import jq_path
 from fastscore.logs.samples.inspection import (
     CHATS,
     CHATS_SOURCE,
@@ -54,7 +55,6 @@ from fastscore.logs.samples.profile import (
     RequiredColumn,
     all_columns,
     fold_maps,
-    of_jq,
 )
 from fastscore.logs.samples.refusals import MissingColumnsError, UnknownWordsError
 from fastscore.logs.samples.screening import screen
@@ -205,7 +205,7 @@ def _elements_command(inspected: InspectedFile) -> str:
     outer = {parts[0] for parts in nested if len(parts) > 2}
     if inspected.found.rows != 1 or len(outer) != 1:
         return ""
-    path = "".join(f".{of_jq(key)}" for key in outer.pop().split("."))
+    path = jq_path(outer.pop().split("."))
     return f"{shlex.join(['jq', '-c', f'{path}[]', inspected.file.path])} > chats.jsonl"
 
 

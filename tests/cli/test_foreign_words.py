@@ -177,7 +177,14 @@ def test_without_a_guest_in_a_long_table_the_words_are_told_in_the_end(tmp_path:
 
 def test_lines_of_one_name_are_not_put_together_in_silence(tmp_path: Path) -> None:
     chat = [{"from": "human", "value": "a burger"}, {"from": "gpt", "value": "this"}]
-    log = write(tmp_path / "log.jsonl", [{"id": "same", "conversations": chat}] * 3)
+    same = [{"id": "same", "conversations": chat}] * 3
+    log = write(tmp_path / "log.jsonl", same)
+    code, _, error = score("guest_simulation", tmp_path, log, "--layout", "sharegpt")
+    assert code == 3
+    assert "3 documents have the id 'same', and no key tells them apart" in error
+    # beyond the rows that are looked at
+    names = [{"id": f"d{n}", "conversations": chat} for n in range(20)]
+    log = write(tmp_path / "log.jsonl", [*names, *same])
     code, out, error = score("guest_simulation", tmp_path, log, "--layout", "sharegpt")
     assert code == 0, error
     assert (
@@ -185,7 +192,7 @@ def test_lines_of_one_name_are_not_put_together_in_silence(tmp_path: Path) -> No
         "--column conversation_id=KEY if each line is a dialogue of its own\n" in out
     )
     # with a layout, too, the keys that stand beside are named
-    assert "found: conversations[].from (6), conversations[].value (6), id (3)" in out
+    assert "found: conversations[].from (46), conversations[].value (46), id (23)" in out
 
 
 def test_what_a_file_gives_is_not_asked_of_the_log(tmp_path: Path) -> None:

@@ -155,7 +155,8 @@ def _transcript(head: bytes) -> str:
     values = (f"--value {shlex.quote(f'speaker:{word}={role}')}" for word, role in
               role_meanings({*speakers}).items())  # fmt: skip
     read = " ".join(("--layout turns", *sorted(values)))
-    return f"Type {shlex.join(['jq', '-Rnc', program])} FILE > turns.jsonl. Read it with {read}."
+    command = f"{shlex.join(['jq', '-Rnc', program])} FILE > turns.jsonl"
+    return f"Type {command}, and read it with {read}."
 
 
 def content_of(head: bytes) -> Content:

@@ -6,10 +6,8 @@ the options that read it.
 
 import json
 import re
-import shlex
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice, pairwise
 from typing import Any
@@ -50,16 +48,17 @@ from fastscore.logs.samples.chat_samples import (
     sample_chats,
     values_beside,
 )
+from fastscore.logs.samples.findings import Finding, jq, jq_key
 from fastscore.logs.samples.profile import (
     MOST_ROWS_SAMPLED,
     ROWS_SAMPLED,
     Record,
     is_said,
     keyed_arrays,
-    of_jq,
     quoted,
     shape_of,
 )
+from fastscore.logs.samples.rewrites import program_of
 from fastscore.suites.chats import ANY_OTHER, ASSISTANT_ROLE, ROLES, SYSTEM_ROLE, USER_ROLE
 from fastscore.suites.declarations import Source
 
@@ -76,16 +75,6 @@ _UNITS = (10**9, 10**6, 10**3, 1)
 """How many units a second has in which times are counted, the smallest unit first."""
 _FEWEST_ORDERED = 3
 _DATE_OF_MONGO = ".$date"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What contradicts how a log is read: a sentence, options that read it, or what else to do."""
-
-    said: str
-    flags: Sequence[Flag] = ()
-    unless: str = ""
-    more: str = ""
 
 
 def first_chats(source: Source, records: Iterable[Record]) -> ChatSample | None:
@@ -108,32 +97,28 @@ def _of_other_shapes(records: Iterable[Record]) -> Iterator[Record]:
 
 def chat_error(file: str, source: Source, sample: ChatSample) -> UnmappedLogError | None:
     """Return what the first dialogues contradict, None if nothing."""
-    chat = source.chat
-    is_array = any(isinstance(each.document, list) for each in sample.dialogues)
-    if chat is not None and chat.is_plain and not chat.rows.array and is_array:
-        key = chat.layout.turns[0][0]
-        program = (
-            f'if type == "array" and (.[0] | type) == "array" then .[] else . end | {{{key}: .}}'
-        )
-        named = f"Type {shlex.join(['jq', '-c', program, file])} > chats.jsonl."
-        return UnmappedLogError(
-            f"{file}: a dialogue is an array by itself, expected an object with it under {key!r}.",
-            [],
-            unless=f"Give [{{{key!r}: chat}} for chat in chats]." if file == FRAME_NAME else named,
-        )
     # a suite's own rows say by themselves what they are, those without words of a suite do not
-    for rule in RULES if source.chat or {*ROLES} <= {*dict(sample.layout.roles)} else OWN_RULES:
-        found = rule(sample)
-        if found is not None:
-            unless = found.unless.replace(FILE, shlex.quote(file))
-            return UnmappedLogError(
-                f"{file}: {found.said}", found.flags, unless=unless, more=found.more
-            )
-    return None
+    rules = RULES if source.chat or {*ROLES} <= {*dict(sample.layout.roles)} else OWN_RULES
+    found = _bare_arrays(file, source, sample)
+    found = found or next(filter(None, (rule(sample) for rule in rules)), None)
+    return None if found is None else found.refused(file)
 
 
-FILE = "FILE"
-"""What stands for the log in the commands of findings."""
+def _bare_arrays(file: str, source: Source, sample: ChatSample) -> Finding | None:
+    """Find dialogues that are arrays by themselves, of a suite that reads arrays at a key."""
+    chat = source.chat
+    are_arrays = any(isinstance(each.document, list) for each in sample.dialogues)
+    if chat is None or not chat.is_plain or chat.rows.array or not are_arrays:
+        return None
+    key = chat.layout.turns[0][0]
+    each = f'if (.[0] | type) == "array" then .[] else . end | {{{jq_key(key)}: .}}'
+    in_memory = f"Give [{{{key!r}: chat}} for chat in chats]."
+    return Finding(
+        f"a dialogue is an array by itself, expected an object with it under {key!r}.",
+        unless=in_memory if file == FRAME_NAME else jq(each),
+    )
+
+
 KEEP_ORDER = "line"
 """What turns are sorted by to keep the order of the file."""
 
@@ -253,8 +238,7 @@ def _unread_siblings(sample: ChatSample, dialogue: SampledDialogue) -> Finding |
                 return Finding(
                     f"{path} is one dialogue of {where}, and those of {quoted(unread)} are not "
                     "read.",
-                    unless="Write one on each line: "
-                    f"`{shlex.join(['jq', '-c', keyed.jq])} {FILE} > chats.jsonl`."
+                    unless=jq(program_of(keyed))
                     if keyed.holder
                     else f"Type {typed(read_all)} in its place.",
                 )
@@ -396,12 +380,10 @@ def _parallel_replies(sample: ChatSample, dialogue: SampledDialogue) -> Finding 
     asked = next(path for path in places if values_at(dialogue.document, path))
     for path, _, _ in values_beside(dialogue.document, layout):
         if len(values_at(dialogue.document, path)) == len(turns):
-            sides = f"[.{asked}[].{layout.text[0]}], [.{path}]"
-            pairs = typed([layout_flag(PAIRS), column_flag(TURNS, "turns")])
+            program = f". + {{turns: ([[.{asked}[].{layout.text[0]}], [.{path}]] | transpose)}}"
             return Finding(
                 f"{path} has a text for each turn of {asked}: these are pairs.",
-                unless=f"Type jq -c '. + {{turns: ([{sides}] | transpose)}}' {FILE} > chats.jsonl, "
-                f"and read it with {pairs}.",
+                unless=jq(program, [layout_flag(PAIRS), column_flag(TURNS, "turns")]),
             )
     return None
 
@@ -509,12 +491,13 @@ def _chained(sample: ChatSample) -> Finding | None:
             named = (k for each in documents for k, v in each.items() if k != key and v == before)
             own = next(named, None) if isinstance(before, str) else None
             if own is not None:
+                program = (
+                    f'(reduce .[] as $row ({{}}; .[$row.{own}] = (.[$row.{key} // ""] // '
+                    f"$row.{own}))) as $first | .[] | . + {{session: $first[.{own}]}}"
+                )
                 return Finding(
                     f"{key} is {before!r}, another document: these go on with each other.",
-                    unless="Type jq -cs '(reduce .[] as $row "
-                    f'({{}}; .[$row.{own}] = (.[$row.{key} // ""] // $row.{own}))) as $first | '
-                    f".[] | . + {{session: $first[.{own}]}}' {FILE} > chats.jsonl, and read "
-                    f"it with {typed([Flag('dialogue', ('session',))])}.",
+                    unless=jq(program, [Flag("dialogue", ("session",))], slurps=True),
                 )
     return None
 
@@ -830,14 +813,14 @@ def _same_names(sample: ChatSample) -> Finding | None:
     id = next(names, "")
     if not id or one.row == other.row:
         return None
-    numbered = f'{{{json.dumps(id)}: "\\(.value.{of_jq(id)}):\\(.key)"}}'
+    numbered = f'{{{json.dumps(id)}: "\\(.value.{jq_key(id)}):\\(.key)"}}'
     program = f"flatten(1) | to_entries[] | .value + {numbered}"
     joined = typed([Flag("dialogue", (id,))])
     return Finding(
         f"{counted(len(several[0]), 'documents')} have the {id} {one.name!r}, and no key "
         "tells them apart: they would be one dialogue.",
-        unless=f"If they are parts of one, type {joined}. If they are several, type "
-        f"{shlex.join(['jq', '-cs', program])} {FILE} > chats.jsonl.",
+        unless=f"If they are parts of one, type {joined}. If they are several: "
+        f"{jq(program, slurps=True)}",
     )
 
 
@@ -853,14 +836,14 @@ def _models_of_replies(sample: ChatSample) -> Finding | None:
             models = {row[key] for row in rows if isinstance(row.get(key), str)}
             if len(models) > 1 and any(row.get(key) is None for row in rows):
                 program = (
-                    f"reverse | [foreach .[] as $row (null; $row.{of_jq(key)} // .; "
+                    f"reverse | [foreach .[] as $row (null; $row.{jq_key(key)} // .; "
                     f"$row + {{{json.dumps(key)}: .}})] | reverse | .[]"
                 )
                 return Finding(
                     f"{key} is {quoted(sorted(models))} in dialogue {':'.join(name)}, and none in "
                     "some of its rows: which rows are of which dialogue is not said.",
-                    unless="If rows are of the next model that is named, type "
-                    f"{shlex.join(['jq', '-cs', program])} {FILE} > turns.jsonl.",
+                    unless="If rows are of the next model that is named: "
+                    f"{jq(program, slurps=True, into='turns.jsonl')}",
                 )
     return None
 

@@ -1,7 +1,6 @@
 """What sampled rows have at each key, and what that shows of a suite's columns."""
 
 import itertools
-import json
 import operator
 import re
 from collections import Counter, defaultdict
@@ -264,18 +263,6 @@ class KeyedArrays:
     place: tuple[str, ...]
     objects: Mapping[str, Any]
 
-    @property
-    def jq(self) -> str:
-        """The program that makes jq write the objects, each with its key."""
-        where = "".join(f".{of_jq(key)}" for key in self.holder) or "."
-        each = "(.value | objects)" if self.place else "{messages: .value}"
-        return f"{where} | to_entries[] | {{id: .key}} + {each}"
-
-
-def of_jq(key: str) -> str:
-    """Return a key as jq's paths spell it."""
-    return key if key.isascii() and key.isidentifier() else json.dumps(key)
-
 
 def keyed_arrays(value: Record, holder: tuple[str, ...] = ()) -> Iterator[KeyedArrays]:
     """Yield the arrays of objects that are at one place inside several keys of an object.
@@ -289,7 +276,7 @@ def keyed_arrays(value: Record, holder: tuple[str, ...] = ()) -> Iterator[KeyedA
         inside[()] = value
     objects = {key: each for key, each in value.items() if isinstance(each, dict)}
     for key, each in objects.items():
-        for place in _places_of_arrays(each):
+        for place, _ in arrays_in(each):
             inside[place][key] = each
     for place, of_place in inside.items():
         if len(of_place) > 1 and not any(map(is_of_reply, of_place)):
@@ -298,13 +285,15 @@ def keyed_arrays(value: Record, holder: tuple[str, ...] = ()) -> Iterator[KeyedA
         yield from keyed_arrays(each, (*holder, key))
 
 
-def _places_of_arrays(value: Record, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the keys that lead to arrays of objects in an object."""
+def arrays_in(
+    value: Record, before: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
+    """Yield the arrays of objects in an object, by the keys that lead to them."""
     for key, inside in value.items():
         if isinstance(inside, dict) and len(before) < _DEEPEST:
-            yield from _places_of_arrays(inside, (*before, key))
+            yield from arrays_in(inside, (*before, key))
         elif isinstance(inside, list) and inside and isinstance(inside[0], dict):
-            yield (*before, key)
+            yield (*before, key), inside
 
 
 def shape_of(record: Record) -> Hashable:

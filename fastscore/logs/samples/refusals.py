@@ -38,6 +38,7 @@ from fastscore.logs.read.json_documents import first_text
 from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.samples.chat_samples import NESTED, PAIRS, ROW_PER_TURN, fitting_layout
 from fastscore.logs.samples.file_samples import FileSample
+from fastscore.logs.samples.findings import FILE, jq, jq_path
 from fastscore.logs.samples.profile import (
     ANY_KEY,
     KINDS,
@@ -53,7 +54,6 @@ from fastscore.logs.samples.profile import (
     keys_of_others,
     list_keys,
     nearest_key,
-    of_jq,
     profile_of,
     quoted,
     required_columns,
@@ -154,9 +154,9 @@ def lacking_error(
 ) -> UnmappedLogError:
     """Make the error of rows that lack what all metrics need, or what was asked for."""
     rows = list(islice(seen[0].read(), MOST_ROWS_SAMPLED))
-    of_others = foreign_rows(seen[0].file.path, source, rows[:ROWS_SAMPLED])
+    of_others = foreign_rows(source, rows[:ROWS_SAMPLED])
     if of_others is not None:
-        return of_others
+        return of_others.refused(seen[0].file.path)
     by_id = _of_ids(rows, source)
     found = profile_of(by_id or rows)
     # an array under another name brings what its objects should have
@@ -189,11 +189,9 @@ def lacking_error(
         if need.place in advice and advice[need.place] not in need.column.keys
     ]
     layout = fitting_layout(suite, source, seen[0], rows[:ROWS_SAMPLED])
-    anew = None
-    if not (layout or source.chat):
-        anew = rewritten(Lack(_named(seen), source, lacking, rows, found))
+    anew = None if layout or source.chat else rewritten(Lack(source, lacking, rows, found))
     if anew is not None:
-        return anew
+        return anew.refused(seen[0].file.path)
     flags = layout or list(dict.fromkeys(columns))
     if by_id and not layout:
         begin = [] if source.chat else [layout_flag(NESTED)]
@@ -290,12 +288,12 @@ def _chat_flags(file: str, source: Source, found: Profile) -> tuple[list[Flag], 
         alternate = [column_flag(TURNS, lists[0]), Flag("alternate", (USER_ROLE,))]
         return [], f"If the texts of {lists[0]} alternate and the user begins: {typed(alternate)}."
     if len(lists) == len(ROLES[:2]):
-        sides = ", ".join("".join(f".{of_jq(key)}" for key in path.split(".")) for path in lists)
+        sides = ", ".join(jq_path(path.split(".")) for path in lists)
         read = [layout_flag(PAIRS), column_flag(TURNS, "turns")]
+        anew = jq(f". + {{turns: ([{sides}] | transpose)}}", read)
         return [], (
             f"If {lists[0]} is what the user says, and {lists[1]} the replies: "
-            f"`jq -c '. + {{turns: ([{sides}] | transpose)}}' {shlex.quote(file)} > chats.jsonl` "
-            f"writes pairs. Read them with {typed(read)}."
+            f"{anew.replace(FILE, shlex.quote(file))}"
         )
     return [], ""
 

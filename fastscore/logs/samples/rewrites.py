@@ -2,9 +2,8 @@
 
 import json
 import re
-import shlex
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -13,10 +12,8 @@ from typing import Any
 from fastscore.logs.inputs.column_map import (
     EACH,
     Flag,
-    UnmappedLogError,
     column_flag,
     layout_flag,
-    typed,
     value_flag,
 )
 from fastscore.logs.inputs.document_values import first_at, value_at
@@ -24,15 +21,16 @@ from fastscore.logs.inputs.layout import load_layout
 from fastscore.logs.inputs.near_names import role_meanings, side_of
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.chat_samples import NESTED, OPENAI
+from fastscore.logs.samples.findings import FILE, Finding, jq, jq_key, jq_path
 from fastscore.logs.samples.profile import (
     ROWS_SAMPLED,
     KeyedArrays,
     Profile,
     Record,
     RequiredColumn,
+    arrays_in,
     keyed_arrays,
     nearest_key,
-    of_jq,
     profile_of,
     quoted,
 )
@@ -42,7 +40,6 @@ from fastscore.suites.declarations import ALL_METRICS, Source
 _NUMBERED = re.compile(r"(.*[^\d_ -])[_ -]?\d+")
 """A key that ends in a number."""
 _MOST_NUMBERED = 20
-_DEEPEST = 3
 _SHOWN_CHARACTERS = 40
 _OF_PYTHON = re.compile(r"\s*(\[\s*)?[\[{(]\s*'")
 
@@ -71,17 +68,14 @@ class Export:
             *(value_flag("speaker", *item) for item in self.values.items()),
         ]
 
-    def refused(self, file: str) -> UnmappedLogError:
-        """Make the error that says what reads a file of it."""
-        unless = self.advice.replace("FILE", file)
+    @property
+    def found(self) -> Finding:
+        """Say what reads a log of it."""
+        anew = self.advice
         if self.jq:
-            program = ["jq", "-c" if self.slurp is None else "-cs", self.jq]
-            command = shlex.join([*program, *filter(None, [self.slurp]), file])
-            how = f" with {typed(self.flags)}" if self.flags else ""
-            unless = f"Type {command} > chats.jsonl, and read it{how}."
-        return UnmappedLogError(
-            f"{file}: {self.title}.", [] if unless else self.flags, unless=unless
-        )
+            slurps, before = self.slurp is not None, self.slurp or ""
+            anew = jq(self.jq, self.flags, slurps=slurps, before=before)
+        return Finding(f"{self.title}.", [] if anew else self.flags, anew)
 
 
 @cache
@@ -121,73 +115,80 @@ def _leads(value: Any, path: Sequence[str]) -> bool:
     return value is not None
 
 
-def foreign_rows(file: str, source: Source, records: Iterable[Record]) -> UnmappedLogError | None:
-    """Return the error of rows that must be converted first, None of others."""
-    # cells that a suite reads by itself may be as Python prints them
-    own = {key for column in source.columns if not column.items for key in column.keys}
+def foreign_rows(source: Source, records: Iterable[Record]) -> Finding | None:
+    """Find rows that must be converted first."""
     shapes: set[frozenset[str]] = set()
     for record in records:
         shape = frozenset(key for key, value in record.items() if value is not None)
-        names = [*record]
-        # the other way round it is an index
-        if names[1:] == [""]:
-            return UnmappedLogError(
-                f"{file}: line 1 names one column, {names[0]!r}: it is a title above the table.",
-                [],
-                unless=f"Type {shlex.join(['tail', '-n', '+2', file])} > table.csv.",
-            )
-        for key, value in record.items():
-            if isinstance(value, str) and key not in own and _OF_PYTHON.match(value):
-                return UnmappedLogError(
-                    f"{file}: {key} is a list or a dict as Python prints it, with single quotes, "
-                    f"not JSON: {cut(value, _SHOWN_CHARACTERS)}",
-                    [],
-                    unless="Write the log by to_json(orient='records', lines=True), or by "
-                    "to_parquet.",
-                )
-        if len(names) == 1 and names[0].count("|") > 1:
-            command = f"{shlex.join(['tr', '|', chr(92) + 't'])} < {shlex.quote(file)} > table.tsv"
-            return UnmappedLogError(
-                f"{file}: line 1 is {cut(names[0], _SHOWN_CHARACTERS)!r}: columns are parted by |, "
-                "expected commas, semicolons or tabs.",
-                [],
-                unless=f"Type {command}.",
-            )
-        nested = _nested_dialogues(record) if source.chat_rows is not None else None
-        if nested is not None:
-            command = shlex.join(["jq", "-c", nested, file])
-            return UnmappedLogError(
-                f"{file}: its dialogues are {nested}.",
-                [],
-                unless=f"Write one on each line: `{command} > chats.jsonl`.",
-            )
-        # an array by itself is a row of one value
-        first = [each[0] for each in record.values() if isinstance(each, list) and each]
-        places = [record, *(first if len(record) == 1 else ())]
-        if shape not in shapes:
-            export = next(filter(None, map(export_of, places)), None)
-            # what no option reads is no chat
-            if export is not None and (source.chat_rows is not None or not export.flags):
-                return export.refused(file)
+        rules = (_table_by_lines, _python_in_cells, _nested_dialogues, _of_export)
+        for rule in rules[: 3 if shape in shapes else None]:
+            found = rule(source, record)
+            if found is not None:
+                return found
         shapes.add(shape)
     return None
 
 
-def _nested_dialogues(record: Record) -> str | None:
-    """Return jq's path to dialogues in arrays of arrays, or in one further inside an object."""
-    nested = load_layout(NESTED).chat
-    for outer, groups in _arrays_of_objects(record):
-        is_inside = len(outer) > 1 and nested and f"{'.'.join(outer)}[]" not in nested.dialogues
-        for inner, dialogues in _arrays_of_objects(groups[0]):
-            if is_inside and _are_turns(dialogues):
-                return _elements_in_jq(outer)
-            if any(_are_turns(turns) for _, turns in _arrays_of_objects(dialogues[0])):
-                return _elements_in_jq(outer) + _elements_in_jq(inner)
+def _table_by_lines(_: Source, record: Record) -> Finding | None:
+    """Find a title above a table, and columns that are parted by another sign."""
+    first, *others = record or [""]
+    # the other way round it is an index
+    if others == [""]:
+        return Finding(
+            f"line 1 names one column, {first!r}: it is a title above the table.",
+            unless=f"Type tail -n +2 {FILE} > table.csv.",
+        )
+    if not others and first.count("|") > 1:
+        return Finding(
+            f"line 1 is {cut(first, _SHOWN_CHARACTERS)!r}: columns are parted by |, expected "
+            "commas, semicolons or tabs.",
+            unless=f"Type tr '|' '\\t' < {FILE} > table.tsv.",
+        )
     return None
 
 
-def _elements_in_jq(path: Sequence[str]) -> str:
-    return "".join(f".{of_jq(key)}" for key in path) + "[]"
+def _python_in_cells(source: Source, record: Record) -> Finding | None:
+    """Find cells as Python prints them, except in columns that a suite reads so by itself."""
+    own = {key for column in source.columns if not column.items for key in column.keys}
+    for key, value in record.items():
+        if isinstance(value, str) and _OF_PYTHON.match(value) and key not in own:
+            return Finding(
+                f"{key} is a list or a dict as Python prints it, with single quotes, not JSON: "
+                f"{cut(value, _SHOWN_CHARACTERS)}.",
+                unless="Write the log by to_json(orient='records', lines=True), or by to_parquet.",
+            )
+    return None
+
+
+def _of_export(source: Source, record: Record) -> Finding | None:
+    # an array by itself is a row of one value
+    first = [each[0] for each in record.values() if isinstance(each, list) and each]
+    places = [record, *(first if len(record) == 1 else ())]
+    export = next(filter(None, map(export_of, places)), None)
+    # what no option reads is no chat
+    is_known = export is not None and (source.chat_rows is not None or not export.flags)
+    return export.found if export is not None and is_known else None
+
+
+def _nested_dialogues(source: Source, record: Record) -> Finding | None:
+    """Find dialogues in arrays of arrays, or in one further inside an object."""
+    nested = load_layout(NESTED).chat
+    for outer, groups in arrays_in(record) if source.chat_rows is not None else ():
+        is_inside = len(outer) > 1 and nested and f"{'.'.join(outer)}[]" not in nested.dialogues
+        for inner, dialogues in arrays_in(groups[0]):
+            place = f"{jq_path(outer)}[]"
+            if not (is_inside and _are_turns(dialogues)):
+                place += f"{jq_path(inner)}[]"
+                if not any(_are_turns(turns) for _, turns in arrays_in(dialogues[0])):
+                    continue
+            return Finding(f"its dialogues are {place}.", unless=jq(place))
+    return None
+
+
+def program_of(keyed: KeyedArrays) -> str:
+    """Return the program that makes jq write the values of ids, each with its id."""
+    each = "(.value | objects)" if keyed.place else "{messages: .value}"
+    return f"{jq_path(keyed.holder)} | to_entries[] | {{id: .key}} + {each}"
 
 
 def keyed_dialogues(record: Record) -> KeyedArrays | None:
@@ -206,68 +207,33 @@ def _are_turns(objects: Sequence[Any]) -> bool:
     return any(key.names_speakers or (key.takes_turns and key.types["boolean"]) for key in found)
 
 
-def _arrays_of_objects(
-    value: Record, before: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
-    """Yield the arrays of objects in an object, by the keys that lead to them."""
-    for key, inside in value.items():
-        if isinstance(inside, dict) and len(before) < _DEEPEST:
-            yield from _arrays_of_objects(inside, (*before, key))
-        elif isinstance(inside, list) and inside and isinstance(inside[0], dict):
-            yield (*before, key), inside
-
-
 @dataclass(frozen=True, slots=True)
 class Lack:
     """A log that lacks what a suite needs: its first rows, and what they have at each key."""
 
-    file: str
     source: Source
     lacking: Sequence[RequiredColumn]
     rows: Sequence[Record]
     found: Profile
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrite:
-    """What a log is, the program that makes jq write it anew, and the options that read that.
-
-    Without a program ``advice`` says what to do.
-    """
-
-    said: str
-    program: str = ""
-    read: Sequence[Flag] = ()
-    slurps: bool = False
-    writes: str = "Write one on each line"
-    into: str = "chats.jsonl"
-    advice: str = ""
-
-    def refused(self, file: str) -> UnmappedLogError:
-        """Make the error that says what to type."""
-        command = shlex.join(["jq", "-cs" if self.slurps else "-c", self.program, file])
-        how = f" Read it with {typed(self.read)}." if self.read else ""
-        unless = f"{self.writes}: `{command} > {self.into}`.{how}" if self.program else self.advice
-        return UnmappedLogError(f"{file}: {self.said}.", [], unless=unless)
-
-
-def rewritten(lack: Lack) -> UnmappedLogError | None:
-    """Return the error of a log that no option reads, but one that jq writes of it."""
+def rewritten(lack: Lack) -> Finding | None:
+    """Find a log that no option reads, but one that jq writes of it."""
     rules = _REWRITES if lack.source.chat_rows is None else _REWRITES_OF_CHATS
-    found = next(filter(None, (rule(lack) for rule in rules)), None)
-    return None if found is None else found.refused(lack.file)
+    return next(filter(None, (rule(lack) for rule in rules)), None)
 
 
-def _dialogues_by_ids(lack: Lack) -> Rewrite | None:
+def _dialogues_by_ids(lack: Lack) -> Finding | None:
     """Find dialogues that are values of an object inside the document, by their ids."""
     keyed = next(filter(None, map(keyed_dialogues, lack.rows[:ROWS_SAMPLED])), None)
     if keyed is None or not keyed.holder:
         return None
     where = ".".join(keyed.holder)
-    return Rewrite(f"its dialogues are in {where}, by their ids: {quoted(keyed.objects)}", keyed.jq)
+    said = f"its dialogues are in {where}, by their ids: {quoted(keyed.objects)}."
+    return Finding(said, unless=jq(program_of(keyed)))
 
 
-def _dialogues_in_array(lack: Lack) -> Rewrite | None:
+def _dialogues_in_array(lack: Lack) -> Finding | None:
     """Find one array whose elements have arrays of their own, and are no turns."""
     outer = {path.partition(EACH)[0] for path in lack.found.arrays if EACH in path}
     array = "".join(outer) if len(outer) == 1 else ""
@@ -275,11 +241,11 @@ def _dialogues_in_array(lack: Lack) -> Rewrite | None:
     are_ids = any(each and not each.holder for each in map(keyed_dialogues, lack.rows[:1]))
     if not array or are_ids or any(key.takes_turns or key.are_texts for key in keys):
         return None
-    said = f"the elements of {array} have arrays of their own, as dialogues do"
-    return Rewrite(said, _elements_in_jq(array.split(".")))
+    said = f"the elements of {array} have arrays of their own, as dialogues do."
+    return Finding(said, unless=jq(f"{jq_path(array.split('.'))}[]"))
 
 
-def _numbered_keys(lack: Lack) -> Rewrite | None:
+def _numbered_keys(lack: Lack) -> Finding | None:
     """Find the turns of a dialogue under numbered keys: ``user_1``, ``bot_1``, ``user_2``."""
     stems: dict[str, dict[str, list[str]]] = {}
     rows = lack.source.chat_rows
@@ -298,7 +264,7 @@ def _numbered_keys(lack: Lack) -> Rewrite | None:
             continue
         keys = [name for names in said_by.values() for name in names]
         pattern = f"^({'|'.join(map(re.escape, said_by))})[_ -]?[0-9]+$"
-        where = "".join(f".{of_jq(key)} | " for key in holder.split(".") if key)
+        where = f"{jq_path(holder.split('.'))} | " if holder else ""
         beside = f"with_entries(select(.key | test({json.dumps(pattern)}) | not))"
         program = (
             f"{beside} + {{messages: [{where}to_entries[] "
@@ -310,11 +276,12 @@ def _numbered_keys(lack: Lack) -> Rewrite | None:
         known = dict(openai.roles) if openai else {}
         words = [(word, role) for word, role in roles.items() if known.get(word) != role]
         read = [layout_flag(OPENAI), *(value_flag("speaker", *each) for each in words)]
-        return Rewrite(f"its turns are under numbered keys: {quoted(keys)}", program, read)
+        said = f"its turns are under numbered keys: {quoted(keys)}."
+        return Finding(said, unless=jq(program, read))
     return None
 
 
-def _predictions_beside_truth(lack: Lack) -> Rewrite | None:
+def _predictions_beside_truth(lack: Lack) -> Finding | None:
     """Find rows that have at once what a suite reads of rows of several words."""
     need = lack.lacking[0]
     words = need.column.vocabulary.needed
@@ -338,9 +305,9 @@ def _predictions_beside_truth(lack: Lack) -> Rewrite | None:
     if 0 < len(paths) < len(places) and not read:
         absent = next(name for name, place in places.items() if place is None)
         word = next(word for word in words if any(c.name == absent for c in columns[word]))
-        return Rewrite(
-            f"no row has {need.name} or {absent}, beside {quoted(paths)}",
-            advice=f"Nothing is scored without {absent}: log it in rows of {need.name} {word!r}.",
+        return Finding(
+            f"no row has {need.name} or {absent}, beside {quoted(paths)}.",
+            unless=f"Nothing is scored without {absent}: log it in rows of {need.name} {word!r}.",
         )
     are_beside = (all(value_at(row, path) is not None for path in paths) for row in lack.rows)
     if not 0 < len(paths) == len({*paths}) or not any(are_beside):
@@ -355,11 +322,11 @@ def _predictions_beside_truth(lack: Lack) -> Rewrite | None:
             read += [column_flag(column.name, near)] if near is not None else []
     rows = ", ".join(f"(. + {{{need.name}: {json.dumps(word)}}})" for word in words)
     program = f"flatten(1) | to_entries[] | {{{', '.join(defaults)}}} + .value | {rows}"
-    said = f"{' and '.join(paths)} are in the same rows, and no row has {need.name}"
-    return Rewrite(said, program, read, slurps=True, writes="Write both", into="rows.jsonl")
+    said = f"{' and '.join(paths)} are in the same rows, and no row has {need.name}."
+    return Finding(said, unless=jq(program, read, slurps=True, into="rows.jsonl"))
 
 
-def _words_for_numbers(lack: Lack) -> Rewrite | None:
+def _words_for_numbers(lack: Lack) -> Finding | None:
     """Find words in the place of numbers, such as ``first`` and ``second``."""
     for need in (each for each in lack.lacking if each.column.kind == "integer"):
         path = next((key for key in need.column.keys if key in lack.found.keys), None)
@@ -367,9 +334,9 @@ def _words_for_numbers(lack: Lack) -> Rewrite | None:
         are_words = 0 < len(words) <= _MOST_NUMBERED and not any(map(str.isdecimal, words))
         if need.holder is None and path and "." not in path and are_words:
             numbers = json.dumps({word: number for number, word in enumerate(words)})
-            program = f".{of_jq(path)} |= ({numbers}[tostring] // .)"
-            said = f"{path} is {quoted(words)}, expected integers from 0"
-            return Rewrite(said, program, writes="Write numbers", into="rows.jsonl")
+            program = f".{jq_key(path)} |= ({numbers}[tostring] // .)"
+            said = f"{path} is {quoted(words)}, expected integers from 0."
+            return Finding(said, unless=jq(program, into="rows.jsonl"))
     return None
 
 

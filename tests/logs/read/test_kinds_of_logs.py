@@ -1022,7 +1022,7 @@ def test_chats_that_are_elements_of_an_object_are_written_one_a_line(
     given = options if suite == "preference_shift" else suite
     with pytest.raises(InputError, match="the elements of dialogs have arrays") as refused:
         fastscore.score(path, given, embedder=None)
-    command = str(refused.value).rpartition("line: `")[2].removesuffix("`.")
+    command = str(refused.value).rpartition("Type ")[2].removesuffix(".")
     subprocess.run(command, shell=True, check=True, cwd=tmp_path)
     chats = tmp_path / "chats.jsonl"
     assert pairs(chats, options, **reading(proposed(chats))) == PAIRS * 2
@@ -1040,7 +1040,7 @@ def test_chats_further_inside_are_written_one_a_line(
     given = options if suite == "preference_shift" else suite
     with pytest.raises(InputError, match=r"its dialogues are \.run\.chats\[\]") as refused:
         fastscore.score(path, given, embedder=None)
-    command = str(refused.value).rpartition("line: `")[2].removesuffix("`.")
+    command = str(refused.value).rpartition("Type ")[2].removesuffix(".")
     subprocess.run(command, shell=True, check=True, cwd=tmp_path)
     assert pairs(tmp_path / "chats.jsonl", options, layout="openai") == PAIRS * 2
 
@@ -1087,7 +1087,7 @@ def test_dialogues_in_arrays_of_arrays_are_written_one_a_line(options: Any, tmp_
     with pytest.raises(InputError, match=r"its dialogues are \.users\[\]\.sessions") as error:
         fastscore.score(path, options, embedder=None)
     assert proposed(path) == []
-    command = str(error.value).rpartition("line: `")[2].removesuffix("`.")
+    command = str(error.value).rpartition("Type ")[2].removesuffix(".")
     subprocess.run(command, shell=True, check=True, cwd=tmp_path)
     assert len(lines_of((tmp_path / "chats.jsonl").read_text())) == 3
     assert pairs(tmp_path / "chats.jsonl", options, layout="openai") == PAIRS * 3
@@ -1138,7 +1138,7 @@ def test_dialogues_by_their_ids_further_inside_are_written_one_a_line(
     with pytest.raises(InputError, match="its dialogues are in chats, by their ids") as error:
         fastscore.score(path, options, embedder=None)
     assert proposed(path) == []
-    command = str(error.value).rpartition("line: `")[2].removesuffix("`.")
+    command = str(error.value).rpartition("Type ")[2].removesuffix(".")
     subprocess.run(command, shell=True, check=True, cwd=tmp_path)
     written = tmp_path / "chats.jsonl"
     assert [row["id"] for row in lines_of(written.read_text())] == [*by_id()]
@@ -1540,7 +1540,7 @@ def test_lists_of_each_side_become_pairs(options: Any, tmp_path: Path) -> None:
     path = write(tmp_path / "log.jsonl", [{"id": "d", "asked": ASKED, "replies": REPLIES}])
     with pytest.raises(InputError, match="If asked is what the user says") as refused:
         fastscore.score(path, options, embedder=None)
-    program = str(refused.value).rpartition("replies: `")[2].partition("`")[0]
+    program = str(refused.value).rpartition("Type ")[2].partition(", and read")[0]
     subprocess.run(program, shell=True, check=True, cwd=tmp_path)
     path = tmp_path / "chats.jsonl"
     assert pairs(path, options, layout="pairs", columns={"turns": "turns"}) == PAIRS

@@ -190,7 +190,7 @@ def test_models_that_only_replies_name(suite: str, tmp_path: Path) -> None:
     how: Any = {"layout": "turns"}
     if suite == "guest_simulation":
         how = {"values": {"role": {"user": "guest"}}}
-    with pytest.raises(InputError, match="type jq -cs") as refused:
+    with pytest.raises(InputError, match="Type jq -cs") as refused:
         fastscore.score(log, options_of(suite, tmp_path), embedder=None, **how)
     command = re.search(r"jq .* > turns\.jsonl", str(refused.value.hint))
     assert command is not None

@@ -1,0 +1,50 @@
+"""What the first rows of a log say against how it is read, and what to type."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fastscore.logs.inputs.column_map import Flag, UnmappedLogError, typed
+
+FILE = "FILE"
+"""What stands for the log in the commands of findings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A sentence, options that read the log, or what else to do."""
+
+    said: str
+    flags: Sequence[Flag] = ()
+    unless: str = ""
+    more: str = ""
+
+    def refused(self, file: str) -> UnmappedLogError:
+        """Make the error of a file."""
+        unless = self.unless.replace(FILE, shlex.quote(file))
+        return UnmappedLogError(f"{file}: {self.said}", self.flags, unless=unless, more=self.more)
+
+
+def jq(
+    program: str,
+    read: Sequence[Flag] = (),
+    *,
+    into: str = "chats.jsonl",
+    slurps: bool = False,
+    before: str = "",
+) -> str:
+    """Say how jq writes a log anew, perhaps all rows at once after a file, and what reads that."""
+    command = ["jq", "-cs" if slurps else "-c", program, *filter(None, [before]), FILE]
+    how = f", and read it with {typed(read)}" if read else ""
+    return f"Type {shlex.join(command)} > {into}{how}."
+
+
+def jq_key(key: str) -> str:
+    """Return a key as jq's paths spell it."""
+    return key if key.isascii() and key.isidentifier() else json.dumps(key)
+
+
+def jq_path(keys: Sequence[str]) -> str:
+    """Return the path of keys in jq; of none the document itself."""
+    return "".join(f".{jq_key(key)}" for key in keys) or "."
