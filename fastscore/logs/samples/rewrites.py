@@ -310,7 +310,9 @@ def _predictions_beside_truth(lack: Lack) -> Finding | None:
             unless=f"Nothing is scored without {absent}: log it in rows of {need.name} {word!r}.",
         )
     are_beside = (all(value_at(row, path) is not None for path in paths) for row in lack.rows)
-    if not 0 < len(paths) == len({*paths}) or not any(are_beside):
+    # what a user and an assistant say are no prediction and its truth
+    is_each = len({*paths}) == len(places) and not role_meanings(paths)
+    if not is_each or not any(are_beside):
         return None
     defaults = []
     for column in lack.source.columns:

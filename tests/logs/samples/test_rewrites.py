@@ -312,3 +312,11 @@ def test_no_layout_is_proposed_by_which_every_metric_is_null(tmp_path: Path) -> 
         fastscore.score(log, "guest_simulation", embedder=None)
     said = "With --layout openai every metric of the first rows would be null."
     assert refused.value.hint == said
+
+
+@pytest.mark.parametrize("keys", [("assistant", "user"), ("response", "asked"), ("bot", "human")])
+def test_a_reply_is_no_prediction_beside_its_truth(keys: tuple[str, str], tmp_path: Path) -> None:
+    rows = [dict(zip(keys, reversed(pair), strict=True)) for pair in PAIRS]
+    log = written(tmp_path / "log.jsonl", rows)
+    with pytest.raises(InputError, match="no row has what score_dialogue needs"):
+        fastscore.score(log, options_of("score_dialogue", tmp_path), embedder=None)
