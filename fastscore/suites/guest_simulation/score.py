@@ -62,17 +62,28 @@ def score_events(
 
 
 def notes_on_run(dialogues: pl.LazyFrame, options: GuestSimulation) -> list[str]:
-    """Tell how many conversations have a PAS without the attributes of their persona."""
-    scored = dialogues.filter(C("PAS").is_not_null())
-    sources = scored.select("PAS_source").collect()["PAS_source"]
-    n_estimated = int((sources == "fallback").sum())
-    if not n_estimated:
-        return []
-    return [
-        f"PAS: {n_estimated:,} of {sources.len():,} conversations have a persona without "
-        "attributes, so PAS follows the words of its description alone; name the attributes with "
-        "personas=FILE"
-    ]
+    """Count what PAS has without attributes of a persona, and ORA without a name in its target."""
+    found = dialogues.select(
+        C("PAS").count(),
+        fallback=(C("PAS").is_not_null() & (C("PAS_source") == "fallback")).sum(),
+        ORA=C("ORA").count(),
+        nameless=(C("ORA").is_not_null() & (C("n_target_names") == 0)).sum(),
+    )
+    counts = found.collect().row(0, named=True)
+    notes = []
+    if counts["fallback"]:
+        notes.append(
+            f"PAS: {counts['fallback']:,} of {counts['PAS']:,} conversations have a persona "
+            "without attributes, so PAS follows the words of its description alone; name the "
+            "attributes with personas=FILE"
+        )
+    if counts["nameless"]:
+        notes.append(
+            f"ORA: {counts['nameless']:,} of {counts['ORA']:,} conversations have a target order "
+            'without names, so ORA is 0; an item is an object such as {"name": "Latte"}, and the '
+            "published definition skips items that are texts"
+        )
+    return notes
 
 
 _DEFAULTS = dict(zip(STATE_COLUMNS, DEFAULT_STATE, strict=True))

@@ -128,3 +128,20 @@ def test_a_pas_without_attributes_of_the_persona_is_said() -> None:
     assert [note for note in described.notes if note.startswith("PAS: 1 of 2 conversations have")]
     named = fastscore.score([row(1, ADA)], "guest_simulation")
     assert not [note for note in named.notes if "persona without attributes" in note]
+
+
+def test_an_ora_of_a_target_without_names_is_said() -> None:
+    def row(number: int, target: object) -> dict[str, object]:
+        return {
+            "conversation_id": f"c{number}",
+            "role": "agent",
+            "name": "guest_simulation_agent",
+            "content": "A latte, please.",
+            "guest_persona": ADA,
+            "target_order": target,
+            "current_items_in_order": ["Latte"],
+        }
+
+    run = fastscore.score([row(1, ["Latte"]), row(2, [{"name": "Latte"}])], "guest_simulation")
+    assert run.tables["dialogues"].sort("dialogue")["ORA"].to_list() == [0.0, 1.0]
+    assert [note for note in run.notes if note.startswith("ORA: 1 of 2 conversations have")]
