@@ -43,10 +43,17 @@ from benchmarks.miner_logs import Layout, generate
 from benchmarks.processes import measure
 from fastscore.logs.samples.screening import Screened
 from fastscore.run import commit
-from fastscore.run.commit import RECEIPTS, load_receipt, part_name, receipt_path, save_receipt
+from fastscore.run.commit import (
+    RECEIPTS,
+    UNKNOWN_SCHEMA,
+    load_receipt,
+    part_name,
+    receipt_path,
+    save_receipt,
+)
 from fastscore.run.drive import execute
 from fastscore.run.manifest import read_manifest
-from fastscore.run.missing import UNKNOWN_SCHEMA, RowCounts
+from fastscore.run.notes import RowCounts
 from fastscore.run.progress import SilentReporter
 from fastscore.run.request import Request
 

@@ -56,8 +56,8 @@ from fastscore.llm.spending import (
 )
 from fastscore.llm.transcripts import DATA, Judging, Transcript, names_of, quoted, read_dialogues
 from fastscore.run.commit import commit_json, commit_lines, commit_table
-from fastscore.run.lock import LOCK_NAME, run_lock
 from fastscore.run.progress import Reporter
+from fastscore.run.writer import LOCK_NAME, run_lock
 from fastscore.settings.options import TEXT_BYTES, TomlTable, parse_toml, read_option_file
 from fastscore.statistics.agreement import Coefficient, clustered_correlation, krippendorff_alpha
 from fastscore.statistics.clustered import Clusters, Estimate, clustered_mean

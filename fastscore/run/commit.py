@@ -23,7 +23,6 @@ from fastscore_jit.system import sync_folder
 
 from fastscore.errors import RunError
 from fastscore.files import committed, explain, hash_bytes, hash_file, is_temporary, stays_below
-from fastscore.run.missing import UNKNOWN_SCHEMA
 
 ROW_GROUP_ROWS = 131_072
 
@@ -306,6 +305,10 @@ def count_cut_texts(folder: Path, receipts: Sequence[Receipt]) -> int:
     parts = [folder / name for name in names_of_parts(receipts, CUT_TEXTS)]
     ids = pl.scan_parquet(parts, glob=False).select("id_high", "id_low")
     return int(ids.unique().select(pl.len()).collect().item())
+
+
+UNKNOWN_SCHEMA = {"column": pl.String, "word": pl.String, "rows": pl.Int64}
+"""Words that a suite does not know: of which column, and in how many rows or objects."""
 
 
 def scan_unknown_words(folder: Path, receipts: Sequence[Receipt]) -> pl.LazyFrame:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 from fastscore_jit.system import peak_memory
@@ -58,15 +58,12 @@ from fastscore.run.notes import note_run, refusal
 from fastscore.run.places import place_of
 from fastscore.run.progress import Reporter, StageProgress
 from fastscore.run.request import Request
-from fastscore.run.shared_files import absolute, check_workers
+from fastscore.run.shared_files import absolute, check_workers, checked_engine
 from fastscore.run.signature import deciding_differences
 from fastscore.run.tasks import Checked
 from fastscore.run.writer import Writer, writing
 from fastscore.suites.base import Suite
 from fastscore.suites.summary import summarise
-
-if TYPE_CHECKING:
-    from fastscore.run.summary_tasks import Parts
 
 Key = TypeVar("Key")
 _CheckTask = Callable[[RunContext, Sequence[Shard]], list[Checked]]
@@ -185,13 +182,11 @@ def execute(request: Request, reporter: Reporter) -> Outcome:
     ):
         context = replace(context, run=folder, writer=writer)
         if request.engine != LOCAL:
-            from fastscore.run.shared_files import absolute, check_workers, checked
-
             context = absolute(context)
             model = identity.fingerprint if identity else None
             if not check_workers(engine, context, inputs.stored_files, model, without):
                 reporter.note(f"no worker has joined {request.address} yet: it is waited for")
-            engine = checked(engine, context, model)
+            engine = checked_engine(engine, context, model)
         manifest = open_manifest(
             *(folder, request, suite, context, identity), reporter.note, writer.name
         )
@@ -327,15 +322,13 @@ def _score_receipts(run: _Execution, plan: Plan) -> list[Receipt]:
 
 def _summarise(run: _Execution, receipts: Sequence[Receipt]) -> pl.DataFrame:
     """Commit the summary of all parts, and what the suite's published code writes."""
-    groups: Sequence[Parts] = ()
+    groups: Sequence[tasks.Parts] = ()
     if run.request.engine != LOCAL:  # threads of this process add up whole tables, without files
-        from fastscore.run.summary_tasks import parts_to_add_up, summary_by_tasks
-
-        groups = parts_to_add_up(run.suite, receipts, run.engine.processes())
+        groups = tasks.parts_to_add_up(run.suite, receipts, run.engine.processes())
     with run.stage("summary", 1 + 2 * len(groups)) as progress:
         scanned = _scanned_tables(run, receipts)
         if groups:
-            summary = summary_by_tasks(run.engine, run.context, groups, scanned, progress)
+            summary = tasks.summary_by_tasks(run.engine, run.context, groups, scanned, progress)
         else:
             summary = summarise(run.suite, scanned, run.request.options)
         run.context.check_writer()

@@ -38,7 +38,6 @@ from fastscore.run.commit import (
     remove_temporaries,
 )
 from fastscore.run.context import RunContext
-from fastscore.run.lock import LOCK_NAME
 from fastscore.run.manifest import (
     MANIFEST_NAME,
     DamagedManifestError,
@@ -47,7 +46,7 @@ from fastscore.run.manifest import (
 )
 from fastscore.run.request import Request
 from fastscore.run.signature import EmbedderIdentity, deciding_differences, package_version
-from fastscore.run.writer import FolderWriter, Writer
+from fastscore.run.writer import LOCK_NAME, FolderWriter, Writer
 from fastscore.settings.extras import installed_version
 from fastscore.settings.options import available_processors, option_values
 from fastscore.suites.base import Suite

@@ -22,7 +22,7 @@ from fastscore.logs.integrity.rejects import listed_rejects
 from fastscore.logs.read.rows import Part, Rows, join_parts, read_parts
 from fastscore.run.context import Loaded, PerplexitySettings
 from fastscore.run.interrupt import stop_if_asked
-from fastscore.run.missing import RowCounts, count_missing
+from fastscore.run.notes import RowCounts, count_missing
 from fastscore.run.progress import current_stage, told_to
 from fastscore.run.request import EmbedderSettings
 from fastscore.suites.base import Events, Suite

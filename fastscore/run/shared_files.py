@@ -142,7 +142,7 @@ class CheckedEngine:
         return self.engine.ask(question)
 
 
-def checked(engine: Engine, context: RunContext, model: str | None) -> Engine:
+def checked_engine(engine: Engine, context: RunContext, model: str | None) -> Engine:
     """Have the workers that join later checked too, all but for inputs and stores."""
     return CheckedEngine(engine, Expected(context, {}, {}, model))
 

@@ -48,8 +48,8 @@ from fastscore.run.commit import (
     remove_temporaries,
     save_receipt,
 )
-from fastscore.run.lock import run_lock
 from fastscore.run.progress import Reporter, StageProgress
+from fastscore.run.writer import run_lock
 from fastscore.simulation.agents import (
     MARK,
     SHOWN,

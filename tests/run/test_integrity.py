@@ -19,7 +19,7 @@ import pytest
 from fastscore import open_run
 from fastscore.errors import RunConflictError, RunError
 from fastscore.run.commit import commit_checked, load_receipt, read_checked
-from fastscore.run.lock import check_writer, run_lock
+from fastscore.run.writer import check_writer, run_lock
 from tests.conftest import NIGHTLY, often
 from tests.run.logs import write_logs
 from tests.run.running import contents, run_lexical

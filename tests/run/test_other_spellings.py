@@ -7,7 +7,7 @@ import pytest
 
 import fastscore
 from fastscore.errors import RunConflictError
-from fastscore.run.lock import run_lock
+from fastscore.run.writer import run_lock
 from tests.run.logs import dialogue_lines
 from tests.run.mounts import disk_without_case, same_file
 from tests.run.running import forbid_scoring, run_lexical

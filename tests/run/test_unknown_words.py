@@ -10,7 +10,7 @@ import polars as pl
 import fastscore
 from fastscore.logs.samples.profile import SHOWN
 from fastscore.run.commit import UNKNOWN_WORDS
-from fastscore.run.missing import MOST_NAMED
+from fastscore.run.notes import MOST_NAMED
 from tests.logs.samples.wrong_logs import RIGHT
 from tests.run.running import run_lexical, table_bytes
 

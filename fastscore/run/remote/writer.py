@@ -22,23 +22,27 @@ from fastscore.run.commit import (
     commit_bytes,
     save_receipt,
 )
-from fastscore.run.lock import run_lock
 from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
 from fastscore.run.remote import log
-from fastscore.run.remote.copy import COMPLETE, copies_of, copy_folder, fetched, received_path
-from fastscore.run.remote.prefix import Listed, Prefix
-from fastscore.run.remote.receipts import (
+from fastscore.run.remote.copy import (
+    COMPLETE,
     StoredReceipt,
+    copies_of,
+    copy_folder,
     fetch_outputs,
+    fetched,
     fingerprint_of,
     object_name,
     parse_receipt,
     put_outputs,
     put_receipt,
     receipt_name,
+    received_path,
     shard_name,
     shard_of,
 )
+from fastscore.run.remote.prefix import Listed, Prefix
+from fastscore.run.writer import run_lock
 
 _checked: dict[str, float] = {}
 """When this process last made sure that no other writer has begun, by the writer's token."""

@@ -31,8 +31,8 @@ from fastscore.run.commit import (
 )
 from fastscore.run.manifest import Manifest
 from fastscore.run.remote import log, prefix, writer
+from fastscore.run.remote.copy import StoredReceipt, object_name, receipt_name
 from fastscore.run.remote.prefix import Prefix
-from fastscore.run.remote.receipts import StoredReceipt, object_name, receipt_name
 from fastscore.run.remote.writer import StoreWriter, writing_store
 
 SHARDS = 8
