@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
+from fastscore_jit.threads import own_stop_flag
 
 from fastscore.api.arguments import SuiteName, request_of
 from fastscore.api.reading import fitting_suite_named
@@ -27,7 +28,6 @@ from fastscore.run.drive import execute
 from fastscore.run.engines.engine import LOCAL
 from fastscore.run.folder import describe_inputs, new_manifest
 from fastscore.run.inputs import NamedInputs, named_inputs, plan_inputs
-from fastscore.run.interrupt import own_stop_flag
 from fastscore.run.notes import lost_lines, note_run, refusal
 from fastscore.run.progress import OnProgress, Reporter, chosen_reporter
 from fastscore.run.request import DEFAULT_EMBEDDER, Request, StrPath

@@ -16,7 +16,6 @@ import click
 
 from fastscore.cli.parameters import SuggestingGroup, prepared
 from fastscore.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, FastscoreError
-from fastscore.files import check_path
 from fastscore.settings.extras import entry_points
 from fastscore.terminal import drop, prepare_streams, write_note
 from fastscore.version import __version__
@@ -183,11 +182,19 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
     os._exit(_signal_codes[0] if _signal_codes else _EXIT_CODES[signal.Signals(number)])
 
 
+def _check_names() -> None:
+    """Refuse arguments that are not UTF-8."""
+    for argument in sys.argv[1:]:
+        if not argument.isascii():
+            from fastscore.files import check_path  # late: help opens no file
+
+            check_path(argument)
+
+
 def _run(*, ends_process: bool = False) -> int:
     code: object = 0
     try:
-        for argument in sys.argv[1:]:
-            check_path(argument)
+        _check_names()
         code = cli.main(standalone_mode=False, obj=ends_process)
         sys.stdout.flush()
     except click.ClickException as error:

@@ -6,13 +6,15 @@ import os
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class
 
 from fastscore.errors import FastscoreError, UsageError, did_you_mean
 from fastscore.terminal import write_line
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 PATH = click.Path(path_type=Path)
 
@@ -229,7 +231,9 @@ def _called(parameter: click.Parameter) -> str:
     return next((name for name in parameter.opts if name.startswith("--")), parameter.name or "")
 
 
-def _completion(words: Words) -> Callable[[click.Context, str], list[CompletionItem]]:
+def _completion(words: Words) -> "Callable[[click.Context, str], list[CompletionItem]]":
+    from click.shell_completion import CompletionItem
+
     def complete(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         with contextlib.suppress(FastscoreError, OSError):
             begun, comma, last = incomplete.rpartition(",")
@@ -324,6 +328,8 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion_command(shell: str) -> None:
     """Print the script that completes fastscore's words in SHELL."""
+    from click.shell_completion import get_completion_class
+
     program = click.get_current_context().find_root().command
     completion = get_completion_class(shell)
     if completion is None:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from urllib.parse import quote
 
 import orjson
+from fastscore_jit.threads import POLL_SECONDS
 
 from fastscore.errors import EXIT_INCOMPLETE, FastscoreError, RunError, UsageError
 from fastscore.llm.requests import (
@@ -59,7 +60,6 @@ from fastscore.llm.spending import (
     Spent,
     UnusableError,
 )
-from fastscore.run.interrupt import POLL_SECONDS
 from fastscore.run.progress import Reporter, StageProgress
 from fastscore.settings.extras import missing_package
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 from fastscore_jit.system import peak_memory
+from fastscore_jit.threads import own_stop_flag
 
 from fastscore.errors import InputError, RunConflictError
 from fastscore.files import cache_root
@@ -51,7 +52,7 @@ from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.engines.engine import LOCAL, Engine, open_engine
 from fastscore.run.folder import accept_inputs, open_manifest
 from fastscore.run.inputs import NamedInputs, PlannedInputs, named_inputs, plan_inputs
-from fastscore.run.interrupt import limit_memory, own_stop_flag
+from fastscore.run.interrupt import limit_memory
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, unread
 from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
 from fastscore.run.notes import note_run, refusal

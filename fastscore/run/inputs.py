@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from fastscore_jit.threads import raise_if_stopped
+
 from fastscore.errors import InputError, listed
 from fastscore.logs.inputs.column_map import ColumnMap, map_source
 from fastscore.logs.inputs.files import (
@@ -36,7 +38,6 @@ from fastscore.logs.read.stored_columns import spool_frame, spool_head, spool_ro
 from fastscore.logs.samples.chat_samples import ROW_PER_TURN, row_per_turn
 from fastscore.logs.samples.screening import Screened, screen
 from fastscore.run.engines.engine import LOCAL, Engine
-from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.progress import SilentReporter, StageProgress
 from fastscore.run.request import Request
 from fastscore.suites.base import Suite
@@ -139,7 +140,7 @@ def plan_inputs(
             progress=advance,
             threads=max(request.threads, 1 if engine is None else engine.processes()),
             map_tasks=None if engine is None else partial(engine.map, lost=progress.lost),
-            check_cancelled=partial(stop_if_asked, 0, 0),
+            check_cancelled=raise_if_stopped,
             limits=request.limits,
         )
         if request.choice.sample is not None:

@@ -15,26 +15,9 @@ from contextlib import contextmanager
 from contextvars import copy_context
 
 from fastscore_jit.system import give_back_freed_memory, own_memory
-from fastscore_jit.threads import (
-    POLL_SECONDS,
-    StoppedError,
-    clear_stop,
-    own_stop_flag,
-    raise_if_stopped,
-    request_stop,
-)
+from fastscore_jit.threads import StoppedError, clear_stop, raise_if_stopped, request_stop
 
 from fastscore.logs.integrity.limits import Limits
-
-__all__ = [
-    "POLL_SECONDS",
-    "StoppedError",
-    "clear_stop",
-    "limit_memory",
-    "own_stop_flag",
-    "request_stop",
-    "stop_if_asked",
-]
 
 
 def stop_if_asked(done: int, total: int) -> None:

@@ -37,7 +37,6 @@ from fastscore.run.commit import (
 )
 from fastscore.run.context import Loaded, RunContext
 from fastscore.run.engines.engine import Done, Engine
-from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.progress import StageProgress
 from fastscore.run.request import EmbedderSettings
 from fastscore.run.scoring import (
@@ -280,7 +279,7 @@ def embed_bucket(context: RunContext, bucket: Bucket) -> Receipt:
     settings = _settings(context)
     listed = _missing_texts(context, bucket).sort(TEXT_KEY).collect()
     folder = open_store(open_embedder(settings), settings.store).folder
-    with claimed(folder, bucket.low, bucket.high, check_cancelled=lambda: stop_if_asked(0, 0)):
+    with claimed(folder, bucket.low, bucket.high, check_cancelled=raise_if_stopped):
         embedded = embed_listed(listed, settings)
     # the store itself says what is done: no receipt is kept
     return Receipt(

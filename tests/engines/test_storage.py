@@ -13,7 +13,7 @@ from fastscore.run import shared_files
 from fastscore.run.context import RunContext, run_context
 from fastscore.run.engines.engine import Answer
 from fastscore.run.request import EmbedderSettings, Request
-from fastscore.run.shared_files import check_workers, checked
+from fastscore.run.shared_files import check_workers, checked_engine
 from fastscore.run.writer import writing
 from tests.run.logs import write_logs
 
@@ -111,7 +111,7 @@ class Here:
 
 
 def test_a_worker_that_joins_later_is_checked_before_its_first_task(context: RunContext) -> None:
-    engine = checked(Here(), context, None)
+    engine = checked_engine(Here(), context, None)
     lock = context.run / ".lock"
     held = lock.read_bytes()
     lock.unlink()

@@ -16,11 +16,17 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from fastscore_jit.threads import POLL_SECONDS, StoppablePool
+from fastscore_jit.threads import (
+    POLL_SECONDS,
+    StoppablePool,
+    clear_stop,
+    own_stop_flag,
+    request_stop,
+)
 
 from fastscore.errors import FastscoreError, UsageError
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
-from fastscore.run.interrupt import clear_stop, limit_memory, own_stop_flag, request_stop
+from fastscore.run.interrupt import limit_memory
 from fastscore.settings.extras import require
 from fastscore.settings.options import THREADS_VARIABLE, available_processors
 
