@@ -55,25 +55,7 @@ def example_options(suite: str, folder: Path) -> tuple[str, ...]:
 
 
 def write_example(suite: str, folder: Path) -> Example:
-    """Write a suite's example.
-
-    Parameters
-    ----------
-    suite
-        The suite's name.
-    folder
-        A new folder, or one that holds the example.
-
-    Raises
-    ------
-    UsageError
-        The suite has no example, or the folder contains another file with the name of one of the
-        example's.
-    RunConflictError
-        The folder holds anything else.
-    RunError
-        The folder cannot be written.
-    """
+    """Write a suite's example into a new folder, or one that holds the example."""
     declared = _declared()
     if suite not in declared:
         raise UsageError(f"There is no example of {suite!r}.", did_you_mean(suite, declared))

@@ -16,10 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from fastscore.api.arguments import (
-    SuiteName,
-    request_of,
-)
+from fastscore.api.arguments import SuiteName, request_of
 from fastscore.errors import FastscoreError, UsageError, counted, listed
 from fastscore.files import free_names
 from fastscore.logs.inputs.column_map import (
@@ -114,11 +111,9 @@ def judge_command(inspection: Inspection, output: Path | None = None) -> str:
     logs = shlex.join(inputs)
     logs = logs if len(logs) <= _MOST_CHARACTERS else _pattern_of(inputs)
     folder = shlex.quote(str(output or next(free_names("judgements"))))
-    words = ("fastscore judge", logs, "-o", folder, shlex.join(flags), _SERVER)
+    model = "--model MODEL --base-url URL"
+    words = ("fastscore judge", logs, "-o", folder, shlex.join(flags), model)
     return " ".join(word for word in words if word)
-
-
-_SERVER = "--model MODEL --base-url URL"
 
 
 def _pattern_of(paths: Sequence[str]) -> str:

@@ -258,13 +258,7 @@ class Scorer:
 
 
 class _Stream:
-    """Separates rows of complete dialogues from those of the last one, which may continue.
-
-    Parameters
-    ----------
-    source
-        Declares the dialogue key.
-    """
+    """Separates rows of complete dialogues from those of the last one, which may continue."""
 
     def __init__(self, source: Source) -> None:
         self._source = source

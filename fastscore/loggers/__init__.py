@@ -7,12 +7,9 @@ from fastscore.suites.summary import overall_rows
 
 
 def numbers_of(run: Run) -> dict[str, float]:
-    """Return the mean of each metric over all dialogues, and the ends of its interval.
+    """Return each metric's mean over all dialogues and the ends of its interval, if not null.
 
-    Returns
-    -------
-    dict
-        ``metric``, ``metric.ci_low`` and ``metric.ci_high``, without those that are null.
+    The names are ``metric``, ``metric.ci_low`` and ``metric.ci_high``.
     """
     columns = {"": "mean", ".ci_low": "ci_low", ".ci_high": "ci_high"}
     return {
@@ -30,6 +27,3 @@ def options_of(run: Run) -> dict[str, Any]:
         **run.manifest.options,
         "signature": run.signature,
     }
-
-
-__all__ = ["numbers_of", "options_of"]

@@ -148,7 +148,8 @@ def _signed_folder(field: "dataclasses.Field[Any]", value: str) -> str:
     """Hash the names and contents of a folder's files, sorted by name."""
     folder, digest = Path(value), hashlib.blake2b(digest_size=8)
     try:
-        named = {path.relative_to(folder).as_posix(): path for path in folder.glob(_pattern(field))}
+        found = folder.glob(field.metadata["names_folder"])
+        named = {path.relative_to(folder).as_posix(): path for path in found}
         for name in sorted(named):
             content = read_option_file(named[name])
             # the length separates names and contents
@@ -158,10 +159,6 @@ def _signed_folder(field: "dataclasses.Field[Any]", value: str) -> str:
             f"{field.name} {error.filename}: cannot be read ({error.strerror})."
         ) from error
     return "blake2b:" + digest.hexdigest()
-
-
-def _pattern(field: "dataclasses.Field[Any]") -> str:
-    return str(field.metadata["names_folder"])
 
 
 def _built_in(field: "dataclasses.Field[Any]", options: Any) -> bytes:

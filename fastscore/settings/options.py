@@ -34,15 +34,7 @@ THREADS_VARIABLE = "FASTSCORE_THREADS"
 
 
 def available_processors() -> int:
-    """Count the processors that the process may use; all processors if that is unknown.
-
-    If several processes share them, ``$FASTSCORE_THREADS`` is this process's share.
-
-    Raises
-    ------
-    UsageError
-        The variable is not a positive integer.
-    """
+    """Count the processors of this process, or its share, ``$FASTSCORE_THREADS``."""
     value = os.environ.get(THREADS_VARIABLE)
     if value:
         if not value.isdecimal() or int(value) < 1:
@@ -136,21 +128,7 @@ MOST_INTEGER = 2**63 - 1
 
 
 def build_options(declared: type[Any], values: Mapping[str, Any]) -> Any:
-    """Return a validated options object with values by name, as from flags and manifests.
-
-    Parameters
-    ----------
-    declared
-        A frozen dataclass whose fields come from `option`.
-    values
-        Values by name. Missing ones have their default.
-
-    Raises
-    ------
-    UsageError
-        A name that is not declared, or a value of the wrong type, outside its bounds or not among
-        its choices.
-    """
+    """Return a validated options object with values by name, as from flags and manifests."""
     fields = [field.name for field in dataclasses.fields(declared)]
     for name in values:
         if name not in fields:
@@ -161,13 +139,7 @@ def build_options(declared: type[Any], values: Mapping[str, Any]) -> Any:
 
 
 def check_values(options: Any) -> None:
-    """Check every value of an options object. Its class calls this in ``__post_init__``.
-
-    Raises
-    ------
-    UsageError
-        A value of the wrong type, outside its bounds or not among its choices.
-    """
+    """Check every value of an options object. Its class calls this in ``__post_init__``."""
     types = get_type_hints(type(options))
     for field in dataclasses.fields(options):
         given = getattr(options, field.name)
@@ -237,13 +209,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 
 
 def check_arguments(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Check a function's arguments by its annotations and `ARGUMENTS`; others are not looked at.
-
-    Raises
-    ------
-    UsageError
-        A value of the wrong type, or outside its bounds.
-    """
+    """Check a function's arguments by its annotations and `ARGUMENTS`; skip other types."""
     for name, parameter in inspect.signature(function).parameters.items():
         if name not in given:
             continue
@@ -382,21 +348,9 @@ _STEP = 1 << 20
 def read_option_file(
     path: str | os.PathLike[str], most: int = TABLE_BYTES, *, takes_pipe: bool = False
 ) -> bytes:
-    """Return a file's content. Waiting for a pipe can be interrupted.
+    """Return a file's content; an `OSError` if it is no regular file, or larger than `most`.
 
-    Parameters
-    ----------
-    path
-        The file.
-    most
-        Maximum size in bytes.
-    takes_pipe
-        Whether it may be a pipe, which is read only once.
-
-    Raises
-    ------
-    OSError
-        It cannot be read, is larger, or is not a regular file.
+    A pipe, which is read only once, is taken if `takes_pipe`. Waiting for it can be interrupted.
     """
     descriptor = open_descriptor(path, wait=False)
     try:
@@ -438,13 +392,7 @@ def _too_large(most: int) -> OSError:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file, or a pipe.
-
-    Raises
-    ------
-    UsageError
-        It cannot be read, is larger than `TEXT_BYTES`, or is not TOML.
-    """
+    """Read a TOML file, or a pipe, of at most `TEXT_BYTES`."""
     try:
         content = read_option_file(path, TEXT_BYTES, takes_pipe=True)
     except OSError as error:
@@ -453,20 +401,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def parse_toml(content: bytes, name: str) -> dict[str, Any]:
-    """Parse a TOML file's content.
-
-    Parameters
-    ----------
-    content
-        The file's bytes.
-    name
-        The file's name, for messages.
-
-    Raises
-    ------
-    UsageError
-        It is not TOML, not UTF-8, or nested too deeply.
-    """
+    """Parse a TOML file's content; messages name the file."""
     try:
         return tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
