@@ -66,7 +66,6 @@ _ARRAYS_TRIED = 20
 _BY_ITSELF = "turns"
 """What an array that is a dialogue by itself is called among rows."""
 _FEWEST_VALUES = 2
-_DEEPEST = 3
 _DIGITS = re.compile(r"\d+")
 _SHOWN_CHARACTERS = 40
 
