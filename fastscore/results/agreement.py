@@ -315,7 +315,8 @@ def agreement(
         file is the rater. Judged pairs have the verdicts ``A``, ``B`` and ``tie`` in an object
         ``verdict`` or in columns, and the models of A and B under ``model_a`` and ``model_b``.
     columns
-        Names of columns with scores, beside the bundled rubric's and ``overall``.
+        Names of columns with scores, beside ``overall``, the dimensions of the rubric of
+        recommenders, and all that a judge scored in an object of these files.
     scale
         The smallest and largest score. Others are left out and counted in a note.
 
@@ -397,11 +398,22 @@ def read_ratings(
         raise UsageError("No file is named.", "Name files with the scores of judges or people.")
     check_scale(scale)
     require_columns(files, columns)
+    columns = [*dict.fromkeys((*columns, *_dimensions(files)))]
     found = [
         _ratings(file, name, columns, scale)
         for file, name in zip(files, names_of(files), strict=True)
     ]
     return [ratings for ratings, _ in found], [note for _, notes in found for note in notes]
+
+
+def _dimensions(files: Sequence[Any]) -> Iterator[str]:
+    """Yield dimensions of judges' objects: people's columns of their names are scores."""
+    taken = {key.lower() for column in judge_source(()).columns for key in column.keys}
+    for file in files:
+        for row in islice(_records(file, ()), _ROWS_NAMED):
+            for scores in (row.get("judge"), row.get("verdict")):
+                if isinstance(scores, Mapping):
+                    yield from (name for name in scores if name.lower() not in taken)
 
 
 def _ratings(

@@ -309,3 +309,16 @@ def test_frames_and_rows_are_compared_as_their_files(tmp_path: Path) -> None:
     assert drawn[0].equals(drawn[1])
     with pytest.raises(InputError, match="no column 'dialogue'"):
         fastscore.rank(frame.drop("dialogue"))
+
+
+def test_people_s_columns_of_any_rubric_are_read(tmp_path: Path) -> None:
+    judge = [
+        {"dialogue": f"d{at}", "judged_by": "one", "judge": {"honesty": score}}
+        for at, score in enumerate(ONE)
+    ]
+    (tmp_path / "judge.jsonl").write_text("".join(json.dumps(row) + "\n" for row in judge))
+    people = pl.DataFrame({"dialogue": [f"d{at}" for at in range(10)], "honesty": PEOPLE})
+    found = fastscore.agreement(str(tmp_path / "judge.jsonl"), people)
+    assert kappas(found)["dimension"].to_list() == ["honesty"]
+    kappa = cohen_kappa_score(ONE, PEOPLE, weights="quadratic", labels=[1, 2, 3, 4, 5])
+    assert kappas(found)["value"].item() == pytest.approx(kappa, rel=1e-12)
