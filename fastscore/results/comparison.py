@@ -10,7 +10,6 @@ import polars as pl
 from fastscore.errors import counted
 from fastscore.results.metric_text import (
     NONE,
-    REASONS,
     Record,
     decimals_for,
     interval_text,
@@ -489,9 +488,7 @@ def _differences(rows: pl.DataFrame, comparison: Comparison) -> Grid:
     else:
         columns.append(column("n a, n b", lambda row: f"{row['n_a']:,}, {row['n_b']:,}", drop=-4))
     if any(row and row["reason"] for row in records):
-        columns.append(
-            column("null", lambda row: REASONS.get(row["reason"], ""), right=False, drop=2)
-        )
+        columns.append(column("null", lambda row: row["reason"] or "", right=False, drop=2))
     families = rows.drop_nulls("p_holm").group_by("family", maintain_order=True)
     sizes = families.agg(pl.max("family_size")).rows()
     tested = [f"{name} ({counted(size, 'tests')})" for name, size in sizes]
