@@ -137,10 +137,10 @@ class ColumnMap:
 
     @property
     def signed(self) -> tuple[str, ...]:
-        """What stands in a signature: nothing, where there is nothing."""
-        columns = ",".join(f"{_plain(name)}={_plain(path)}" for name, path in self.columns)
-        values = ",".join(":".join(map(_plain, value)) for value in self.values)
-        options = ",".join(f"{name}={_plain(value)}" for name, value in self.chat_options)
+        """The parts of a signature, in an order of their own: that of options changes no number."""
+        columns = ",".join(f"{_plain(name)}={_plain(path)}" for name, path in sorted(self.columns))
+        values = ",".join(":".join(map(_plain, value)) for value in sorted(self.values))
+        options = ",".join(f"{name}={_plain(value)}" for name, value in sorted(self.chat_options))
         named = {"layout": _digest(self.chat), "columns": columns, "values": values}
         named |= {"chat": options}
         return tuple(f"{name}={text}" for name, text in named.items() if text)

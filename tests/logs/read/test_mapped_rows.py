@@ -241,7 +241,7 @@ def test_a_dialogues_name_stands_beside_its_rows() -> None:
 
 def test_what_is_mapped_stands_in_the_signature() -> None:
     columns = parse_map(["text=a.b", "speaker=turns[].x|y"], ["speaker:me=USER"])
-    assert columns.signed == ("columns=text=a.b,speaker=turns[].x%7Cy", "values=speaker:me:USER")
+    assert columns.signed == ("columns=speaker=turns[].x%7Cy,text=a.b", "values=speaker:me:USER")
     assert NO_MAP.signed == ()
     assert (columns | parse_map(["text=c"], [])).columns == (
         ("text", "c"),
