@@ -7,7 +7,7 @@ from html import escape
 
 import polars as pl
 
-from fastscore.errors import counted
+from fastscore.errors import counted, listed
 from fastscore.results.metric_text import (
     NONE,
     Record,
@@ -276,7 +276,9 @@ def headline(comparison: Comparison) -> str:
         return _many(rows, f"{kind}s", how)
     row = rows[0]
     if not any(one["difference"] for one in rows):
-        return f"{row['b']} equals {row['a']} in the mean of every {kind}."
+        one_sided = _on_one_side(comparison, rows[0]["family"])
+        both = " that both have" if one_sided else ""
+        return f"{row['b']} equals {row['a']} in the mean of every {kind}{both}.{one_sided}"
     if all(one["p"] is None for one in rows):
         return f"{row['b']} against {row['a']}: no {kind} can be tested ({designs})."
     decided = [one for one in rows if verdict_text(one) != NONE]
@@ -300,6 +302,17 @@ def headline(comparison: Comparison) -> str:
     undecided = len(rows) - len(decided)
     others = f"; undecided in {counted(undecided, 'metrics')}" if undecided else ""
     return f"{row['b']} against {row['a']}: {'; '.join(parts)}{common}{others} ({how})."
+
+
+def _on_one_side(comparison: Comparison, family: str) -> str:
+    """Name the metrics of a family that have a mean on one side alone."""
+    has_values = comparison.sides.group_by("metric", "side").agg(pl.col("n").sum() > 0)
+    is_one_sided = pl.col("n").any() & ~pl.col("n").all()
+    found = has_values.group_by("metric").agg(is_one_sided.alias("is_one_sided"))
+    one_sided = found.filter("is_one_sided")["metric"].to_list()
+    of_family = comparison.differences.filter(family=family)["metric"].unique(maintain_order=True)
+    names = [name for name in of_family if name in one_sided]
+    return f" One side alone has a value of {listed(names)}." if names else ""
 
 
 def _many(rows: Sequence[Record], kind: str, how: str) -> str:

@@ -165,3 +165,26 @@ def test_conversations_without_ids_are_units_and_a_table_without_rows_hides_no_o
     assert found["difference"] == pytest.approx(own["mean"])
     both = fastscore.compare(*runs).differences
     assert both.filter(metric="cross_coherence")["n_units"].to_list() == [8]
+
+
+def test_metrics_that_one_side_alone_has_are_in_the_headline() -> None:
+    @fastscore.suite(
+        columns={"id": str, "model": str, "kind": float, "brief": float},
+        dialogue=("id", "model"),
+        metrics={name: {"range": (0, 1), "better": "higher"} for name in ("kind", "brief")},
+    )
+    def manners(rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Whether a reply is kind, and whether it is brief."""
+        brief = pl.when(pl.col("brief") >= 0).then("brief")
+        return rows.select("dialogue_row", "kind", brief=brief)
+
+    rows = [
+        {"id": f"d{at}", "model": model, "kind": at % 2, "brief": brief}
+        for at in range(8)
+        for model, brief in (("a", 0.5), ("b", -1.0))
+    ]
+    found = fastscore.compare(fastscore.score(rows, manners), by="model", pair_by="id")
+    assert str(found).startswith(
+        "b equals a in the mean of every headline metric that both have. "
+        "One side alone has a value of brief."
+    )
