@@ -185,6 +185,6 @@ def test_metrics_that_one_side_alone_has_are_in_the_headline() -> None:
     ]
     found = fastscore.compare(fastscore.score(rows, manners), by="model", pair_by="id")
     assert str(found).startswith(
-        "b equals a in the mean of every headline metric that both have. "
+        "b equals a in the mean of every metric that both have. "
         "One side alone has a value of brief."
     )
