@@ -4,10 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
-from fastscore_jit.arrays import Indices
 
 from fastscore.suites.group_travel.catalogue import (
     NAME_KEYS,
@@ -25,12 +22,7 @@ from fastscore.suites.group_travel.lexicon import (
     normalise,
 )
 from fastscore.suites.group_travel.metrics.conversation import check_days
-from fastscore.suites.grouping import (
-    factorize,
-    group_rows,
-    offsets_of,
-    take,
-)
+from fastscore.suites.grouping import factorize
 
 _MEALS = "meals"
 _KIND_OF_KEY = {
@@ -135,7 +127,6 @@ def _named_text(kind: str, item: Any) -> tuple[str | None, ...] | None:
 
 
 _OF_NAME = ("plan", "day", "kind", "name")
-_TEXTS = pl.List(pl.String)
 _COST = r"(?i)^(?:cost|price|rating|total)\s*:"
 _TIME = r"\d{1,2}:\d{2}(?:\s*[ap]\.?m\.?)?"
 _TO = r"\s*(?:to|until|till|-|–|—)\s*"
@@ -172,32 +163,20 @@ class Plans:
 def read_plans(cells: pl.Series, *, strict_overnight: bool) -> Plans:
     """Read plan cells, a plan each."""
     plans, values = read_days(cells)
-    is_stop = values["kind"] == STOP
-    first_day = offsets_of(plans["n_days"].to_numpy())
-    of_slots = values.filter(~is_stop).select("plan", "day", "kind", "text")
-    of_slots = _by_day(of_slots, first_day, of_slots["kind"].to_physical().to_numpy())
+    is_stop = pl.col("kind") == STOP
+    entries = values.filter(~is_stop).sort("plan", "day", "kind", maintain_order=True)
     stops = read_stops(values.filter(is_stop))
-    text, texts = factorize(of_slots["text"])
-    named = [
-        _named(of_slots, text, texts.str.split(";")),
-        _named(stops, *_as_lists(*factorize(stops["name"]))),
-    ]
-    names = _by_day(pl.concat(named, rechunk=True), first_day)
+    parts = entries.select("plan", "day", "kind", name=pl.col("text").str.split(";"))
+    named = [parts.explode("name", empty_as_null=False), stops.select(_OF_NAME)]
+    names = _clean_names(pl.concat(named, rechunk=True).sort("plan", "day", maintain_order=True))
     return Plans(
         plans,
-        names.select(*_OF_NAME),
-        of_slots.filter(is_filled(texts).gather(text)).select(
-            "plan", pl.col("kind").cast(pl.String).replace(SLOT_OF_KIND).alias("slot"), "text"
+        names.select(_OF_NAME),
+        entries.filter(is_filled(entries["text"])).select(
+            "plan", "text", slot=pl.col("kind").cast(pl.String).replace(SLOT_OF_KIND)
         ),
-        check_days(plans["n_days"].to_numpy(), names, stops, strict_overnight),
+        check_days(plans, names, stops, strict_overnight),
     )
-
-
-def _by_day(rows: pl.DataFrame, first_day: Indices, kind: npt.ArrayLike = 0) -> pl.DataFrame:
-    """Sort rows by ``plan`` and ``day``, and within a day by kind; equal ones stay in order."""
-    day = first_day[rows["plan"].to_numpy()] + rows["day"].to_numpy()
-    # rows are nearly in order, which this sort makes use of
-    return rows[np.argsort(day * len(PLAN_KINDS) + np.asarray(kind), kind="stable")]
 
 
 def is_filled(texts: pl.Series) -> pl.Series:
@@ -205,22 +184,13 @@ def is_filled(texts: pl.Series) -> pl.Series:
     return ~normalise(texts).is_in(UNFILLED)
 
 
-def _as_lists(codes: Indices, texts: pl.Series) -> tuple[Indices, pl.Series]:
-    return codes, texts.reshape((-1, 1)).arr.to_list() if len(texts) else texts.cast(_TEXTS)
-
-
-def _named(values: pl.DataFrame, codes: Indices, names: pl.Series) -> pl.DataFrame:
-    """Return the names in values: what is neither a cost nor empty, stripped, and ``normal``."""
-    lists = names.to_frame("name").with_row_index("text").explode("name", empty_as_null=False)
-    stripped = lists.with_columns(
+def _clean_names(names: pl.DataFrame) -> pl.DataFrame:
+    """Strip names and leave out costs and placeholders; add ``normal``."""
+    stripped = names.with_columns(
         pl.col("name").str.strip_chars().str.strip_chars_end(".,").str.strip_chars_end()
     ).filter(~pl.col("name").str.contains(_COST))
-    found = stripped.with_columns(normalise(stripped["name"]).alias("normal"))
-    found = found.filter(~pl.col("normal").is_in(UNFILLED))
-    rows, offsets = take(group_rows(found["text"].to_numpy(), len(names)), codes)
-    owner = np.repeat(np.arange(values.height), np.diff(offsets))
-    of_values = values.select("plan", "day", "kind")[owner]
-    return pl.concat([of_values, found.select("name", "normal")[rows]], how="horizontal")
+    normal = stripped.with_columns(normal=normalise(stripped["name"]))
+    return normal.filter(~pl.col("normal").is_in(UNFILLED))
 
 
 def read_stops(values: pl.DataFrame) -> pl.DataFrame:

@@ -14,6 +14,7 @@ import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 
 from fastscore.suites.base import Events
+from fastscore.suites.columns import list_column
 from fastscore.suites.group_travel.lexicon import (
     NULLS,
     Tokens,
@@ -66,19 +67,8 @@ class Informative:
 
     def words(self, tokens: Tokens) -> pl.Series:
         """Return the top tokens of each distinct preference as text: List(String)."""
-        lists = (
-            pl.DataFrame(
-                {
-                    "row": np.repeat(np.arange(len(self.top[1]) - 1), np.diff(self.top[1])),
-                    "word": tokens.vocabulary[self.top[0]],
-                }
-            )
-            .group_by("row")
-            .agg("word")
-        )
-        rows = pl.DataFrame({"row": np.arange(len(self.top[1]) - 1)})
-        found = rows.join(lists, on="row", how="left", maintain_order="left")
-        return found["word"].fill_null([])
+        values, offsets = self.top
+        return list_column(tokens.vocabulary[values], offsets)
 
 
 def find_informative(

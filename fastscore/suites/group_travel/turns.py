@@ -299,7 +299,7 @@ _NAMES = {"group_type": "group_type", "scenario": "stated_scenario", "dialogue_i
 _OF_METADATA = pl.Schema(
     {
         **dict.fromkeys(FLAGS, pl.Boolean()),
-        "stated_condition": pl.String(),
+        "by_condition": pl.String(),
         **dict.fromkeys(("member_count", "listed_members"), pl.Int64()),
         **dict.fromkeys((*_NAMES.values(), "metadata_fault"), pl.String()),
     }
@@ -353,40 +353,48 @@ def _count(value: object) -> int | None:
 def name_conditions(read: Turns, synthesis: pl.DataFrame) -> pl.DataFrame:
     """Give dialogues their id, flags, condition and members."""
     stated = read_each(read.dialogues["metadata"].fill_null(""), _read_metadata, _OF_METADATA)
-    named = pl.col("stem").str.extract(_CONDITION_IN_NAME)
-    told = pl.concat([read.dialogues, stated], how="horizontal").with_columns(
-        pl.format("C{}", named).alias("named_condition")
+    told = read.dialogues.hstack(stated).with_columns(
+        by_file_name=pl.format("C{}", pl.col("stem").str.extract(_CONDITION_IN_NAME))
     )
-    seen = _flags_by_content(read, synthesis)
-    told = told.join(seen, on="dialogue_row", how="left", maintain_order="left")
-    by_condition = [
-        [
-            pl.col(f"{origin}_condition").replace_strict(
-                {name: flags[place] for name, flags in CONDITIONS.items()},
-                default=None,
-                return_dtype=pl.Boolean,
-            )
-            for origin in ("stated", "named")
-        ]
-        for place in range(len(FLAGS))
-    ]
+    rows = [(name, *flags) for name, flags in CONDITIONS.items()]
+    conditions = pl.DataFrame(rows, ("condition", *FLAGS), orient="row")
+    for origin in ("condition", "file_name"):
+        flags_of = conditions.select(
+            pl.col("condition").alias(f"by_{origin}"),
+            pl.col(FLAGS).name.suffix(f"_by_{origin}"),
+        )
+        told = told.join(flags_of, on=f"by_{origin}", how="left", maintain_order="left")
+    told = told.join(
+        _flags_by_content(read, synthesis), on="dialogue_row", how="left", maintain_order="left"
+    )
+    # the first that tells a flag decides
+    origins = {
+        flag: {"metadata": flag, **{name: f"{flag}_by_{name}" for name in _SOURCES[1:]}}
+        for flag in FLAGS
+    }
     told = told.with_columns(
+        *(pl.coalesce(columns.values()).alias(flag) for flag, columns in origins.items()),
         *(
-            pl.coalesce(flag, *by_condition[place], pl.col(f"{flag}_seen").fill_null(False))
-            for place, flag in enumerate(FLAGS)
+            pl.coalesce(
+                pl.when(pl.col(column).is_not_null()).then(pl.lit(source))
+                for source, column in columns.items()
+            ).alias(f"{flag}_source")
+            for flag, columns in origins.items()
         ),
-        *(_source(flag, by_condition[place]) for place, flag in enumerate(FLAGS)),
     )
     sources = [pl.col(f"{flag}_source") for flag in FLAGS]
     one_source = pl.all_horizontal(source == sources[0] for source in sources)
-    return told.with_columns(
-        pl.coalesce("dialogue_id", "stated_id", _stem_id()),
-        pl.when(one_source)
-        .then(sources[0])
-        .otherwise(pl.concat_str(sources, separator=","))
-        .alias("flag_source"),
-        _condition().alias("condition"),
-    ).with_columns(pl.coalesce("stated_scenario", _scenario()).alias("scenario"))
+    return (
+        told.join(conditions, on=FLAGS, how="left", maintain_order="left")
+        .with_columns(
+            pl.coalesce("dialogue_id", "stated_id", _stem_id()),
+            pl.col("condition").fill_null(CUSTOM),
+            flag_source=pl.when(one_source)
+            .then(sources[0])
+            .otherwise(pl.concat_str(sources, separator=",")),
+        )
+        .with_columns(scenario=pl.coalesce("stated_scenario", _scenario()))
+    )
 
 
 def _scenario() -> pl.Expr:
@@ -406,32 +414,6 @@ def _stem_id() -> pl.Expr:
     return pl.when(several).then(pl.format("{}:{}", "stem", "line")).otherwise("stem")
 
 
-def _source(flag: str, by_condition: list[pl.Expr]) -> pl.Expr:
-    metadata, condition, file_name, content = map(pl.lit, _SOURCES)
-    return (
-        pl.when(pl.col(flag).is_not_null())
-        .then(metadata)
-        .when(by_condition[0].is_not_null())
-        .then(condition)
-        .when(by_condition[1].is_not_null())
-        .then(file_name)
-        .otherwise(content)
-        .alias(f"{flag}_source")
-    )
-
-
-def _condition() -> pl.Expr:
-    names = [
-        pl.when(
-            pl.all_horizontal(
-                pl.col(flag) == wanted for flag, wanted in zip(FLAGS, flags, strict=True)
-            )
-        ).then(pl.lit(name))
-        for name, flags in CONDITIONS.items()
-    ]
-    return pl.coalesce(*names, pl.lit(CUSTOM))
-
-
 def _flags_by_content(read: Turns, synthesis: pl.DataFrame) -> pl.DataFrame:
     """Return what the flags are by the turns themselves."""
     kind = pl.col("kind")
@@ -439,14 +421,12 @@ def _flags_by_content(read: Turns, synthesis: pl.DataFrame) -> pl.DataFrame:
         (kind == PROVIDE) & ~pl.col("is_system") & (pl.col("member") != "")
     )
     turns = read.turns.group_by("dialogue_row").agg(
-        (provider.n_unique() >= 2).alias("multi_user_seen"),
-        (kind == SYNTHESIZE).any().alias("enable_synthesis_seen"),
-        kind.is_in([USER_FEEDBACK, SYS_FEEDBACK]).any().alias("enable_feedback_seen"),
+        multi_user_by_content=provider.n_unique() >= 2,
+        enable_synthesis_by_content=(kind == SYNTHESIZE).any(),
+        enable_feedback_by_content=kind.is_in([USER_FEEDBACK, SYS_FEEDBACK]).any(),
     )
-    theory = (
-        synthesis.filter(pl.col("slot").is_in(ACTIONABLE) & pl.col("has_strategy"))
-        .select("dialogue_row")
-        .unique()
-        .with_columns(pl.lit(True).alias("use_social_theory_seen"))
+    names_theory = pl.col("slot").is_in(ACTIONABLE) & pl.col("has_strategy")
+    theory = synthesis.group_by("dialogue_row").agg(use_social_theory_by_content=names_theory.any())
+    return turns.join(theory, on="dialogue_row", how="left").with_columns(
+        pl.col("use_social_theory_by_content").fill_null(False)
     )
-    return turns.join(theory, on="dialogue_row", how="left")

@@ -1,8 +1,6 @@
 """M1, M6 and M7: who speaks, who accepts the plan, and how many turns it takes; M16: its days."""
 
-import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Indices
 
 from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Scale
 from fastscore.suites.group_travel.lexicon import ACCEPT_PLAN, APPROVE, FEEDBACK, MEALS, PROVIDE
@@ -35,12 +33,10 @@ M16 = use.ratio(
 
 
 def check_days(
-    n_days: Indices, names: pl.DataFrame, stops: pl.DataFrame, strict_overnight: bool
+    plans: pl.DataFrame, names: pl.DataFrame, stops: pl.DataFrame, strict_overnight: bool
 ) -> pl.DataFrame:
     """Count the checks of each plan and those that it passes."""
-    days = pl.DataFrame({"plan": np.arange(len(n_days)), "day": pl.Series(n_days)}).select(
-        "plan", pl.int_ranges("day").alias("day")
-    )
+    days = plans.select(plan=pl.int_range(pl.len()), day=pl.int_ranges("n_days"))
     days = days.explode("day").drop_nulls()
     meals = names.filter(pl.col("kind").is_in(MEALS))
     dishes = meals.group_by("plan", "day", "kind", maintain_order=True).agg(
