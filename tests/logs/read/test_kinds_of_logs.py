@@ -999,10 +999,12 @@ def test_what_must_be_converted_is_named(
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="jq writes it anew")
-def test_a_bot_of_slack_is_a_speaker(options: Any, tmp_path: Path) -> None:
+def test_slack_has_its_bots_and_no_notices(options: Any, tmp_path: Path) -> None:
     path = tmp_path / "log.json"
-    said = [{"type": "message", "text": "hi", "ts": f"{n}", "thread_ts": "1"} for n in (1, 2)]
-    path.write_text(json.dumps([{**said[0], "user": "U1"}, {**said[1], "bot_id": "B1"}]))
+    said = [{"type": "message", "text": "hi", "ts": f"{n}", "thread_ts": "1"} for n in (1, 2, 3)]
+    bot = {**said[1], "bot_id": "B1", "subtype": "bot_message"}
+    notice = {**said[2], "user": "U2", "subtype": "channel_join"}
+    path.write_text(json.dumps([{**said[0], "user": "U1"}, bot, notice]))
     with pytest.raises(InputError) as error:
         fastscore.score(path, options, embedder=None)
     command = str(error.value).partition("Type ")[2].partition(", and read it")[0]
