@@ -15,6 +15,8 @@ _OF_MAIL, _OF_POST = "%a, %d %b %Y %H:%M:%S %z", "%a %b %d %H:%M:%S %z %Y"
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 """How mails write times (RFC 2822)."""
 _NO_TEXT_PARTS = ("thinking", "reasoning", "redacted_thinking", "tool_use", "tool_result")
+_NO_TEXT_CONTENT = ("code", "reasoning_recap")
+"""How ChatGPT's export calls what calls a tool, and how long a thought took."""
 
 
 def text_of(content: Any) -> Any:
@@ -41,7 +43,7 @@ def _text_of_part(part: Any) -> str | None:
         return part
     if not isinstance(part, dict) or part.get("thought") is True:
         return None
-    if part.get("type") in _NO_TEXT_PARTS:
+    if part.get("type") in _NO_TEXT_PARTS or part.get("content_type") in _NO_TEXT_CONTENT:
         return None
     for key in ("text", "parts", "content", "value"):
         if part.get(key) is not None:

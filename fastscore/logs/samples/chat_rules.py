@@ -758,7 +758,7 @@ def _repeated_beginnings(sample: ChatSample) -> Finding | None:
                 continue
             if _are_trials(one, other):
                 continue
-            key = _shared_key(one, other)
+            key = _shared_key(one, other, layout.ignored)
             if key is not None or len(shorter) >= _MANY_REPEATED:
                 beginnings[key] += 1
                 break
@@ -856,7 +856,7 @@ def _parts(sample: ChatSample) -> Finding | None:
     begun: dict[tuple[str, Any], list[str]] = {}
     for dialogue in sample.dialogues:
         for key, name in scalars_of(dialogue.document, _DEEPEST_ORDER):
-            if not is_called("session", key):
+            if key in layout.ignored or not is_called("session", key):
                 continue
             before = begun.setdefault((key, name), dialogue.texts)
             # what begins alike is asked of several models, or once more
@@ -869,10 +869,11 @@ def _parts(sample: ChatSample) -> Finding | None:
     return None
 
 
-def _shared_key(one: Any, other: Any) -> str | None:
+def _shared_key(one: Any, other: Any, ignored: Sequence[str]) -> str | None:
     """Return the key that is called as names of sessions are, and has one value in both."""
     for path, value in scalars_of(one, _DEEPEST):
-        if is_called("session", path) and value_at(other, path) == value:
+        is_session = path not in ignored and is_called("session", path)
+        if is_session and value_at(other, path) == value:
             return path
     return None
 

@@ -357,6 +357,8 @@ def _layouts_of(first: Sequence[Record], suite: str, source: Source) -> Iterator
         if n_read < len(own) and not chat.is_row_per_turn:
             continue  # of some rows it reads no turn
         unread = next(filter(None, map(sample.unread_replies, sample.dialogues)), [])
+        if any(path.endswith("].role") for path in unread):
+            continue  # the array is a chat by itself
         if unread:
             mapped = map_source(source, columns | ColumnMap(((REPLY, unread[0]),)))
             sample = sample_chats(own, mapped) or sample

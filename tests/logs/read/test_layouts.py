@@ -370,6 +370,21 @@ def test_documents_become_the_turns_that_they_contain(name: str, tmp_path: Path)
             assert dialogues(read(path, "preference_shift", columns, shard_bytes)) == expected
 
 
+def test_calls_of_tools_in_chatgpt_have_no_text(tmp_path: Path) -> None:
+    call = _message("c", "1", "assistant", "")
+    call["message"]["recipient"] = "web"
+    call["message"]["content"] = {"content_type": "code", "text": 'search("dramas")'}
+    mapping = {
+        "1": _message("1", "", "user", ASK),
+        "c": call,
+        "2": _message("2", "c", "assistant", HEAT),
+    }
+    document = {"conversation_id": "d", "current_node": "2", "mapping": mapping}
+    path = written(tmp_path / "log.jsonl", [document])
+    columns = layout_map("chatgpt", "preference_shift")
+    assert dialogues(read(path, "preference_shift", columns)) == [("d", TWO)]
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_messages_become_rows(name: str, tmp_path: Path) -> None:
     """Of the suite whose rows are messages, prompts and tools' messages are rows as well."""

@@ -320,3 +320,35 @@ def test_a_reply_is_no_prediction_beside_its_truth(keys: tuple[str, str], tmp_pa
     log = written(tmp_path / "log.jsonl", rows)
     with pytest.raises(InputError, match="no row has what score_dialogue needs"):
         fastscore.score(log, options_of("score_dialogue", tmp_path), embedder=None)
+
+
+@pytest.mark.parametrize("n_runs", [1, 2])
+def test_a_project_of_langsmith_is_no_dialogue(n_runs: int, tmp_path: Path) -> None:
+    def run(thread: str, n_pairs: int) -> dict[str, Any]:
+        said = [(f"{asked} ({thread})", reply) for asked, reply in PAIRS[:n_pairs]]
+        *asked, reply = messages(said)
+        return {
+            "id": f"{thread}{n_pairs}",
+            "session_id": "a project",
+            "extra": {"metadata": {"thread_id": thread}},
+            "inputs": {"messages": asked},
+            "outputs": {"message": reply},
+        }
+
+    rows = [run(thread, n + 1) for thread in "abc" for n in range(3 - n_runs, 3)]
+    log = written(tmp_path / "log.jsonl", rows)
+    if n_runs == 1:  # whole chats that nothing joins
+        options = options_of("preference_shift", tmp_path)
+        found = fastscore.score(log, options, embedder=None, layout="langsmith")
+    else:
+        found = as_asked(log, "preference_shift")
+    assert found.tables["dialogues"].height == 3
+
+
+def test_preferences_are_a_chat_each(tmp_path: Path) -> None:
+    rows = [
+        {"prompt": ASKED[0], "chosen": messages(PAIRS[:1]), "rejected": messages(PAIRS[:1])}
+        for _ in range(3)
+    ]
+    run = as_asked(written(tmp_path / "log.jsonl", rows), "preference_shift")
+    assert run.tables["dialogues"].height == run.tables["turns"].height == 3
