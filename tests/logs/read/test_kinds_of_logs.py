@@ -1475,7 +1475,9 @@ def test_objects_of_two_sides_are_pairs(
         assert pairs(source, options, layout="pairs") == PAIRS * 2
 
 
-@pytest.mark.parametrize("key", ["conversation_id", "chat_id", "ticketId", "conv", "session"])
+@pytest.mark.parametrize(
+    "key", ["conversation_id", "chat_id", "ticketId", "conv", "session", "case_no", "Vorgang"]
+)
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
 def test_rows_of_two_sides_are_pairs(suffix: str, key: str, options: Any, tmp_path: Path) -> None:
     rows = [{key: "d1", **pair} for pair in sides("customer", "bot")]

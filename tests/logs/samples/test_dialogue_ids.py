@@ -31,7 +31,9 @@ def rows(key: str, names: list[Any]) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("key", ["conversation_id", "callId", "chat id", "ticket"])
+@pytest.mark.parametrize(
+    "key", ["conversation_id", "callId", "chat id", "ticket", "TicketNr", "case_no"]
+)
 def test_another_key_that_names_dialogues_is_refused(key: str, tmp_path: Path) -> None:
     log = write(tmp_path / "log.jsonl", rows(key, ["a", "b"]))
     said = refusal("score_dialogue", log)
