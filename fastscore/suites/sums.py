@@ -137,7 +137,7 @@ def sum_rows(
     Each run of rows with equal ``keys`` is summed first. ``by`` are expressions of the keys.
     """
     # of a table that is scanned, what other passes add up is not read
-    rows = rows.lazy().select(*keys, *grids, *scales, *flags)
+    rows = rows.lazy().select(*dict.fromkeys((*keys, *grids, *scales, *flags)))
     parts = [_sum_runs(collected(rows.head(0)), keys, by, grids, scales, flags)]
     names = parts[0].columns[: len(by)]
     merge = partial(merge_sums, by=names, grids=grids, scales=scales, flags=flags)

@@ -14,6 +14,7 @@ from fastscore.results.findings import compare_groups
 from fastscore.results.headlines import read_headlines
 from fastscore.results.report.metrics import Shown
 from fastscore.results.report.write import _comparisons
+from fastscore.suites import registry
 from fastscore.suites.preference_shift import analysis
 from tests.conftest import often
 from tests.results.comparing import row_of
@@ -167,7 +168,11 @@ def test_conversations_without_ids_are_units_and_a_table_without_rows_hides_no_o
     assert both.filter(metric="cross_coherence")["n_units"].to_list() == [8]
 
 
-def test_metrics_that_one_side_alone_has_are_in_the_headline() -> None:
+def test_metrics_that_one_side_alone_has_are_in_the_headline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(registry, "_declared_here", {})
+
     @fastscore.suite(
         columns={"id": str, "model": str, "kind": float, "brief": float},
         dialogue=("id", "model"),

@@ -153,7 +153,7 @@ def test_models_within_an_id_are_told_apart_or_refused(
     replies = [turn("d", "USER"), turn("d", "SYSTEM", model="a")]
     assert names(lines(path, replies), suite, layout="turns") == ["d/model=a"]
     mixed = [*replies, turn("d", "USER"), turn("d", "SYSTEM", model="b")]
-    with pytest.raises(InputError, match=r"other rows of the dialogue 'd' have several: a, b"):
+    with pytest.raises(InputError, match="'a', 'b' in dialogue d, and none in some"):
         scored(lines(path, mixed), suite, layout="turns")
 
 

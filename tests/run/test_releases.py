@@ -110,7 +110,7 @@ def test_a_run_is_continued_by_a_later_release(tmp_path: Path, release: Release)
 @pytest.mark.parametrize(
     "columns",
     [
-        ColumnMap((("text", "meta, all.text"), ("speaker", "who"))),
+        ColumnMap((("speaker", "who"), ("text", "meta, all.text"))),
         ColumnMap((("prediction", "out"),), (("event", "done=1", "utterance_complete"),)),
         layout_map("sharegpt", "preference_shift"),
     ],

@@ -62,7 +62,7 @@ def test_a_model_in_the_rows_of_one_side_is_that_of_the_dialogue(reading: dict[s
     one = [{**rows[0], "engine": None}, rows[1]]
     (dialogue,) = fastscore.score(one, options, **reading).tables["dialogues"].to_dicts()
     assert (dialogue["model"], dialogue["n_guest_messages"]) == ("a", 1)
-    with pytest.raises(InputError, match="other rows of the dialogue 'd9' have several: a, b"):
+    with pytest.raises(InputError, match="'a', 'b' in dialogue d9, and none in some"):
         fastscore.score([*one, {**rows[2], "engine": None}, rows[3]], options, **reading)
 
 
