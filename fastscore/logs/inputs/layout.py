@@ -8,7 +8,7 @@ hold for any suite, ``SUITE.columns`` and ``SUITE.values`` for one. The entry po
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
@@ -86,8 +86,16 @@ def load_layout(name: str) -> Layout:
 _NEEDS = re.compile(rb"^needs *= *(.+)$", re.MULTILINE)
 
 
-def may_read(name: str, documents: Sequence[Mapping[str, Any]]) -> bool:
-    """Tell whether documents may be in a layout, by its needs: reading all of it costs more."""
+def first_keys(documents: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return the keys of documents, of those with dots what comes before the first."""
+    return {key.partition(".")[0] for key in {key for each in documents for key in each}}
+
+
+def may_read(name: str, documents: Sequence[Mapping[str, Any]], keys: Collection[str]) -> bool:
+    """Tell whether documents may be in a layout, by its needs: reading all of it costs more.
+
+    ``keys`` are their `first_keys`.
+    """
     try:
         text = _places()[name].read_bytes()
         found = _NEEDS.findall(text)
@@ -96,7 +104,6 @@ def may_read(name: str, documents: Sequence[Mapping[str, Any]]) -> bool:
         needs = [[each] if isinstance(each, str) else each for each in load_json(found[0])]
     except (OSError, ValueError):
         return True
-    keys = {key.partition(".")[0] for document in documents for key in document}
     paths = [[path for path in each if path.partition(".")[0] in keys] for each in needs]
     return all(paths) and any(
         all(first_at(document, each) is not None for each in paths) for document in documents

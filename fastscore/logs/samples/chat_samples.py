@@ -34,7 +34,7 @@ from fastscore.logs.inputs.column_map import (
 )
 from fastscore.logs.inputs.document_values import first_at, json_of, text_of
 from fastscore.logs.inputs.files import STDIN, InputFile
-from fastscore.logs.inputs.layout import layout_names, load_layout, may_read
+from fastscore.logs.inputs.layout import first_keys, layout_names, load_layout, may_read
 from fastscore.logs.inputs.near_names import is_of_reply, role_meanings, side_of
 from fastscore.logs.samples.file_samples import FileSample, Known, sample_file
 from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, ROWS_SAMPLED, Record
@@ -332,8 +332,9 @@ def _layouts_of(first: Sequence[Record], suite: str, source: Source) -> Iterator
     are_flat = [
         isinstance(each, dict) and not any(map(_has_parts, each.values())) for each in documents
     ]
+    keys = first_keys(documents) if are_objects else ()
     for name in layout_names():
-        if are_objects and not may_read(name, documents):
+        if are_objects and not may_read(name, documents, keys):
             continue
         layout = load_layout(name)
         chat = layout.chat
