@@ -75,7 +75,7 @@ MOST_NAMED = 100
 class RowCounts:
     """What was counted of rows."""
 
-    counts: dict[str, int]  # by name, as it stands in receipts
+    counts: dict[str, int]  # by name, as in receipts
     unknown: pl.DataFrame  # every word that the suite does not know, `UNKNOWN_SCHEMA`
 
 
@@ -144,7 +144,7 @@ def _is_of_arrays(source: Source) -> bool:
 
 
 def _joined(frame: pl.DataFrame, source: Source) -> dict[str, int]:
-    """Count the lines whose arrays are put together for want of a name of their own."""
+    """Count the lines whose arrays are put together because they have no name of their own."""
     if not (_is_of_arrays(source) and source.dialogue_key):
         return {}
     dialogue = ("file", *source.dialogue_key)

@@ -72,7 +72,7 @@ def check_writer(folder: Path, token: str) -> None:
 
 
 def _holder(path: Path) -> str:
-    """Return what the lock says of its holder."""
+    """Return the holder that the lock names."""
     try:
         descriptor = open_descriptor(path, follow=False)
     except OSError:

@@ -234,7 +234,7 @@ def _dialogues_by_ids(lack: Lack) -> Finding | None:
 
 
 def _dialogues_in_array(lack: Lack) -> Finding | None:
-    """Find one array whose elements have arrays of their own, and are no turns."""
+    """Find one array whose elements have arrays of their own, and are not turns."""
     outer = {path.partition(EACH)[0] for path in lack.found.arrays if EACH in path}
     array = "".join(outer) if len(outer) == 1 else ""
     keys = lack.found.below(array).values()
