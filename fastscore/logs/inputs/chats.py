@@ -138,7 +138,7 @@ def plain_turns(text: str, chat: Chat) -> str | None:
     speaker, said = chat.layout.speaker[0], chat.layout.text[0]
     written = []
     for turn in turns:
-        if _is_no_turn(turn, chat):
+        if is_no_turn(turn, chat):
             continue
         if not turn.found and not isinstance(turn.text, str):
             written.append(turn.text)  # no turn: the reader names it
@@ -523,6 +523,9 @@ def spoken_keys(layout: ChatLayout) -> tuple[str, ...]:
 def _text_at(turn: Json, paths: Sequence[str], layout: ChatLayout) -> Any:
     """Return the text of a turn without what tags enclose; one may lack its beginning or end."""
     text = text_of(first_at(turn, paths))
+    if not text and len(paths) > 1:  # an empty one may have its text at the next path
+        found = (value for path in paths if (value := value_at(turn, path)) not in (None, "", []))
+        text = next((said for value in found if (said := text_of(value)) != ""), text)
     for tag in layout.without if isinstance(text, str) else ():
         name = re.escape(tag)
         text = re.sub(rf"(?is)<{name}>.*?(</{name}>\s*|\Z)", "", text)
@@ -546,7 +549,7 @@ def _alternating(turns: list[Turn], layout: ChatLayout) -> list[Turn]:
     return turns
 
 
-def _is_no_turn(turn: Turn, chat: Chat) -> bool:
+def is_no_turn(turn: Turn, chat: Chat) -> bool:
     """Tell whether a turn has no text, nor anything else that the suite reads of a turn."""
     return turn.text in (None, "") and not any(map(turn.found.get, chat.json_of_turn))
 
@@ -562,7 +565,7 @@ def _written(turns: Sequence[Turn], chat: Chat) -> list[Any]:
         meant = turn.role
         if meant is not None:
             meant = words.get(str(meant), words.get(ANY_OTHER, str(meant)))
-        if meant != NOT_A_TURN and not _is_no_turn(turn, chat):
+        if meant != NOT_A_TURN and not is_no_turn(turn, chat):
             row = {key: value for key, value in turn.found.items() if key in kept}
             written.append(row | {rows.speaker: meant, rows.text: turn.text})
     return written

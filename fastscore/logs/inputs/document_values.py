@@ -15,8 +15,10 @@ _OF_MAIL, _OF_POST = "%a, %d %b %Y %H:%M:%S %z", "%a %b %d %H:%M:%S %z %Y"
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 """How mails write times (RFC 2822)."""
 _NO_TEXT_PARTS = ("thinking", "reasoning", "redacted_thinking", "tool_use", "tool_result")
-_NO_TEXT_CONTENT = ("code", "reasoning_recap")
-"""How ChatGPT's export calls what calls a tool, and how long a thought took."""
+_NO_TEXT_CONTENT = ("reasoning_recap",)
+"""How ChatGPT's export calls how long a thought took."""
+_TEXT_KEYS = ("text", "parts", "content", "value", "extracted_content")
+"""Where a part has its text; the last one is an attachment's of claude.ai."""
 
 
 def text_of(content: Any) -> Any:
@@ -45,7 +47,10 @@ def _text_of_part(part: Any) -> str | None:
         return None
     if part.get("type") in _NO_TEXT_PARTS or part.get("content_type") in _NO_TEXT_CONTENT:
         return None
-    for key in ("text", "parts", "content", "value"):
+    # ChatGPT's export: what the assistant sends to a tool
+    if "author" in part and part.get("recipient") not in (None, "all"):
+        return None
+    for key in _TEXT_KEYS:
         if part.get(key) is not None:
             found = text_of(part[key])
             return found if isinstance(found, str) else None

@@ -21,6 +21,7 @@ _OF_TEXT = re.compile(r"(?<=\w)[ _-](text|str|string|value)$|(?<=[a-z])(Text|Str
 """What names of texts end in that says nothing more: ``pred_text``."""
 _OF_NAMES = {"name", "id", "version", "key", "label", "slug"}
 _NUMBER = re.compile(r"\d+")
+_TWO_WORDS = re.compile(r"[^\W\d_]+[ _-]([^\W\d_]{2,})")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
@@ -115,10 +116,15 @@ def role_meanings(words: Collection[str]) -> dict[str, str]:
     """Return the roles of words; a word that nothing is known of has none.
 
     ``agent`` beside a user replies, as a colleague of the assistant may; ``system`` replies, except
-    beside another word that does: then it is a prompt.
+    beside another word that does: then it is a prompt. Of two words the last one counts:
+    ``end-user``.
     """
-    plain = {word: word.strip().casefold() for word in words}
     names = _names()
+    plain = {word: word.strip().casefold() for word in words}
+    pairs = {word: _TWO_WORDS.fullmatch(name) for word, name in plain.items()}
+    plain |= {
+        word: pair[1] for word, pair in pairs.items() if pair and plain[word] not in names["roles"]
+    }
     found, letters = (
         {word: meanings[name] for word, name in plain.items() if name in meanings}
         for meanings in (names["roles"], names["letters"])
@@ -131,6 +137,12 @@ def role_meanings(words: Collection[str]) -> dict[str, str]:
     replies = ASSISTANT_ROLE in found.values()
     systems = [word for word, name in plain.items() if name in names["systems"]]
     return found | dict.fromkeys(systems, SYSTEM_ROLE if replies else ASSISTANT_ROLE)
+
+
+def replies_beside_user(word: str) -> bool:
+    """Tell whether a word says nothing by itself, and replies beside a user: ``agent``."""
+    beside = role_meanings([word, USER_ROLE])
+    return not role_meanings([word]) and beside.get(word) == ASSISTANT_ROLE
 
 
 def _meanings_of_truth(key: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 from fastscore.errors import counted
-from fastscore.logs.inputs.chats import Turn, values_at
+from fastscore.logs.inputs.chats import Turn, is_no_turn, values_at
 from fastscore.logs.inputs.column_map import (
     EACH,
     LEFT_OUT,
@@ -38,7 +38,14 @@ from fastscore.logs.inputs.document_values import (
     value_at,
 )
 from fastscore.logs.inputs.frames import FRAME_NAME
-from fastscore.logs.inputs.near_names import is_called, is_of_model, is_of_reply, role_meanings
+from fastscore.logs.inputs.near_names import (
+    is_called,
+    is_of_model,
+    is_of_reply,
+    replies_beside_user,
+    role_meanings,
+    word_flags,
+)
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.chat_samples import (
     NESTED,
@@ -101,6 +108,7 @@ def chat_error(file: str, source: Source, sample: ChatSample) -> UnmappedLogErro
     rules = RULES if source.chat or {*ROLES} <= {*dict(sample.layout.roles)} else OWN_RULES
     found = _bare_arrays(file, source, sample)
     found = found or next(filter(None, (rule(sample) for rule in rules)), None)
+    found = found or _unproven_guests(source, sample)
     return None if found is None else found.refused(file)
 
 
@@ -117,6 +125,34 @@ def _bare_arrays(file: str, source: Source, sample: ChatSample) -> Finding | Non
         f"a dialogue is an array by itself, expected an object with it under {key!r}.",
         unless=in_memory if file == FRAME_NAME else jq(each),
     )
+
+
+def _unproven_guests(source: Source, sample: ChatSample) -> Finding | None:
+    """Find a suite's word for the user that replies elsewhere, beside words it does not know."""
+    rows, own = sample.rows, dict(sample.rows.words)
+    column = source.column(rows.array or rows.speaker)
+    vocabulary = column.vocabulary
+    mapped = {*dict(column.mapped.words), *dict(sample.layout.roles)}
+    for dialogue in sample.dialogues:
+        words = sorted({str(t.role) for t in dialogue.turns if t.role is not None} - mapped)
+        unknown = [word for word in words if not vocabulary.includes(word)]
+        guests = [word for word in words if (rows.speaker, word) in vocabulary.any_needed]
+        guest = next(filter(replies_beside_user, guests), "")
+        if not (unknown and guest):
+            continue
+        known = USER_ROLE in role_meanings(unknown).values()
+        flags = word_flags(column, words, (), (), rows) if known else []
+        sides = ((guest, ASSISTANT_ROLE), (unknown[0], USER_ROLE))
+        example = typed([value_flag(rows.speaker, word, own[role]) for word, role in sides])
+        keep = typed([value_flag(rows.speaker, guest, guest)])
+        return Finding(
+            f"{rows.speaker} is {quoted(words)} in a dialogue: beside {unknown[0]!r}, {guest!r} is "
+            f"probably not the {own[USER_ROLE]}.",
+            flags,
+            unless=f"Say who is who, for example {example}.",
+            more=f" To keep it as it is, type {keep}.",
+        )
+    return None
 
 
 KEEP_ORDER = "line"
@@ -911,8 +947,8 @@ RULES: tuple[Rule, ...] = (
 """What the dialogues of a layout must not contradict, in the order in which it is asked."""
 
 
-def chat_notes(sample: ChatSample) -> list[str]:
-    """Say what a layout makes of candidates and of branches in the first rows."""
+def chat_notes(source: Source, sample: ChatSample) -> list[str]:
+    """Say what becomes of empty messages, candidates and branches in the first rows."""
     layout = sample.layout
     documents = {} if layout.is_row_per_turn else {id(d.document): d for d in sample.dialogues}
     counts = Counter(id(dialogue.document) for dialogue in sample.dialogues)
@@ -923,7 +959,15 @@ def chat_notes(sample: ChatSample) -> list[str]:
         parents = [node.get(layout.parent) for node in nodes.values() if isinstance(node, dict)]
         above = Counter(parent for parent in parents if parent is not None)
         n_left += above.total() - len(above)
+    users = (t for d in sample.dialogues for t in d.turns if sample.role_of(t) == USER_ROLE)
+    n_empty = sum(is_no_turn(turn, source.chat) for turn in users) if source.chat else 0
     notes = []
+    if n_empty:
+        notes.append(
+            f"{counted(n_empty, 'messages')} of users in the first rows "
+            f"{'has' if n_empty == 1 else 'have'} no text (images, files) and "
+            f"{'is' if n_empty == 1 else 'are'} left out"
+        )
     if n_several:
         notes.append(
             f"{counted(n_several, 'documents')} of the first rows "

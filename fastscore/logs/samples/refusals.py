@@ -583,30 +583,6 @@ def _question(source: Source, need: RequiredColumn, counts: ColumnSample, meant:
     return f"Say who is who, in this way or the other way round, for example {typed(example)}."
 
 
-def speakers_error(
-    suite: str,
-    source: Source,
-    need: RequiredColumn,
-    counts: ColumnSample,
-    seen: Sequence[FileSample],
-) -> UnmappedLogError | None:
-    """Make the error of speakers one of whom the suite takes for another than they are together."""
-    rows = source.chat_rows
-    if rows is None or need.name != rows.speaker or source.chat or need.column.mapped.words:
-        return None
-    found = sorted([*counts.words, *counts.known])
-    meanings, own = role_meanings(found), dict(rows.words)
-    others = [word for word in counts.known if own.get(meanings.get(word, ""), word) != word]
-    if not others or USER_ROLE not in {meanings.get(word) for word in counts.words}:
-        return None
-    return UnmappedLogError(
-        f"{_named(seen)}: {need.place} is {quoted(found)}: beside the others, "
-        f"{others[0]!r} is probably not who {suite} takes it for.",
-        word_flags(need.column, found, (), (), rows),
-        more=f" To keep it as it is, type {typed([value_flag(need.name, others[0], others[0])])}.",
-    )
-
-
 def _named(seen: Sequence[FileSample]) -> str:
     first = seen[0].file.path
     count = sum(len(each.files) for each in seen)

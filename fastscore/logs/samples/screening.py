@@ -47,7 +47,6 @@ from fastscore.logs.samples.refusals import (
     encoding_error,
     foreign_error,
     lacking_error,
-    speakers_error,
     words_error,
 )
 from fastscore.suites.declarations import Column, Source
@@ -120,7 +119,8 @@ def _screen(
     for seen in kept:
         check_ids(suite, source, seen)
     notes = [_left_note(suite, left)] if left else []
-    notes += [f"{path}: {note}" for path, sample in chats if sample for note in chat_notes(sample)]
+    for path, sample in chats:
+        notes += [f"{path}: {note}" for note in (chat_notes(source, sample) if sample else ())]
     aside = {seen.file.path for seen in left}
     stays = tuple(file for file in files if file.path not in aside)
     notes += _pooled_notes(stays, kept)
@@ -155,8 +155,7 @@ def _check_together(
         if contradiction is not None:
             raise contradiction
     for need, counts in samples.items():
-        shown = (suite, source, need, counts, kept)
-        error = words_error(*shown) or speakers_error(*shown)
+        error = words_error(suite, source, need, counts, kept)
         if error is not None:
             raise error
     stands = {need.name for need in others if total[need.place].keyed}

@@ -15,6 +15,7 @@ from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.inputs.layout import as_toml, layout_map, layout_names, load_layout
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import read_shard
+from fastscore.logs.samples.screening import screen
 from fastscore.suites.chats import ChatLayout
 from fastscore.suites.registry import load_suite
 from tests.conftest import often
@@ -370,19 +371,34 @@ def test_documents_become_the_turns_that_they_contain(name: str, tmp_path: Path)
             assert dialogues(read(path, "preference_shift", columns, shard_bytes)) == expected
 
 
-def test_calls_of_tools_in_chatgpt_have_no_text(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["code", "text"])
+def test_calls_of_tools_in_chatgpt_are_told_by_the_recipient(kind: str, tmp_path: Path) -> None:
     call = _message("c", "1", "assistant", "")
-    call["message"]["recipient"] = "web"
-    call["message"]["content"] = {"content_type": "code", "text": 'search("dramas")'}
-    mapping = {
-        "1": _message("1", "", "user", ASK),
-        "c": call,
-        "2": _message("2", "c", "assistant", HEAT),
-    }
+    call["message"] |= {"recipient": "web", "content": {"content_type": kind, "text": "search()"}}
+    reply = _message("2", "c", "assistant", HEAT)
+    reply["message"] |= {"recipient": "all", "content": {"content_type": kind, "text": HEAT}}
+    mapping = {"1": _message("1", "", "user", ASK), "c": call, "2": reply}
     document = {"conversation_id": "d", "current_node": "2", "mapping": mapping}
     path = written(tmp_path / "log.jsonl", [document])
     columns = layout_map("chatgpt", "preference_shift")
     assert dialogues(read(path, "preference_shift", columns)) == [("d", TWO)]
+
+
+def test_an_attachment_of_claude_is_the_text_of_an_empty_message(tmp_path: Path) -> None:
+    pasted = [{"file_name": "paste.txt", "extracted_content": ASK}]
+    empty = [{"type": "text", "text": ""}]
+    asked = {"sender": "human", "text": "", "content": empty, "attachments": pasted}
+    image = {"sender": "human", "text": "", "content": [], "files": [{"file_name": "a.png"}]}
+    # the place of a call has a text that nobody said
+    call = {"sender": "assistant", "text": "not supported", "content": [{"type": "tool_use"}]}
+    reply = {"sender": "assistant", "text": HEAT, "content": [], "attachments": []}
+    document = {"uuid": "d", "chat_messages": [image, asked, call, reply]}
+    path = written(tmp_path / "log.jsonl", [document])
+    columns = layout_map("claude", "preference_shift")
+    assert dialogues(read(path, "preference_shift", columns)) == [("d", TWO)]
+    source = map_source(load_suite("preference_shift").source, columns)
+    notes = screen(resolve_inputs([path], source.formats), source, "preference_shift").notes
+    assert "1 message of users in the first rows has no text" in notes[0]
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -168,13 +168,16 @@ def test_flags_of_roles(
     assert [flag.typed for flag in found] == [("--value", flag) for flag in flags.split()]
 
 
-def test_an_agent_beside_a_user_is_no_guest(tmp_path: Path) -> None:
-    chat = [
-        {"conversation_id": "c", "role": role, "content": "x"} for role in ("user", "agent") * 2
+@pytest.mark.parametrize("user", ["user", "end-user", "Kundin"])
+def test_an_agent_beside_a_user_is_no_guest(user: str, tmp_path: Path) -> None:
+    native = [
+        {"conversation_id": "a", "role": role, "content": "x"} for role in ("agent", "assistant")
     ]
-    log = write(tmp_path / "log.jsonl", chat)
+    # each dialogue by its own words
+    chat = [{"conversation_id": "c", "role": role, "content": "x"} for role in (user, "agent") * 2]
+    log = write(tmp_path / "log.jsonl", [*native, *chat])
     said = refusal("guest_simulation", log)
-    assert "'agent' is probably not who guest_simulation takes it for" in said
-    assert "Type --value role:agent=assistant --value role:user=guest." in said
-    for words in (["role:agent=assistant", "role:user=guest"], ["role:agent=agent"]):
+    assert f"beside {user!r}, 'agent' is probably not the guest" in said
+    assert f"--value role:agent=assistant --value role:{user}=guest." in said
+    for words in (["role:agent=assistant", f"role:{user}=guest"], ["role:agent=agent"]):
         assert screened("guest_simulation", log, columns=parse_map([], words)).files
