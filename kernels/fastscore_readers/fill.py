@@ -352,6 +352,9 @@ def joined_scans(data: UInt8Array, scans: Sequence[tuple[int, LineScan]]) -> Lin
     """Join scans of the same keys, each with its place in ``data``."""
     if len(scans) == 1 and not scans[0][0]:
         return replace(scans[0][1], data=data)
+    if any(scan.filled.keys() != scans[0][1].filled.keys() for _, scan in scans):
+        # files of several separators: only those of commas are filled
+        scans = [(shift, scan.again()) for shift, scan in scans]
     shifts, parts = [shift for shift, _ in scans], [scan for _, scan in scans]
 
     def join(name: str) -> npt.NDArray[np.int64]:

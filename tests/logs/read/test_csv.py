@@ -21,7 +21,7 @@ from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read import csv_records
 from fastscore.logs.read import lines as log_lines
 from fastscore.logs.read import rows as log_rows
-from fastscore.logs.read.rows import Rows, read_shard, row_schema
+from fastscore.logs.read.rows import Rows, join_parts, read_files, read_shard, row_schema
 from fastscore.suites.declarations import REJECTS_TABLE, Column, Source
 from tests.oracles.logs import naive_read_csv
 
@@ -359,3 +359,18 @@ def test_a_header_takes_memory_for_one_record() -> None:
         assert tracemalloc.get_traced_memory()[1] < 10 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_small_files_of_two_separators_are_read_together(tmp_path: Path) -> None:
+    text = "a longer text that no view holds inline, with a comma; and more"
+    for name, mark in (("a", ","), ("b", ";"), ("c", ",")):
+        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
+            rows = csv.writer(file, delimiter=mark)
+            rows.writerows([["id", "text"], [name, text], ["", f"{name}{text}"]])
+    files = resolve_inputs([tmp_path], ("csv",))
+    for order in (files, files[::-1]):
+        found = join_parts(read_files(order, SOURCE), SOURCE)
+        names = [Path(file.path).stem for file in order]
+        expected = [pair for name in names for pair in ((name, text), (None, name + text))]
+        assert found.frame.select("id", "text").rows() == expected
+        assert found.rejects.is_empty()
