@@ -4,7 +4,6 @@ The perplexity penalty is an extension of fastscore, off by default. The publish
 a penalty. Its code never had one.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +11,8 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices
 from fastscore_kernels import cosine_pairs, levenshtein_similarity_pairs, mean_pair_cosine_groups
 
-from fastscore.suites.base import Events
 from fastscore.suites.declarations import Formula, Metric, NullRule, Scale
+from fastscore.suites.grouping import offsets_of
 from fastscore.suites.score_dialogue.options import ScoreDialogue
 from fastscore.suites.showing import EvidenceRows, Row, matched_characters
 
@@ -37,10 +36,10 @@ NO_MODEL = NullRule(pl.col("is_perplexity_off"), None, "`--pppl-model` is not gi
 NO_STEP = NullRule(pl.col("total_steps") == 0, "missing_input", "the utterance has no step")
 NOTHING_SCORED = NullRule(pl.col("n_scored") == 0, "missing_input", "no utterance was scored")
 PREDICTION_WITHOUT_TOKEN = NullRule(
-    pl.col("pppl_prediction").is_nan(), "not_applicable", "the prediction has no token"
+    pl.col("pppl_prediction").is_null(), "not_applicable", "the prediction has no token"
 )
 GROUND_TRUTH_WITHOUT_TOKEN = NullRule(
-    pl.col("pppl_ground_truth").is_nan(), "not_applicable", "the ground truth has no token"
+    pl.col("pppl_ground_truth").is_null(), "not_applicable", "the ground truth has no token"
 )
 
 _TEXTS = (
@@ -348,6 +347,8 @@ def run_facts(options: ScoreDialogue) -> dict[str, bool]:
     }
 
 
+C = pl.col
+
 SMALLEST_RANGE = 1e-6
 """The least that 1 - b counts as, so that a baseline of 1 divides by something."""
 
@@ -357,57 +358,77 @@ PYTHON_WHITESPACE = (
 )
 """White space by Python's ``str.strip`` and ``str.split``: more than Unicode's own."""
 
-_WORD = f"[^{PYTHON_WHITESPACE}]+"
+_COSINE, _BASELINE = C("semantic_cosine_raw"), C("semantic_baseline_b")
+_WORDS_P, _WORDS_G = (
+    C(name).str.extract_all(f"[^{PYTHON_WHITESPACE}]+").list.unique()
+    for name in ("prediction", "ground_truth")
+)
+_SHARED = _WORDS_P.list.set_intersection(_WORDS_G).list.len()
+_EITHER = _WORDS_P.list.len() + _WORDS_G.list.len() - _SHARED
+
+SEMANTIC = {
+    "calibrated": ((_COSINE - _BASELINE) / pl.max_horizontal(1.0 - _BASELINE, SMALLEST_RANGE)).clip(
+        0.0, 1.0
+    ),
+    "cosine": _COSINE,
+    "jaccard": pl.when(_EITHER > 0).then(_SHARED / _EITHER).otherwise(0.0),
+}
+"""Semantic similarity over columns of steps, by `--semantic`."""
+
+EARLY = 1.0 / (C("step") + 1)
+"""Earliness."""
+
+
+def utility(lex_weight: float) -> pl.Expr:
+    """Return U_step over columns of steps, in the published script's order of operations.
+
+    A part that is switched off counts 0, as published. There is no penalty where it is null.
+    """
+    lexical, semantic = (C(f"{part}_similarity").fill_null(0.0) for part in ("lexical", "semantic"))
+    mixed = lexical * lex_weight + semantic * (1 - lex_weight)
+    return mixed * C("earliness") * C("pppl_penalty").fill_null(1.0)
+
+
+AVERAGE = pl.when(C("n_scored") > 0).then(C("U_best_sum") / C("n_scored"))
+"""Average U (best-early) over columns of dialogues."""
 
 
 def compare_texts(
-    events: Events,
+    prediction: pl.Series,
+    ground_truth: pl.Series,
     ground_truth_code: Indices,
-    baseline: Float64Array | None,
     vectors: "VectorView",
     options: ScoreDialogue,
-) -> dict[str, Float64Array | None]:
-    """Compare each step's prediction with its ground truth; None is what is switched off."""
-    frame, utterances = events.frames["steps"], events.frames["utterances"]
-    utterance_row = frame["utterance_row"].to_numpy()
-    prediction = frame["prediction"]
-    ground_truth = utterances["ground_truth"][utterance_row]
-    cosine: Float64Array | None = None
-    semantic: Float64Array | None = None
+) -> dict[str, pl.Series]:
+    """Compare each step's prediction with its ground truth, without what is switched off.
+
+    A text without tokens has no perplexity and no penalty.
+    """
+    compared = {}
+    if options.scores_lexical:
+        lexical = levenshtein_similarity_pairs(prediction, ground_truth)
+        compared["lexical_similarity"] = pl.Series(lexical)
     if options.needs_vectors:
-        cosine = cosine_pairs(
-            vectors.matrix, vectors.codes(prediction), ground_truth_code[utterance_row]
-        )
-        if baseline is None:
+        cosine = cosine_pairs(vectors.matrix, vectors.codes(prediction), ground_truth_code)
+        if options.semantic == "cosine":
             both_empty = ((prediction == "") & (ground_truth == "")).to_numpy()
-            semantic = cosine = np.where(both_empty, 0.0, cosine)
-        else:
-            dialogue_of_step = utterances["dialogue_row"].to_numpy()[utterance_row]
-            semantic = calibrate(cosine, baseline[dialogue_of_step])
-    elif options.scores_semantic:
-        semantic = word_jaccard(prediction, ground_truth).to_numpy()
-    return {
-        "lexical_similarity": levenshtein_similarity_pairs(prediction, ground_truth)
-        if options.scores_lexical
-        else None,
-        "semantic_cosine_raw": cosine,
-        "semantic_similarity": semantic,
-    }
-
-
-def calibrate(cosine: Float64Array, baseline: Float64Array) -> Float64Array:
-    """Rescale cosines between the baselines of their dialogues, 0, and 1."""
-    calibrated = (cosine - baseline) / np.maximum(1.0 - baseline, SMALLEST_RANGE)
-    clamped: Float64Array = np.clip(calibrated, 0.0, 1.0)
-    return clamped
-
-
-def mix_parts(parts: dict[str, Float64Array | None], lex_weight: float) -> Float64Array | float:
-    """Mix the lexical and the semantic part; one that is switched off counts 0.0, as published."""
-    lexical, semantic = parts["lexical_similarity"], parts["semantic_similarity"]
-    lexical_part = 0.0 if lexical is None else lexical
-    semantic_part = 0.0 if semantic is None else semantic
-    return lexical_part * lex_weight + semantic_part * (1 - lex_weight)
+            cosine = np.where(both_empty, 0.0, cosine)
+        compared["semantic_cosine_raw"] = pl.Series(cosine)
+    judged = vectors.log_perplexities
+    if judged is not None:
+        ln_p, ln_g = (
+            judged.matrix[judged.codes(texts), 0].astype(np.float64)
+            for texts in (prediction, ground_truth)
+        )
+        perplexities = {
+            "pppl_prediction": np.exp(ln_p),
+            "pppl_ground_truth": np.exp(ln_g),
+            "pppl_penalty": np.exp(-options.pppl_weight * np.maximum(0.0, ln_p - ln_g)),
+        }
+        compared |= {
+            name: pl.Series(values, nan_to_null=True) for name, values in perplexities.items()
+        }
+    return compared
 
 
 def find_baselines(
@@ -420,57 +441,11 @@ def find_baselines(
     """Return each dialogue's mean cosine of random pairs of its non-empty ground truths."""
     pool = (utterances["ground_truth"] != "").to_numpy()
     sizes = np.bincount(utterances["dialogue_row"].to_numpy()[pool], minlength=n_dialogues)
-    offsets = np.append(0, np.cumsum(sizes)).astype(np.int64)
     means: Float64Array = mean_pair_cosine_groups(
         vectors.matrix,
         ground_truth_code[pool],
-        offsets,
+        offsets_of(sizes),
         max(1, options.baseline_pairs),
         options.baseline_seed,
     )
     return means
-
-
-def word_jaccard(a: pl.Series, b: pl.Series) -> pl.Series:
-    """Compute the Jaccard index of the word sets of each pair of texts.
-
-    Words are what Python's ``str.split`` gives, case and punctuation kept.
-    """
-    words = pl.DataFrame({"a": a, "b": b}).select(pl.all().str.extract_all(_WORD).list.unique())
-    shared = pl.col("a").list.set_intersection("b").list.len().cast(pl.Float64)
-    total = pl.col("a").list.len() + pl.col("b").list.len() - shared
-    return words.select(pl.when(total > 0).then(shared / total).otherwise(0.0)).to_series()
-
-
-@dataclass(frozen=True, slots=True)
-class StepPerplexities:
-    """Pseudo-perplexities by step, float64 (n,); NaN for a text without tokens."""
-
-    # at least 1
-    prediction: Float64Array
-    ground_truth: Float64Array
-    penalty: Float64Array  # above 0, at most 1; NaN where either text has no tokens
-
-    @property
-    def factor(self) -> Float64Array:
-        """What U_step is multiplied by: the penalty, 1 where there is none."""
-        return np.where(np.isnan(self.penalty), 1.0, self.penalty)
-
-
-def step_perplexities(
-    prediction: pl.Series, ground_truth: pl.Series, judged: "VectorView", weight: float
-) -> StepPerplexities:
-    """Compare each step's prediction with its ground truth.
-
-    ``penalty = exp(-weight * max(0, ln PPPL(prediction) - ln PPPL(ground truth)))``
-    """
-    logs = judged.matrix[:, 0].astype(np.float64)
-    of_prediction, of_ground_truth = (
-        logs[judged.codes(prediction)],
-        logs[judged.codes(ground_truth)],
-    )
-    return StepPerplexities(
-        np.exp(of_prediction),
-        np.exp(of_ground_truth),
-        np.exp(-weight * np.maximum(0.0, of_prediction - of_ground_truth)),
-    )

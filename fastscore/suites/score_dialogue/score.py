@@ -8,22 +8,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
-from fastscore_jit.arrays import Float64Array, Indices
+from fastscore_jit.arrays import Indices
 from fastscore_kernels import segment_first_argmax
 
 from fastscore.suites.base import Events, Summarised
 from fastscore.suites.columns import find_nulls, switched_off
+from fastscore.suites.grouping import counts_of, offsets_of
 from fastscore.suites.score_dialogue.metrics import (
+    AVERAGE,
+    EARLY,
     METRICS,
     PERPLEXITIES,
+    SEMANTIC,
     U_BEST,
     compare_texts,
     find_baselines,
-    mix_parts,
     run_facts,
-    step_perplexities,
+    utility,
 )
 from fastscore.suites.score_dialogue.options import ScoreDialogue
 from fastscore.suites.score_dialogue.schema import (
@@ -40,8 +42,9 @@ if TYPE_CHECKING:
 _OF_STEPS = [metric for metric in METRICS if metric.table == "steps"]
 _OF_DIALOGUES = [metric for metric in METRICS if metric.table == "dialogues"]
 _PERPLEXITY_IDS = [metric.id for metric in PERPLEXITIES]
-_NULL = pl.Series([None], dtype=pl.Float64)
-_STATUSES = pl.Series("status", ["ok", "no_steps"], dtype=STATUS_DTYPE)
+_COMPARED = ("lexical_similarity", "semantic_cosine_raw", *_PERPLEXITY_IDS)
+_NULL = pl.lit(None, pl.Float64)
+_OK, _NO_STEPS = (pl.lit(status, STATUS_DTYPE) for status in ("ok", "no_steps"))
 
 
 def score_events(
@@ -49,122 +52,80 @@ def score_events(
 ) -> dict[str, pl.DataFrame]:
     """Score the steps, utterances and dialogues of `read_events`."""
     dialogues, utterances = events.frames["dialogues"], events.frames["utterances"]
-    dialogue_row = utterances["dialogue_row"].to_numpy()
-    ground_truth_code = (
-        vectors.codes(utterances["ground_truth"]).astype(np.int64)
-        if options.needs_vectors
-        else np.zeros(0, dtype=np.int64)
+    ground_truth_code = np.zeros(0, np.int64)
+    if options.needs_vectors:
+        ground_truth_code = vectors.codes(utterances["ground_truth"]).astype(np.int64)
+    baseline = None
+    if options.calibrates:
+        baseline = find_baselines(utterances, ground_truth_code, dialogues.height, vectors, options)
+    dialogues = dialogues.with_columns(
+        semantic_baseline_b=_NULL if baseline is None else pl.Series(baseline)
     )
-    baseline = (
-        find_baselines(utterances, ground_truth_code, dialogues.height, vectors, options)
-        if options.calibrates
-        else None
-    )
-    steps = _score_steps(events, ground_truth_code, baseline, vectors, options)
-    best = _score_utterances(utterances, steps["U_step"].to_numpy())
-
-    names = pl.DataFrame(
-        {
-            "dialogue": dialogues["dialogue"][dialogue_row],
-            "utterance_index": utterances["utterance_index"],
-        }
-    )
-    utterance_row = events.frames["steps"]["utterance_row"]
-    steps = names[utterance_row].hstack(steps)[list(STEPS.schema)]
-    scored = names.hstack(best)[list(UTTERANCES.schema)]
+    of_dialogue = dialogues["dialogue", "semantic_baseline_b"][utterances["dialogue_row"]]
+    utterances = utterances.hstack(of_dialogue)
+    steps = _score_steps(events.frames["steps"], utterances, ground_truth_code, vectors, options)
+    utterances = _score_utterances(utterances, steps["U_step"])
     return {
-        "steps": steps,
-        "utterances": scored,
-        "dialogues": _score_dialogues(dialogues, dialogue_row, scored, baseline, options),
+        "steps": steps[list(STEPS.schema)],
+        "utterances": utterances[list(UTTERANCES.schema)],
+        "dialogues": _score_dialogues(dialogues, utterances, options)[list(DIALOGUES.schema)],
     }
 
 
 def _score_steps(
-    events: Events,
+    steps: pl.DataFrame,
+    utterances: pl.DataFrame,
     ground_truth_code: Indices,
-    baseline: Float64Array | None,
     vectors: "VectorView",
     options: ScoreDialogue,
 ) -> pl.DataFrame:
-    frame, utterances = events.frames["steps"], events.frames["utterances"]
-    parts = compare_texts(events, ground_truth_code, baseline, vectors, options)
-    earliness = 1.0 / (frame["step"].to_numpy() + 1)
-    utility = mix_parts(parts, options.lex_weight) * earliness
-    if vectors.log_perplexities is not None:
-        judged = step_perplexities(
-            frame["prediction"],
-            utterances["ground_truth"].gather(frame["utterance_row"]),
-            vectors.log_perplexities,
-            options.pppl_weight,
+    row = steps["utterance_row"]
+    of_utterance = ("dialogue", "utterance_index", "ground_truth", "semantic_baseline_b")
+    steps = steps.hstack(utterances[of_utterance][row])
+    compared = compare_texts(
+        steps["prediction"],
+        steps["ground_truth"],
+        ground_truth_code[row] if options.needs_vectors else ground_truth_code,
+        vectors,
+        options,
+    )
+    steps = (
+        steps.lazy()
+        .with_columns(compared.get(name, _NULL).alias(name) for name in _COMPARED)
+        .with_columns(
+            earliness=EARLY,
+            semantic_similarity=SEMANTIC[options.semantic] if options.scores_semantic else _NULL,
         )
-        utility = utility * judged.factor
-        parts |= {
-            "pppl_prediction": judged.prediction,
-            "pppl_ground_truth": judged.ground_truth,
-            "pppl_penalty": judged.penalty,
-        }
-    parts |= {"earliness": earliness, "U_step": np.asarray(utility)}
-    rows = frame[["step", "prediction", "line"]].hstack(
-        [_part_column(metric.id, parts.get(metric.id), frame.height) for metric in _OF_STEPS]
+        .with_columns(U_step=utility(options.lex_weight))
+        .collect()
     )
-    rows = rows.hstack([find_nulls(rows, _OF_STEPS, run_facts(options)).column])
-    if vectors.log_perplexities is None:
-        return rows
-    return rows.with_columns(pl.col(*_PERPLEXITY_IDS).fill_nan(None))
+    return steps.hstack([find_nulls(steps, _OF_STEPS, run_facts(options)).column])
 
 
-def _score_utterances(utterances: pl.DataFrame, utility: Float64Array) -> pl.DataFrame:
-    offsets = np.append(0, np.cumsum(utterances["total_steps"].to_numpy())).astype(np.int64)
-    best_step: Indices = segment_first_argmax(utility, offsets)
-    has_steps = best_step >= 0
-    best = np.full(utterances.height, np.nan)
-    best[has_steps] = utility[offsets[:-1][has_steps] + best_step[has_steps]]
-    return utterances[["ground_truth", "total_steps", "line"]].hstack(
-        [
-            _keep_where(has_steps, pl.Series("best_step", best_step, dtype=pl.Int64)),
-            _keep_where(has_steps, pl.Series("U_best", best)),
-            _STATUSES[(~has_steps).astype(np.int64)],
-            find_nulls(utterances, [U_BEST]).column,
-        ]
+def _score_utterances(utterances: pl.DataFrame, utility: pl.Series) -> pl.DataFrame:
+    """Take the earliest step of the highest utility, if an utterance has any step."""
+    offsets = offsets_of(utterances["total_steps"].to_numpy())
+    best_step = pl.Series(segment_first_argmax(utility.to_numpy(), offsets), dtype=pl.Int64)
+    best_step = best_step.set(best_step < 0, None)
+    scored = utterances.with_columns(
+        best_step=best_step,
+        U_best=utility.gather(best_step + pl.Series(offsets[:-1])),
+        status=pl.when(best_step.is_null()).then(_NO_STEPS).otherwise(_OK),
     )
+    return scored.hstack([find_nulls(scored, [U_BEST]).column])
 
 
 def _score_dialogues(
-    dialogues: pl.DataFrame,
-    dialogue_row: Indices,
-    utterances: pl.DataFrame,
-    baseline: Float64Array | None,
-    options: ScoreDialogue,
+    dialogues: pl.DataFrame, utterances: pl.DataFrame, options: ScoreDialogue
 ) -> pl.DataFrame:
-    # of an utterance without steps there is no best one
-    scored = utterances["best_step"].is_not_null().to_numpy()
-    rows, best = dialogue_row[scored], utterances["U_best"].drop_nulls().to_numpy()
-    n_scored = np.bincount(rows, minlength=dialogues.height)
+    scored = utterances.drop_nulls("best_step")
+    rows, best = scored["dialogue_row"].to_numpy(), scored["U_best"].to_numpy()
     # bincount adds in row order, as a loop over the utterances does
     best_sum = np.bincount(rows, weights=best, minlength=dialogues.height).astype(np.float64)
-    any_scored = n_scored > 0
-    average = best_sum / np.maximum(n_scored, 1)
-
-    nulls = find_nulls(pl.DataFrame({"n_scored": n_scored}), _OF_DIALOGUES, run_facts(options))
-    return dialogues.hstack(
-        [
-            pl.Series("n_scored", n_scored, dtype=pl.Int64),
-            pl.Series("U_best_sum", best_sum),
-            _keep_where(any_scored, pl.Series("average_U_best_early", average)),
-            _part_column("semantic_baseline_b", baseline, dialogues.height),
-            nulls.column,
-        ]
-    )[list(DIALOGUES.schema)]
-
-
-def _part_column(name: str, values: Float64Array | None, height: int) -> pl.Series:
-    if values is None:
-        return _NULL.new_from_index(0, height).alias(name)
-    return pl.Series(name, values, dtype=pl.Float64)
-
-
-def _keep_where(present: npt.NDArray[np.bool_], values: pl.Series) -> pl.Series:
-    return values if present.all() else values.set(pl.Series(~present), None)
+    averaged = dialogues.with_columns(
+        n_scored=pl.Series(counts_of(rows, dialogues.height)), U_best_sum=pl.Series(best_sum)
+    ).with_columns(average_U_best_early=AVERAGE)
+    return averaged.hstack([find_nulls(averaged, _OF_DIALOGUES, run_facts(options)).column])
 
 
 def summarised(options: ScoreDialogue, columns: Sequence[str]) -> list[Summarised]:

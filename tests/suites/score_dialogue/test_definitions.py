@@ -11,7 +11,7 @@ import pytest
 from fastscore.suites.declarations import REJECT_SCHEMA
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.suites.score_dialogue.events import MAXIMUM_STEPS, strip_text
-from fastscore.suites.score_dialogue.metrics import PYTHON_WHITESPACE, word_jaccard
+from fastscore.suites.score_dialogue.metrics import PYTHON_WHITESPACE, SEMANTIC
 from fastscore.suites.summary import summarise
 from fastscore.vectors.view import VectorView
 from tests.suites.score_dialogue.comparing import raw_frame, score_frame
@@ -176,9 +176,12 @@ def test_two_empty_texts_mean_the_same_when_calibrated() -> None:
 
 
 def test_word_jaccard_by_hand() -> None:
-    a = pl.Series(["a b c", "a a", "", "A", "x\x1cy\u2003z"])
-    b = pl.Series(["b c d", "a", " ", "a", "x y"])
-    assert word_jaccard(a, b).to_list() == [0.5, 1.0, 0.0, 0.0, 2 / 3]
+    predictions = ["a b c", "a a", "", "A", "x\x1cy\u2003z"]
+    texts = pl.DataFrame(
+        {"prediction": predictions, "ground_truth": ["b c d", "a", " ", "a", "x y"]}
+    )
+    found = texts.select(SEMANTIC["jaccard"]).to_series()
+    assert found.to_list() == [0.5, 1.0, 0.0, 0.0, 2 / 3]
 
 
 def test_texts_are_asked_for_only_where_vectors_count() -> None:

@@ -11,7 +11,6 @@ import fastscore
 from fastscore.errors import ModelError, UsageError
 from fastscore.settings.options import build_options
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
-from fastscore.suites.score_dialogue.metrics import StepPerplexities
 from fastscore.vectors.perplexity import PerplexityModel
 from fastscore.vectors.view import VectorView
 from tests.by_keywords import score_by_keywords
@@ -48,12 +47,6 @@ def _empty():
     return empty.matrix, empty.ids
 
 
-def test_a_step_whose_texts_have_no_tokens_is_not_penalised():
-    one = np.ones(2)
-    judged = StepPerplexities(prediction=one, ground_truth=one, penalty=np.array([0.25, np.nan]))
-    assert judged.factor.tolist() == [0.25, 1.0]
-
-
 def test_worked_by_hand(tmp_path):
     # w = 1, so U without penalty is (1 - distance / length) / (step + 1)
     perplexities = {"w1 w2": 2.0, "w1 w3": 8.0, "w1 wx": 1.5, "": math.nan}
@@ -73,6 +66,13 @@ def test_worked_by_hand(tmp_path):
     off = {"semantic_cosine_raw", "semantic_similarity"}
     assert null_reasons(steps[0]) == reasons(off)
     assert null_reasons(steps[2]) == reasons(off | {"pppl_prediction", "pppl_penalty"})
+
+
+def test_a_step_whose_texts_have_no_tokens_is_not_penalised(tmp_path):
+    perplexities = {"w1 w2": 2.0, "w1 w3": math.nan}
+    (step,) = score_steps(tmp_path, ["w1 w3"], perplexities, 0.5)
+    assert step["pppl_penalty"] is None
+    assert step["U_step"] == pytest.approx(0.8)
 
 
 def test_weight_0_reports_and_changes_no_number(tmp_path):
