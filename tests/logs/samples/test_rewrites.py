@@ -1,76 +1,330 @@
-"""Logs that no option reads: what is asked of the user writes one that some options read."""
+"""Refusals say what to type: options that read a log, or a command that writes it anew."""
 
 import json
-import re
-import shlex
 import shutil
-import subprocess
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import fastscore
-from fastscore.errors import InputError
+from tests.logs.chats import (
+    ASKED,
+    PAIRS,
+    REPLIES,
+    SUITES,
+    chat,
+    follow,
+    lines_of,
+    n_dialogues,
+    of_two,
+    options_of,
+    pairs_of,
+    proposed,
+    refusal,
+    scored,
+    write,
+    written_anew,
+)
 
 pytestmark = pytest.mark.skipif(shutil.which("jq") is None, reason="jq writes logs anew")
-ASKED = ["A drama, please.", "Rather a comedy.", "With Al Pacino."]
-REPLIES = ["Watch Heat.", "Watch Clueless.", "Heat has Al Pacino."]
-PAIRS = list(zip(ASKED, REPLIES, strict=True))
+
+ODD_WORDS = {"user": "asker", "assistant": "helper"}
+OPERATOR = {"user": "caller", "assistant": "operator"}
+CHINESE: Any = {"speaker": "角色", "text": "内容", "user": "用户", "assistant": "助手"}
 
 
-def written(log: Path, rows: Sequence[Any]) -> Path:
-    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return log
+def chats_under(key: str, **words: str) -> Any:
+    return of_two(lambda name, pairs: [{"id": name, key: chat(pairs, **words)}])
 
 
-def options_of(suite: str, folder: Path) -> Any:
-    catalogue = folder / "catalogue.json"
-    catalogue.write_text('[{"name": "Heat", "genre": ["drama"]}]')
+OF_TWO: dict[str, tuple[str, Any]] = {
+    "rows under other keys": (".csv", of_two(lambda name, pairs: [
+        {"conv": name, **turn} for turn in chat(pairs, "who", "msg")])),
+    "rows under odd keys": (".csv", of_two(lambda name, pairs: [
+        {"k": name, **turn} for turn in chat(pairs, "p", "q", **ODD_WORDS)])),
+    "rows under keys in Chinese": (".jsonl", of_two(lambda name, pairs: [
+        {"会话": name, **turn} for turn in chat(pairs, **CHINESE)])),
+    "arrays under keys in Chinese": (".jsonl", of_two(lambda name, pairs: [
+        {"编号": name, "对话": chat(pairs, **CHINESE)}])),
+    "arrays by their ids": (".json", of_two(lambda name, pairs: {
+        name: chat(pairs, "who", "said", **OPERATOR)})),
+    "arrays by their ids in odd words": (".json", of_two(lambda name, pairs: {
+        name: chat(pairs, "p", "q", **ODD_WORDS)})),
+    "messages further inside": (".jsonl", of_two(lambda name, pairs: [
+        {"conversation": name, "request": {"prompt": asked}, "response": {"text": reply}}
+        for asked, reply in pairs])),
+    "pairs with a text written anew": (".json", of_two(lambda name, pairs: [
+        {"number": name, "turns": [
+            {"turn_id": n, "utterance": asked, "resolved": asked, "response": reply}
+            for n, (asked, reply) in enumerate(pairs, 1)]}])),
+    "a speaker called by a name": (".jsonl", chats_under("messages", assistant="Nova-3")),
+    "speakers that are booleans": (".jsonl", of_two(lambda name, pairs: [
+        {"id": name, "messages": [
+            {"from_user": turn["role"] == "user", "text": turn["content"]}
+            for turn in chat(pairs)]}])),
+    "rows true of the bot": (".jsonl", of_two(lambda name, pairs: [
+        {"dialogue_id": name, "is_bot": turn["role"] != "user", "text": turn["content"]}
+        for turn in chat(pairs)])),
+    "rows true of the user": (".jsonl", of_two(lambda name, pairs: [
+        {"dialogue_id": name, "fromUser": turn["role"] == "user", "text": turn["content"]}
+        for turn in chat(pairs)])),
+    "a reply further inside": (".jsonl", of_two(lambda name, pairs: [
+        {"id": name, "input": {"messages": chat(pairs)[:-1]}, "output": {"output": REPLIES[-1]}}])),
+    "ids that are objects": (".jsonl", of_two(lambda name, pairs: [
+        {"chat_id": {"$oid": name}, **turn}
+        for turn in chat(pairs, "sender", "message", user="customer", assistant="bot")])),
+    "speakers told apart by a number": (".json", of_two(lambda name, pairs: {name: {
+        "content": chat(pairs, "agent", "message", user="agent_1", assistant="agent_2")}})),
+    "speakers one of whom has a role": (".jsonl", of_two(lambda name, pairs: [
+        {"conversation_sid": name, "author": turn["role"], "body": turn["content"]}
+        for turn in chat(pairs, user="+1555", assistant="system")])),
+    "turns beside what else are objects": (".jsonl", of_two(lambda _, pairs: [{
+        "Participants": [{"ParticipantId": "p1"}],
+        "Transcript": chat(pairs, "ParticipantRole", "Content", user="CUSTOMER",
+                           assistant="AGENT")}])),
+    "a name beside what is true of the user": (".jsonl", of_two(lambda _, pairs: [{"msgs": [
+        {"text": turn["content"], "author": {"name": "Ann", "is_human": turn["role"] == "user"}}
+        for turn in chat(pairs)]}])),
+    "a bot that speaks first": (".jsonl", of_two(lambda name, pairs: [
+        {"conversation_id": name, **turn} for turn in [
+            {"speaker": "SYSTEM", "text": "Hello!"},
+            *chat(pairs, "speaker", "text", user="USER", assistant="SYSTEM")]])),
+    "an array under a key with a dot, or inside an object": (".jsonl", of_two(
+        lambda name, pairs: [{"id": name, "input.conversation": chat(pairs)} if name == "a"
+                             else {"id": name, "input": {"conversation": chat(pairs)}}])),
+    "arrays": (".jsonl", of_two(lambda _, pairs: [chat(pairs)])),
+    "elements of an object": (".json", {"meta": 1, "dialogs": of_two(lambda name, pairs: [
+        {"did": name, "turns": chat(pairs, "spk", "utt", user="U", assistant="S")}])}),
+    "chats further inside": (".json", {"run": {"chats": chats_under("messages")}}),
+    "arrays of arrays": (".json", {"export_date": "2026-01-01", "users": of_two(
+        lambda name, pairs: [{"user": name, "sessions": [
+            {"session_id": name, "messages": chat(pairs)}]}])}),
+    "objects by their ids": (".json", of_two(lambda name, pairs: {f"call-{name}": {
+        "started": "2025", "transcript": chat(pairs, "who", "said", **OPERATOR)}})),
+    "objects by their ids further inside": (".json", {"version": 2, "chats": of_two(
+        lambda name, pairs: {f"call-{name}": {
+            "started": "2025", "transcript": chat(pairs, "who", "said", **OPERATOR)}}
+        ) | {"count": 2}}),
+    "lists of each side": (".jsonl", of_two(lambda name, pairs: [{
+        "id": name, "asked": [asked for asked, _ in pairs], "replies": [r for _, r in pairs]}])),
+}  # fmt: skip
+"""Logs of two dialogues that no option reads unasked."""
+
+
+@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("kind", OF_TWO)
+def test_what_a_refusal_says_to_type_reads_the_log(kind, suite, tmp_path):
+    suffix, rows = OF_TWO[kind]
+    run = follow(write(tmp_path / f"log{suffix}", rows), options_of(suite, tmp_path))
+    assert n_dialogues(run) == 2
     if suite == "preference_shift":
-        return fastscore.PreferenceShift(catalogue=str(catalogue), segments="metadata")
-    return fastscore.ScoreDialogue(lex_weight=1) if suite == "score_dialogue" else suite
+        assert pairs_of(run) == [*PAIRS, *PAIRS[1:]]
+    else:
+        assert run.tables["messages"].height == len(PAIRS) + 2
 
 
-def keywords(options: str) -> dict[str, Any]:
-    """Return the arguments that options are in Python."""
-    found: dict[str, Any] = {}
-    words = shlex.split(options)
-    for option, word in zip(words[::2], words[1::2], strict=True):
-        name, _, rest = word.partition("=")
-        if option == "--column":
-            found.setdefault("columns", {})[name] = rest
-        elif option == "--value":
-            column, _, spelled = name.partition(":")
-            found.setdefault("values", {}).setdefault(column, {})[spelled] = rest
-        else:
-            found[option.removeprefix("--").replace("-", "_")] = word
-    return found
+EXPORTS: dict[str, Any] = {
+    "battles of Chatbot Arena": {
+        "question_id": "q", "conversation_a": chat(), "conversation_b": chat(),
+    },
+    "requests of Dialogflow CX": [
+        {
+            "session_name": "s",
+            "turn_position": place,
+            "request": {"queryInput": {"text": {"text": asked}}},
+            "response": {"queryResult": {"responseMessages": [{"text": {"text": [reply]}}]}},
+        }
+        for place, (asked, reply) in enumerate(PAIRS)
+    ],
+    "messages of Botpress": [
+        {"conversationId": "c", "direction": turn["role"], "payload": {"text": turn["content"]}}
+        for turn in chat(user="incoming", assistant="outgoing")
+    ],
+    "tickets of Zendesk": {
+        "id": 7,
+        "requester_id": 5,
+        "comments": [{"author_id": 5 + place % 2 * 4, "body": turn["content"]}
+                     for place, turn in enumerate(chat())],
+    },
+    "a conversation of Intercom": {
+        "id": "c",
+        "source": {"author": {"type": "user"}, "body": f"<p>{ASKED[0]}</p>"},
+        "conversation_parts": {"conversation_parts": [
+            {"author": {"type": turn["role"]}, "body": f"<p>{turn['content']}</p>"}
+            for turn in chat(assistant="bot")[1:]
+        ]},
+    },
+    "a server or a channel as DiscordChatExporter": {
+        "guild": {"id": "1"},
+        "messages": [{"author": {"isBot": turn["role"] != "user"}, "content": turn["content"]}
+                     for turn in chat()],
+    },
+    "a chat of Teams": {"value": [
+        {"chatId": "c", "from": {"user": None if place % 2 else {}},
+         "body": {"content": f"<p>{turn['content']}</p>"}}
+        for place, turn in enumerate(chat())
+    ]},
+    "sentences of Twilio": {"call_sid": "c", "sentences": [
+        {"media_channel": 1 + place % 2, "transcript": turn["content"]}
+        for place, turn in enumerate(chat())
+    ]},
+    "a call of Vapi": {"message": {"call": {"id": "c1"}, "artifact": {
+        "transcript": "User: hi", "messages": chat(text="message", assistant="bot")}}},
+    "transcripts of Copilot Studio": {"conversationtranscriptid": "c", "content": json.dumps({
+        "activities": [{"type": "message", "from": {"role": 1 - place % 2}, "text": turn["content"]}
+                       for place, turn in enumerate(chat())]})},
+    "logs of Amazon Lex": [
+        {"sessionId": "c", "inputTranscript": asked, "messages": [{"content": reply}]}
+        for asked, reply in PAIRS
+    ],
+    "model invocations of Amazon Bedrock": {
+        "requestId": "c", "modelId": "m",
+        "input": {"inputBodyJson": {"messages": chat()[:-1]}},
+        "output": {"outputBodyJson": {"output": {"message": chat()[-1]}}},
+    },
+    "spans of Phoenix": {"context": {"trace_id": "c"}, "attributes": {"llm": {
+        "model_name": "m", "input_messages": [{"message": turn} for turn in chat()[:-1]],
+        "output_messages": [{"message": chat()[-1]}]}}},
+    "tasks of CrewAI": {"task": ASKED[0], "agent": "a", "status": "done", "output": REPLIES[0]},
+    "replies of Ollama's generate": {
+        "prompt": ASKED[0], "response": REPLIES[0], "context": [1, 2], "done": True,
+    },
+    "results of promptfoo": {"results": {"results": [{
+        "provider": {"id": "m"}, "prompt": {"raw": json.dumps(chat()[:-1])},
+        "response": {"output": REPLIES[-1]}}]}},
+    "a test run of DeepEval": {"conversationalTestCases": [{"name": "c", "turns": chat()}]},
+    "a log of OpenAI's evals": [
+        {"spec": {}},
+        {"sample_id": "s", "type": "sampling",
+         "data": {"prompt": chat()[:-1], "sampled": [REPLIES[-1]]}},
+    ],
+    "dialogues of PersonaChat": {"train": [{"utterances": [
+        {"history": [turn["content"] for turn in chat()[:-1]],
+         "candidates": ["No.", REPLIES[-1]]}]}]},
+    "rows of PersonaChat": [
+        {
+            "conv_id": 0, "utterance_idx": place, "personality": ["I like films."],
+            "history": [turn["content"] for turn in chat()[: 2 * place + 1]],
+            "candidates": ["No.", reply],
+        }
+        for place, reply in enumerate(REPLIES)
+    ],
+    "activities of Gemini Apps": [
+        {
+            "header": "Gemini Apps", "title": f"Prompted {asked}", "time": f"2025-01-0{place}",
+            "safeHtmlItem": [{"html": f"<p>{reply}</p>"}],
+        }
+        for place, (asked, reply) in enumerate(PAIRS, 1)
+    ],
+    "dialogues of ABCD": {"train": [{
+        "convo_id": 1,
+        "original": [[turn["role"], turn["content"]]
+                     for turn in chat(user="customer", assistant="agent")],
+        "delexed": []}]},
+    "pairs of chosen and rejected texts": {
+        "chosen": "".join(f"\n\nHuman: {asked}\n\nAssistant: {reply}" for asked, reply in PAIRS)
+    },
+    "chats of Haystack": {"id": "c", "messages": chat(speaker="_role", text="_content")},
+    "a chat store of LlamaIndex": {"store": {"c": [
+        {"role": turn["role"], "blocks": [{"text": turn["content"]}]} for turn in chat()]}},
+    "chat memories of LangChain4j": {"memoryId": "c", "messages": [
+        {"type": turn["role"], "contents": [{"text": turn["content"]}]}
+        if turn["role"] == "USER" else {"type": turn["role"], "text": turn["content"]}
+        for turn in chat(user="USER", assistant="AI")]},
+    "a conversation of LM Studio": {"messages": [
+        {"versions": [{"role": turn["role"], "content": [{"text": turn["content"]}]}],
+         "currentlySelected": 0} for turn in chat()]},
+    "a chat of SillyTavern": [{"user_name": "Ann"}, *(
+        {"is_user": turn["role"] == "user", "mes": turn["content"]} for turn in chat())],
+    "a chat of Cohere": {
+        "chat_history": chat(2, text="message", user="USER", assistant="CHATBOT"),
+        "message": ASKED[-1], "text": REPLIES[-1],
+    },
+    "runs of Prompt flow": {
+        "chat_history": [{"inputs": {"question": asked}, "outputs": {"answer": reply}}
+                         for asked, reply in PAIRS[:2]],
+        "question": ASKED[-1], "answer": REPLIES[-1],
+    },
+    "a chat of text-generation-webui": {"internal": PAIRS, "visible": PAIRS},
+    "spans of OpenTelemetry as OTLP writes them": {"resourceSpans": [{"scopeSpans": [{"spans": [{
+        "traceId": "1",
+        "attributes": [
+            {"key": f"gen_ai.{side}.messages", "value": {"stringValue": json.dumps([
+                {"role": turn["role"], "parts": [{"type": "text", "content": turn["content"]}]}
+                for turn in turns
+            ])}}
+            for side, turns in (("input", chat()[:-1]), ("output", chat()[-1:]))
+        ],
+    }]}]}]},
+    "a request of PaLM": {
+        "context": "Recommend films.",
+        "messages": chat(speaker="author", assistant="bot")[:-1], "response": REPLIES[-1],
+    },
+    "tasks of Alpaca": {
+        "instruction": ASKED[-1], "input": "", "output": REPLIES[-1],
+        "history": [list(pair) for pair in PAIRS[:2]],
+    },
+}  # fmt: skip
+OF_ONE_PAIR = ("tasks of CrewAI", "replies of Ollama's generate")
 
 
-def as_asked(log: Path, suite: str) -> Any:
-    """Score a log as its refusal says: by a command that writes it anew, or by options."""
-    options = options_of(suite, log.parent)
-    with pytest.raises(InputError) as refused:
-        fastscore.score(log, options, embedder=None)
-    hint = str(refused.value.hint)
-    command = re.search(r"(jq .* > (\w+\.jsonl))", hint)
-    if command is not None:
-        subprocess.run(command[1], shell=True, check=True, cwd=log.parent)
-        log = log.parent / command[2]
-    typed = re.search(r"(--\w.*?)\.?( To keep| If |$)", hint[command.end() if command else 0 :])
-    return fastscore.score(
-        log, options, embedder=None, **(keywords(typed[1]) if typed is not None else {})
-    )
+@pytest.mark.parametrize("title", EXPORTS)
+def test_what_is_typed_for_an_export_reads_all_of_it(title, options, tmp_path):
+    rows = EXPORTS[title] if isinstance(EXPORTS[title], list) else [EXPORTS[title]]
+    path = write(tmp_path / "log.jsonl", rows)
+    assert f"log.jsonl: {title}" in refusal(path, options)
+    told = PAIRS[:1] if title in OF_ONE_PAIR else PAIRS
+    assert pairs_of(follow(path, options)) == told * (1 + (title == "battles of Chatbot Arena"))
 
 
-@pytest.mark.parametrize("suite", ["preference_shift", "guest_simulation"])
-@pytest.mark.parametrize("words", [("user_", "bot_"), ("human", "ai"), ("User ", "Assistant ")])
-@pytest.mark.parametrize("holder", ["", "turns"])
-def test_turns_under_numbered_keys(
-    holder: str, words: tuple[str, str], suite: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"custom_id": "c", "response": {"body": {"choices": []}}}, "requests.jsonl log.jsonl"),
+        ({"message": chat(1)[1], "done": False}, "Log the messages that were sent beside"),
+        ({"text": {"0": "Hi", "1": "Ho"}, "by": {"0": "a", "1": "b"}}, "read_json('log.jsonl')."),
+        ({"columns": ["text"], "index": [0], "data": [["Hi"]]}, "orient='split'"),
+    ],
+)
+def test_an_export_without_what_is_needed_says_so(row, said, options, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "log.jsonl", [row])
+    assert said in refusal("log.jsonl", options)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("log.jsonl", '2025-01-01 INFO {"messages": []}', "A log prefix stands before the JSON"),
+        ("log.jsonl", "{'messages': []}", "Python's repr"),
+        ("log.csv", "a|b|c\n1|2|3", "log.csv > table.tsv"),
+        ("log.txt", "[12/31/20, 10:00:00 AM] Ann: hi", "a chat as WhatsApp exports it"),
+        ("log.txt", "31.12.20, 10:00 - Ann: hi", "a chat as WhatsApp exports it"),
+        ("log.txt", "a: 1\nb: 2\nc: 3", "names no format that is read"),
+        ("log.txt", "Dear Ann,\nI write to you: hi\n" * 3, "names no format that is read"),
+    ],
+)
+def test_what_must_be_converted_is_named(name, text, said, options, tmp_path):
+    (tmp_path / name).write_text(text + "\n")
+    assert said in refusal(tmp_path / name, options)
+
+
+def test_slack_has_its_bots_and_no_notices(options, tmp_path):
+    said = [{"type": "message", "text": "hi", "ts": f"{n}", "thread_ts": "1"} for n in (1, 2, 3)]
+    bot = {**said[1], "bot_id": "B1", "subtype": "bot_message"}
+    notice = {**said[2], "user": "U2", "subtype": "channel_join"}
+    told = refusal(write(tmp_path / "log.json", [{**said[0], "user": "U1"}, bot, notice]), options)
+    assert "a channel as Slack exports it" in told
+    chats = written_anew(told.replace(", and", " > "), tmp_path)
+    assert [turn["speaker"] for turn in lines_of(chats)] == ["U1", "B1"]
+
+
+@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize(
+    ("words", "holder"), [(("user_", "bot_"), ""), (("human", "ai"), "turns"),
+                          (("User ", "Assistant "), "")]
+)  # fmt: skip
+def test_turns_under_numbered_keys(words, holder, suite, tmp_path):
     # in any order of the keys: eleven turns come after two
     numbered = {
         f"{word}{place}": said
@@ -78,10 +332,9 @@ def test_turns_under_numbered_keys(
         for place, said in enumerate(side, 1)
     }
     rows = [{"id": name, **({holder: numbered} if holder else numbered)} for name in "ab"]
-    run = as_asked(written(tmp_path / "log.jsonl", rows), suite)
+    run = follow(write(tmp_path / "log.jsonl", rows), options_of(suite, tmp_path))
     if suite == "preference_shift":
-        pairs = run.tables["turns"].select("user_text", "system_text").rows()
-        assert pairs == PAIRS * 8
+        assert pairs_of(run) == PAIRS * 8
     else:
         assert run.tables["dialogues"]["n_guest_messages"].to_list() == [12, 12]
 
@@ -89,244 +342,192 @@ def test_turns_under_numbered_keys(
 @pytest.mark.parametrize(
     "keys", [("generated_text", "actual"), ("model_guess", "gold_reply"), ("pred", "ref")]
 )
-def test_a_prediction_beside_its_truth(keys: tuple[str, str], tmp_path: Path) -> None:
-    sides = [*zip(REPLIES, ASKED, strict=True), (REPLIES[0], REPLIES[0])]
-    rows = [{"example": place, **dict(zip(keys, side, strict=True))} for place, side in
-            enumerate(sides)]  # fmt: skip
-    log = written(tmp_path / "log.jsonl", rows)
-    run = as_asked(log, "score_dialogue")
-    assert run.tables["steps"].height == 4
-    assert run.tables["steps"]["lexical_similarity"].max() == 1
-    with pytest.raises(InputError) as refused:
-        fastscore.score(log, "guest_simulation", embedder=None)
-    assert "--layout pairs" not in str(refused.value)
+def test_a_prediction_beside_its_truth(keys, tmp_path):
+    said = [*zip(REPLIES, ASKED, strict=True), (REPLIES[0], REPLIES[0])]
+    rows = [{"example": n, **dict(zip(keys, each, strict=True))} for n, each in enumerate(said)]
+    log = write(tmp_path / "log.jsonl", rows)
+    steps = follow(log, options_of("score_dialogue", tmp_path)).tables["steps"]
+    assert (steps.height, steps["lexical_similarity"].max()) == (4, 1)
+    assert "--layout pairs" not in refusal(log, "guest_simulation")
 
 
-def events(step: Sequence[Any] = (0, 1, 2)) -> list[dict[str, Any]]:
+def test_predictions_beside_their_truth_become_events(tmp_path):
+    options = options_of("score_dialogue", tmp_path)
+    truth = {"dialogue_uid": "d", "utterance_index": 0, "ground_truth": "A drama with Al Pacino."}
+    rows = [{**truth, "step": k, "prediction": said} for k, said in enumerate(["A", "A drama"])]
+    path = write(tmp_path / "log.jsonl", rows)
+    assert "the truth beside each, without events" in refusal(path, options)
+    by_hand = [{**row, "event": "predicted"} for row in rows]
+    by_hand.append({**truth, "event": "utterance_complete"})
+    read, expected = (
+        run.tables["steps"].select("step", "lexical_similarity", "U_step")
+        for run in (follow(path, options), scored(by_hand, options))
+    )
+    assert read.equals(expected)
+    assert read.height == 2
+
+
+def events(step: Any = (0, 1, 2)) -> list[dict[str, Any]]:
     """Return the rows of two utterances, each predicted in three steps."""
     return [
-        row
+        {"utterance_index": number} | row
         for number, said in enumerate(REPLIES[:2])
         for row in (
-            *(
-                {"event": "predicted", "utterance_index": number, "step": each, "prediction": said}
-                for each in step
-            ),
-            {"event": "utterance_complete", "utterance_index": number, "ground_truth": said},
+            *({"event": "predicted", "step": each, "prediction": said} for each in step),
+            {"event": "utterance_complete", "ground_truth": said},
         )
     ]
 
 
-def test_steps_in_words(tmp_path: Path) -> None:
-    log = written(tmp_path / "log.jsonl", events(("first", "second", "third")))
-    run = as_asked(log, "score_dialogue")
+OTHER_NAMES = {"event": "kind", "utterance_index": "utt", "step": "position", "prediction": "hyp",
+               "ground_truth": "gold"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("names", "words", "step"),
+    [
+        ({}, {}, ("first", "second", "third")),
+        # words are told by the columns of their rows
+        ({}, {"predicted": "vorhersage", "utterance_complete": "ende"}, (0, 1, 2)),
+        # all columns and words are proposed at once
+        (OTHER_NAMES, {"predicted": "guess", "utterance_complete": "final"}, (0, 1, 2)),
+    ],
+)
+def test_events_under_other_names_and_words(names, words, step, tmp_path):
+    rows = [
+        {names.get(key, key): words.get(value, value) for key, value in row.items()}
+        for row in events(step)
+    ]
+    run = follow(write(tmp_path / "log.jsonl", rows), options_of("score_dialogue", tmp_path))
     assert run.tables["steps"]["step"].to_list() == [0, 1, 2] * 2
 
 
 @pytest.mark.parametrize("with_event", [True, False])
-def test_a_log_without_truth_says_what_is_missing(with_event: bool, tmp_path: Path) -> None:
+def test_a_log_without_truth_says_what_is_missing(with_event, tmp_path):
     rows = [row for row in events() if row["event"] == "predicted"]
     for row in rows if not with_event else ():
         del row["event"]
-    log = written(tmp_path / "log.jsonl", rows)
-    found = "2 utterances have no utterance_complete" if with_event else "no row has ev"
-    with pytest.raises(InputError, match=found) as refused:
-        fastscore.score(log, options_of("score_dialogue", tmp_path), embedder=None)
-    assert "nothing " in str(refused.value).lower()
+    log = write(tmp_path / "log.jsonl", rows)
+    said = refusal(log, options_of("score_dialogue", tmp_path))
+    assert ("2 utterances have no utterance_complete" if with_event else "no row has ev") in said
+    assert "nothing " in said.lower()
     (file,) = fastscore.inspect(log).files
     assert not file.fits
     assert "scored without" in file.unfit["score_dialogue"] + file.asked["score_dialogue"]
 
 
-def test_words_are_told_by_the_columns_of_their_rows(tmp_path: Path) -> None:
-    words = {"predicted": "vorhersage", "utterance_complete": "ende"}
-    rows = [row | {"event": words[row["event"]]} for row in events()]
-    run = as_asked(written(tmp_path / "log.jsonl", rows), "score_dialogue")
-    assert run.tables["steps"].height == 6
-
-
-def test_all_renamed_columns_and_words_are_proposed_at_once(tmp_path: Path) -> None:
-    names = {"event": "kind", "utterance_index": "utt", "step": "position", "prediction": "hyp"}
-    names["ground_truth"] = "gold"
-    words = {"predicted": "guess", "utterance_complete": "final"}
-    rows = [{names[key]: words.get(value, value) for key, value in row.items()} for row in events()]
-    run = as_asked(written(tmp_path / "log.jsonl", rows), "score_dialogue")
-    assert run.tables["steps"].height == 6
-
-
-def messages(pairs: Sequence[tuple[str, str]] = PAIRS) -> list[dict[str, str]]:
-    """Return a chat as chat models take it."""
-    return [
-        {"role": role, "content": said}
-        for pair in pairs
-        for role, said in zip(("user", "assistant"), pair, strict=True)
-    ]
-
-
-def test_documents_of_one_id_are_told_apart_or_joined(tmp_path: Path) -> None:
+def test_documents_of_one_id_are_told_apart_or_joined(tmp_path):
     other = [("Any western?", "Unforgiven is one.")]
-    rows = [{"id": "a", "messages": messages()}, {"id": "a", "messages": messages(other)}]
-    log = written(tmp_path / "log.jsonl", [*rows, {"id": "b", "messages": messages()}])
-    guests: dict[str, Any] = {"layout": "openai", "values": {"role": {"user": "guest"}}}
-    with pytest.raises(InputError, match="2 documents have the id 'a', and no key tells") as said:
-        fastscore.score(log, "guest_simulation", embedder=None, **guests)
-    joined = fastscore.score(log, "guest_simulation", embedder=None, dialogue="id", **guests)
+    rows = [
+        {"id": name, "messages": chat(said)} for name, said in (("a", 3), ("a", other), ("b", 3))
+    ]
+    log = write(tmp_path / "log.jsonl", rows)
+    guests: Any = {"layout": "openai", "values": {"role": {"user": "guest"}}}
+    said = refusal(log, "guest_simulation", **guests)
+    assert "2 documents have the id 'a', and no key tells" in said
+    joined = scored(log, "guest_simulation", dialogue="id", **guests)
     assert joined.tables["dialogues"]["n_guest_messages"].to_list() == [4, 3]
-    command = re.search(r"jq .* > chats\.jsonl", str(said.value.hint))
-    assert command is not None
-    subprocess.run(command[0], shell=True, check=True, cwd=tmp_path)
-    apart = fastscore.score(tmp_path / "chats.jsonl", "guest_simulation", embedder=None, **guests)
+    apart = scored(written_anew(said, tmp_path), "guest_simulation", **guests)
     assert apart.tables["dialogues"]["n_guest_messages"].to_list() == [3, 1, 3]
 
 
-@pytest.mark.parametrize("suite", ["preference_shift", "guest_simulation"])
-def test_models_that_only_replies_name(suite: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("suite", SUITES)
+def test_models_that_only_replies_name(suite, tmp_path):
     rows = [
         {"conversation_id": "c", **turn, **({"model": model} if turn["role"] != "user" else {})}
         for model in ("m1", "m2")
-        for turn in messages()
+        for turn in chat()
     ]
-    log = written(tmp_path / "log.jsonl", rows)
-    how: Any = {"layout": "turns"}
-    if suite == "guest_simulation":
-        how = {"values": {"role": {"user": "guest"}}}
-    with pytest.raises(InputError, match="Type jq -cs") as refused:
-        fastscore.score(log, options_of(suite, tmp_path), embedder=None, **how)
-    command = re.search(r"jq .* > turns\.jsonl", str(refused.value.hint))
-    assert command is not None
-    subprocess.run(command[0], shell=True, check=True, cwd=tmp_path)
-    turns = [json.loads(line) for line in (tmp_path / "turns.jsonl").read_text().splitlines()]
+    log = write(tmp_path / "log.jsonl", rows)
+    guests: Any = {"values": {"role": {"user": "guest"}}}
+    how = guests if suite == "guest_simulation" else {"layout": "turns"}
+    turns = lines_of(written_anew(refusal(log, options_of(suite, tmp_path), **how), tmp_path))
     assert [turn["model"] for turn in turns] == ["m1"] * 6 + ["m2"] * 6
-    assert [turn["content"] for turn in turns] == [turn["content"] for turn in messages() * 2]
+    assert [turn["content"] for turn in turns] == [turn["content"] for turn in chat() * 2]
 
 
-@pytest.mark.parametrize("suffix", ["json", "jsonl"])
-def test_chats_that_are_arrays_are_named_for_rows(suffix: str, tmp_path: Path) -> None:
-    chats = [messages(), messages()[2:]]
-    log = written(tmp_path / "log.jsonl", chats)
-    if suffix == "json":
-        log = tmp_path / "log.json"
-        log.write_text(json.dumps(chats))
-    how: dict[str, Any] = {"layout": "openai", "embedder": None}
-    with pytest.raises(InputError, match="a dialogue is an array by itself") as refused:
-        fastscore.score(log, "guest_simulation", **how)
-    command = re.search(r"jq .* > chats\.jsonl", str(refused.value.hint))
-    assert command is not None
-    subprocess.run(command[0], shell=True, check=True, cwd=tmp_path)
-    run = fastscore.score(tmp_path / "chats.jsonl", "guest_simulation", **how)
-    assert run.tables["dialogues"]["n_guest_messages"].to_list() == [3, 2]
-    with pytest.raises(InputError, match=r"Give \[\{'messages': chat\} for chat in chats\]"):
-        fastscore.score(chats, "guest_simulation", **how)
-    held = fastscore.score([{"messages": chat} for chat in chats], "guest_simulation", **how)
+def test_chats_that_are_arrays_are_named_for_rows():
+    chats = [chat(), chat()[2:]]
+    said = refusal(chats, "guest_simulation", layout="openai")
+    assert "Give [{'messages': chat} for chat in chats]" in said
+    held = scored([{"messages": each} for each in chats], "guest_simulation", layout="openai")
     assert held.tables["dialogues"]["n_guest_messages"].to_list() == [3, 2]
 
 
-def test_keys_after_the_first_documents_are_seen(tmp_path: Path) -> None:
-    rows = [{"id": place, "messages": messages()} for place in range(30)]
-    others = [{"from": turn["role"], "value": turn["content"]} for turn in messages()]
-    log = written(tmp_path / "log.jsonl", [*rows, {"id": 30, "messages": others}])
-    with pytest.raises(InputError, match="another of 'role', 'content'"):
-        fastscore.score(log, options_of("preference_shift", tmp_path), layout="openai",
-                        embedder=None)  # fmt: skip
-    late = {"id": 30, "messages": [{"role": "user", "content": "And a thriller?"}]}
-    written(log, [*rows, {**late, "response": "Watch Ronin."}])
-    run = as_asked(log, "preference_shift")
-    assert run.tables["turns"]["system_text"][-1] == "Watch Ronin."
+def test_keys_after_the_first_documents_are_seen(options, tmp_path):
+    rows = [{"id": place, "messages": chat()} for place in range(30)]
+    log = write(tmp_path / "log.jsonl", [*rows, {"id": 30, "messages": chat(3, "from", "value")}])
+    assert "another of 'role', 'content'" in refusal(log, options, layout="openai")
+    late = {"id": 30, "messages": chat(1)[:1], "response": "Watch Ronin."}
+    assert pairs_of(follow(write(log, [*rows, late]), options))[-1] == (ASKED[0], "Watch Ronin.")
 
 
-@pytest.mark.parametrize("suite", ["preference_shift", "guest_simulation"])
-@pytest.mark.parametrize("place", ["properties", "request_properties", ""])
-def test_sessions_of_helicone_are_dialogues(place: str, suite: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("place", "suite"), zip(("properties", "request_properties", ""), SUITES * 2, strict=False)
+)
+def test_sessions_of_helicone_are_dialogues(place, suite, tmp_path):
     session = {"Helicone-Session-Id": "s"}
     rows = [
         {
-            "request_id": f"r{number}",
-            "request_body": {"model": "m", "messages": messages(PAIRS[: number + 1])[:-1]},
-            "response_body": {"choices": [{"index": 0, "message": {"role": "assistant",
-                                                                   "content": reply}}]},
+            "request_id": f"r{n}",
+            "request_body": {"model": "m", "messages": chat(n)[:-1]},
+            "response_body": {"choices": [{"index": 0, "message": chat(n)[-1]}]},
             **({place: session} if place else session),
         }
-        for number, (_, reply) in enumerate(PAIRS)
-    ]  # fmt: skip
-    run = as_asked(written(tmp_path / "log.jsonl", rows), suite)
-    assert run.tables["dialogues"].height == 1
+        for n in (1, 2, 3)
+    ]
+    run = follow(write(tmp_path / "log.jsonl", rows), options_of(suite, tmp_path))
+    assert n_dialogues(run) == 1
 
 
-@pytest.mark.parametrize("suite", ["preference_shift", "guest_simulation"])
-def test_an_array_under_a_key_with_a_dot(suite: str, tmp_path: Path) -> None:
-    rows = [{"id": name, "input.conversation": messages()} for name in "ab"]
-    # beside rows in which it is inside an object
-    rows += [{"id": "c", "input": {"conversation": messages()}}]
-    run = as_asked(written(tmp_path / "log.jsonl", rows), suite)
-    assert run.tables["dialogues"].height == 3
-
-
-@pytest.mark.parametrize("suite", ["preference_shift", "guest_simulation"])
-@pytest.mark.parametrize("name", ["chat.txt", "chat.log", "chat.jsonl", "it's.txt"])
 @pytest.mark.parametrize(
-    "time", ["", "[10:0{}] ", "10:0{} ", "2025-01-01T10:0{} ", "1/2/25, 10:0{} PM - "]
+    ("time", "name", "suite"),
+    zip(
+        ["", "[10:0{}] ", "10:0{} ", "2025-01-01T10:0{} ", "1/2/25, 10:0{} PM - "],
+        ["chat.txt", "chat.log", "chat.jsonl", "it's.txt", "chat.txt"],
+        SUITES * 3,
+        strict=False,
+    ),
 )
-def test_a_chat_as_plain_text(time: str, name: str, suite: str, tmp_path: Path) -> None:
-    sides = [side for asked, reply in PAIRS for side in (("User", asked), ("Bot", reply))]
-    lines = [f"{time.format(n)}{who}: {said}" for n, (who, said) in enumerate(sides)]
+def test_a_chat_as_plain_text(time, name, suite, tmp_path):
+    said = [side for asked, reply in PAIRS for side in (("User", asked), ("Bot", reply))]
+    lines = [f"{time.format(n)}{who}: {text}" for n, (who, text) in enumerate(said)]
     lines[1] += "\nIt is long."
     log = tmp_path / name
     log.write_text("\n".join(lines) + "\n\n" + "\n".join(lines[2:]) + "\n", "utf-8-sig")
-    run = as_asked(log, suite)
+    run = follow(log, options_of(suite, tmp_path))
     if suite == "guest_simulation":
         assert run.tables["dialogues"]["n_guest_messages"].to_list() == [3, 2]
     else:
-        replies = run.tables["turns"]["system_text"].to_list()
+        replies = [reply for _, reply in pairs_of(run)]
         assert replies == [f"{REPLIES[0]}\nIt is long.", *REPLIES[1:], *REPLIES[1:]]
 
 
-@pytest.mark.parametrize("text", ["a: 1\nb: 2\nc: 3\n", "Dear Ann,\nI write to you: hi\n" * 3])
-def test_other_texts_are_no_chats(text: str, tmp_path: Path) -> None:
-    log = tmp_path / "notes.txt"
-    log.write_text(text)
-    with pytest.raises(InputError, match="names no format that is read"):
-        fastscore.score(log, "guest_simulation", embedder=None)
-
-
-@pytest.mark.parametrize("suite", ["preference_shift", "guest_simulation"])
-@pytest.mark.parametrize(("key", "of_user"), [("is_bot", False), ("fromUser", True)])
-def test_what_is_true_of_one_speaker_names_both(
-    key: str, of_user: bool, suite: str, tmp_path: Path
-) -> None:
-    rows = [
-        {"dialogue_id": name, key: (turn["role"] == "user") == of_user, "text": turn["content"]}
-        for name in "ab"
-        for turn in messages()
-    ]
-    run = as_asked(written(tmp_path / "log.jsonl", rows), suite)
-    if suite == "preference_shift":
-        assert run.tables["turns"].select("user_text", "system_text").rows() == PAIRS * 2
-    else:
-        assert run.tables["dialogues"]["n_guest_messages"].to_list() == [3, 3]
-
-
-def test_no_layout_is_proposed_by_which_every_metric_is_null(tmp_path: Path) -> None:
-    rows = [{"id": place, "messages": messages([pair])} for place, pair in enumerate(PAIRS)]
-    log = written(tmp_path / "log.jsonl", rows)
-    with pytest.raises(InputError) as refused:
-        fastscore.score(log, "guest_simulation", embedder=None)
+def test_no_layout_is_proposed_by_which_every_metric_is_null(tmp_path):
+    rows = [{"id": place, "messages": chat([pair])} for place, pair in enumerate(PAIRS)]
+    log = write(tmp_path / "log.jsonl", rows)
     said = "With --layout openai every metric of the first rows would be null."
-    assert refused.value.hint == said
+    assert refusal(log, "guest_simulation").endswith(said)
+    (file,) = fastscore.inspect(log).files
+    assert "every metric of the first rows would be null" in file.unfit["guest_simulation"]
+    assert proposed(write(log, [{"messages": chat()}]), "guest_simulation") == [
+        "--layout",
+        "openai",
+    ]
 
 
 @pytest.mark.parametrize("keys", [("assistant", "user"), ("response", "asked"), ("bot", "human")])
-def test_a_reply_is_no_prediction_beside_its_truth(keys: tuple[str, str], tmp_path: Path) -> None:
+def test_a_reply_is_no_prediction_beside_its_truth(keys, tmp_path):
     rows = [dict(zip(keys, reversed(pair), strict=True)) for pair in PAIRS]
-    log = written(tmp_path / "log.jsonl", rows)
-    with pytest.raises(InputError, match="no row has what score_dialogue needs"):
-        fastscore.score(log, options_of("score_dialogue", tmp_path), embedder=None)
+    log = write(tmp_path / "log.jsonl", rows)
+    said = refusal(log, options_of("score_dialogue", tmp_path))
+    assert "no row has what score_dialogue needs" in said
 
 
 @pytest.mark.parametrize("n_runs", [1, 2])
-def test_a_project_of_langsmith_is_no_dialogue(n_runs: int, tmp_path: Path) -> None:
+def test_a_project_of_langsmith_is_no_dialogue(n_runs, options, tmp_path):
     def run(thread: str, n_pairs: int) -> dict[str, Any]:
-        said = [(f"{asked} ({thread})", reply) for asked, reply in PAIRS[:n_pairs]]
-        *asked, reply = messages(said)
+        *asked, reply = chat([(f"{asked} ({thread})", reply) for asked, reply in PAIRS[:n_pairs]])
         return {
             "id": f"{thread}{n_pairs}",
             "session_id": "a project",
@@ -336,19 +537,22 @@ def test_a_project_of_langsmith_is_no_dialogue(n_runs: int, tmp_path: Path) -> N
         }
 
     rows = [run(thread, n + 1) for thread in "abc" for n in range(3 - n_runs, 3)]
-    log = written(tmp_path / "log.jsonl", rows)
-    if n_runs == 1:  # whole chats that nothing joins
-        options = options_of("preference_shift", tmp_path)
-        found = fastscore.score(log, options, embedder=None, layout="langsmith")
-    else:
-        found = as_asked(log, "preference_shift")
-    assert found.tables["dialogues"].height == 3
+    log = write(tmp_path / "log.jsonl", rows)
+    # whole chats that nothing joins, or states of chats
+    found = scored(log, options, layout="langsmith") if n_runs == 1 else follow(log, options)
+    assert n_dialogues(found) == 3
 
 
-def test_preferences_are_a_chat_each(tmp_path: Path) -> None:
-    rows = [
-        {"prompt": ASKED[0], "chosen": messages(PAIRS[:1]), "rejected": messages(PAIRS[:1])}
-        for _ in range(3)
-    ]
-    run = as_asked(written(tmp_path / "log.jsonl", rows), "preference_shift")
-    assert run.tables["dialogues"].height == run.tables["turns"].height == 3
+def test_preferences_are_a_chat_each(options, tmp_path):
+    row = {"prompt": ASKED[0], "chosen": chat(1), "rejected": chat(1)}
+    run = follow(write(tmp_path / "log.jsonl", [row] * 3), options)
+    assert n_dialogues(run) == run.tables["turns"].height == 3
+
+
+def test_turns_with_a_reply_each_do_not_alternate(options, tmp_path):
+    turns = [{"utterance": asked, "response": reply} for asked, reply in PAIRS]
+    path = write(tmp_path / "log.jsonl", [{"id": "d", "turns": turns}])
+    columns = {"turns": "turns", "text": "utterance"}
+    said = refusal(path, options, columns=columns, alternate="user")
+    assert "has response beside utterance" in said
+    assert pairs_of(follow(path, options)) == PAIRS
