@@ -142,19 +142,18 @@ def test_intervals_of_categorical_coefficients_are_by_cluster():
         assert (found.low, found.high) == pytest.approx(expected, abs=1e-8)
 
 
+def rate(random, n, *strictness):
+    """Draw ratings of one quality by raters with independent noise, some of them stricter."""
+    quality = random.normal(size=n)
+    seen = quality + 0.8 * random.normal(size=(len(strictness), n)) + np.c_[list(strictness)]
+    return np.clip(np.rint(3 + 1.2 * seen), 1, 5)
+
+
 @pytest.mark.parametrize("n", [8, 20])
 def test_intervals_of_categorical_coefficients_cover_as_the_page_says(n):
-    """Three raters observe one quality with independent noise, and one of them is stricter."""
-    random = np.random.default_rng(11)
-
-    def rate(n):
-        quality = random.normal(size=n)
-        seen = quality + 0.8 * random.normal(size=(3, n)) + np.array([[0.0], [0.3], [0.0]])
-        return np.clip(np.rint(3 + 1.2 * seen), 1, 5).T
-
-    scale = [1, 2, 3, 4, 5]
-    truth = categorical_agreement(rate(50_000), scale, np.arange(50_000) % 9)
-    drawn = [categorical_agreement(rate(n), scale) for _ in range(300)]
+    random, raters, scale = np.random.default_rng(11), (0.0, 0.3, 0.0), [1, 2, 3, 4, 5]
+    truth = categorical_agreement(rate(random, 50_000, *raters).T, scale, np.arange(50_000) % 9)
+    drawn = [categorical_agreement(rate(random, n, *raters).T, scale) for _ in range(300)]
     # docs/judging.md: .89 and .92, .92 and .94, .93 and .94; four standard errors are .05 to .07
     least = {"percent_agreement": 0.90, "fleiss_kappa": 0.84, "ac1": 0.87, "ac2": 0.88}
     for name, lowest in least.items():
@@ -221,16 +220,10 @@ def test_intervals_leave_out_each_thing_once():
 
 @pytest.mark.parametrize("least", [8, 20])
 def test_intervals_cover_what_they_should(least):
-    """Two raters observe one quality with independent noise, and one of them is stricter."""
     random = np.random.default_rng(11)
-
-    def rate(n):
-        quality = random.normal(size=n)
-        seen = quality + 0.8 * random.normal(size=(2, n)) + np.array([[0.0], [0.3]])
-        return np.clip(np.rint(3 + 1.2 * seen), 1, 5)
-
-    truth = cohen_kappa_score(*rate(400_000), weights="quadratic", labels=[1, 2, 3, 4, 5])
-    found = [weighted_kappa(*rate(least)) for _ in range(400)]
+    many = rate(random, 400_000, 0.0, 0.3)
+    truth = cohen_kappa_score(*many, weights="quadratic", labels=[1, 2, 3, 4, 5])
+    found = [weighted_kappa(*rate(random, least, 0.0, 0.3)) for _ in range(400)]
     covered = [one.low <= truth <= one.high for one in found if one.low is not None]
     assert len(covered) > 390
     # a 95 % interval; four standard errors of 400 draws are 0.044

@@ -19,12 +19,9 @@ from fastscore.statistics.curves import (
     wilson,
 )
 from fastscore.statistics.significance import Values
+from tests.statistics.test_clustered import units
 
 RANGE = {"minimum": 0.0, "maximum": 1.0}
-
-
-def units(*values: float) -> Clusters:
-    return Clusters(np.array(values, np.float64), np.ones(len(values)))
 
 
 def flags(successes: int, n: int) -> Clusters:
