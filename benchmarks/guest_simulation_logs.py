@@ -2,8 +2,7 @@
 
 Real parts are the texts of guest and restaurant, and the orders: Taskmaster-4 (CC BY 4.0).
 Synthetic parts are the personas, the behavioural labels, the tool traces (orders wrapped as in the
-public logs), and the defects: items or modifiers that the final order lacks or replaces. The effect
-of each defect on the numbers is known and returned.
+public logs), and the defects: items or modifiers that the final order lacks or replaces.
 
 Usage: python -m benchmarks.guest_simulation_logs -o FOLDER [--data FILE] [--conversations 1000]
 """
@@ -65,34 +64,12 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
-    """Expected values of a conversation, known from its construction.
-
-    Parameters
-    ----------
-    final, target
-        Lower-case names of the final order and of the target order.
-    states
-        The states of its messages except the exit, in the order of `KEYS`; empty if none are
-        written.
-    mismatches
-        The number of state components that differ from the persona's attributes.
-    """
-
-    final: frozenset[str]
-    target: frozenset[str]
-    states: tuple[tuple[str, ...], ...]
-    mismatches: int
-
-
-@dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation's rows, and its expected values."""
+    """A conversation's rows, and what names it."""
 
     id: str
     level: int
     rows: list[dict[str, Any]] = field(repr=False)
-    expected: Expected
 
 
 def read_orders(path: Path = SAMPLE) -> list[list[Turn]]:
@@ -185,8 +162,7 @@ def _make(
     id = f"chat_with_guest_simulation_agent_messages_log_{name}_test_case_number_{index // 5 + 1}"
     attributes = persona["message_generation_attributes"]
     rows = [_row(0, "assistant", "order_taking_llm", "Welcome! What can I get you?")]
-    states: list[tuple[str, ...]] = []
-    mismatches = 0
+    state: tuple[str, ...] = ()
     ordered: list[Item] = []
     number = 0
     for turn in [*turns, Turn("U", "exit")]:
@@ -202,28 +178,21 @@ def _make(
         row = _row(len(rows), "agent", guest, turn.text)
         is_exit = turn.text == "exit"
         if not is_exit:
-            state, wrong = _state(random_, attributes)
-            states.append(state)
-            mismatches += wrong
+            state = _state(random_, attributes)
             if level in (2, 3):
                 row |= dict(zip(KEYS, state, strict=True))
         if level in (1, 2, 4) and not is_exit:
             row["current_items_in_order"] = repr([_as_dict(item) for item in ordered])
-        row["tool_calls"] = _tool_cell(
-            random_, level, None if is_exit else states[-1], ordered, target
-        )
+        row["tool_calls"] = _tool_cell(random_, level, None if is_exit else state, ordered, target)
         rows.append(row)
     case = {
         "guest_persona": {"full_name": persona["full_name"], "order_size": len(items)},
         "target_order": {"order_items": [_as_dict(item) for item in target]},
     }
     rows.append(_row(len(rows), "system", "test_case_info", json.dumps(case)))
-    expected = Expected(
-        _names(ordered), _names(target), tuple(states) if level > 1 else (), mismatches
-    )
     for row in rows:
         row["conversation_id"], row["experiment_level"] = id, level
-    return Conversation(id, level, rows, expected)
+    return Conversation(id, level, rows)
 
 
 def _plant_defects(
@@ -244,29 +213,16 @@ def _plant_defects(
     return list(items), replaced
 
 
-def _names(items: Sequence[Item]) -> frozenset[str]:
-    """Return names of items and modifiers as in the suite's sets: lower case, plain characters."""
-    names = [item.name for item in items] + [
-        option for item in items for _, option in item.modifiers
-    ]
-    words = (
-        "".join(c if c.isascii() and c.isalnum() else " " for c in name.lower()) for name in names
-    )
-    fillers = {"the", "a", "an", "with", "and", "or", "of", "in", "on", "at"}
-    return frozenset(" ".join(w for w in each.split() if w not in fillers) for each in words) - {""}
-
-
-def _state(random_: random.Random, attributes: dict[str, Any]) -> tuple[tuple[str, ...], int]:
-    """Draw a state, and count its components that differ from the attributes."""
-    state, wrong = [], 0
+def _state(random_: random.Random, attributes: dict[str, Any]) -> tuple[str, ...]:
+    """Draw a state, whose components may differ from the attributes."""
+    state = []
     for place, values in enumerate(VALUES):
         key = KEYS[place] + ("s" if place == 2 else "")
         wanted = attributes[key] if place == 2 else [attributes[key]]
         others = [value for value in values if value not in wanted]
         mismatch = random_.random() < MISMATCH_RATE
-        wrong += mismatch
         state.append(random_.choice(others if mismatch else wanted))
-    return tuple(state), wrong
+    return tuple(state)
 
 
 def _row(number: int, role: str, name: str, content: str) -> dict[str, Any]:
