@@ -1,11 +1,13 @@
 """Examples worked by hand from the definitions, one for every rule and quirk."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fastscore.suites.base import Nulls
-from fastscore.suites.memory_finance import MemoryFinance
+from fastscore.suites.memory_finance import MemoryFinance, replies
 from tests.suites.memory_finance.tracing import (
     dialog,
     first_dialogue,
@@ -14,6 +16,7 @@ from tests.suites.memory_finance.tracing import (
     score,
     turn,
 )
+from tests.suites.reading import changed_lexicon, lexicon_of
 
 PROFILE = {
     "risk_level_gt": "稳健",
@@ -283,3 +286,85 @@ def test_sums_and_ratios_of_a_dialogue() -> None:
     assert row["compliance_label_acc"] == 1.0
     assert row["rubric_hit_rate"] == 1 / 4
     assert row["judge_score_mean"] == (1.0 + 2.33) / 2
+
+
+def test_phrases_beyond_one_automaton_are_found_too(monkeypatch: Any) -> None:
+    monkeypatch.setattr(replies, "LARGEST_AUTOMATON", 4)
+    phrases = ["甲", "保本保收益", "没有的话"]
+    row = first_turn(
+        dialog(turn("甲保本保收益", rubric=phrases), blueprint={"forbidden_list": phrases})
+    )
+    assert row["forbidden_hits"] == ["甲", "保本保收益"]
+    assert row["rubric_hit_items"] == ["甲", "保本保收益"]
+
+
+# --- profiles: snapshots, labels and mentions in replies
+
+
+def accuracies(row: dict[str, Any]) -> tuple[float, ...]:
+    return tuple(row[f"{name}_acc"] for name in ("risk_level", "horizon", "liquidity"))
+
+
+def test_profile_comes_from_the_last_snapshot_and_from_words() -> None:
+    profile = {
+        "risk_level_gt": "进取",
+        "horizon_gt": "<=6月",
+        "liquidity_need_gt": "高",
+        "constraints_gt": ["A", "B"],
+        "preferences_gt": [],
+    }
+    snapshot = {"risk_level": " high ", "forbidden_assets": ["A", "C"]}
+    row = first_dialogue(
+        dialog(
+            turn("保守", profile_snapshot={"risk_level": "low"}),
+            turn("26月内保留现金 B", profile_snapshot=snapshot, turn_status="error"),
+            turn("", profile_snapshot=None),
+            turn("", profile_snapshot="no object"),
+            profile_gt=profile,
+        )
+    )
+    # the risk is stated; "6月" in "26月" makes the horizon short; cash makes liquidity high
+    assert accuracies(row) == (1.0, 1.0, 1.0)
+    # predicted {A, C, B}: precision 2/3, recall 1
+    assert row["constraints_f1"] == pytest.approx(0.8, abs=1e-15)
+    assert row["preferences_f1"] == 1.0
+    assert row["profile_score"] == pytest.approx(4.8 / 5, abs=1e-15)
+
+
+def test_without_a_snapshot_precision_is_one() -> None:
+    row = first_dialogue(
+        dialog(turn("国债好"), profile_gt={"preferences_gt": ["国债", "红利基金", "国债"]})
+    )
+    # the set has two members, one of them mentioned: P = 1, R = 1/2
+    assert row["preferences_f1"] == pytest.approx(2 / 3, abs=1e-15)
+
+
+# --- word tables of one's own
+
+
+def test_a_lexicon_of_ones_own_replaces_the_built_in_one(tmp_path: Path) -> None:
+    path = changed_lexicon(
+        "memory_finance", tmp_path, 'keywords = ["波动风险", "波动", "回撤"]', 'keywords = ["起伏"]'
+    )
+    options = MemoryFinance(lexicon=path)
+    turns = score(dialog(turn("波动"), turn("起伏")), options=options)["turns"]
+    assert turns["risk_pred_tags"].to_list() == [[], ["volatility_risk"]]
+
+
+def test_a_lexicon_without_risk_tags_requires_what_labels_name_and_finds_nothing(
+    tmp_path: Path,
+) -> None:
+    head, *tables = re.split(
+        r"(?m)^(?=\[)", lexicon_of("memory_finance").read_text(encoding="utf-8")
+    )
+    others = [table for table in tables if not table.startswith("[[risk_tags]]")]
+    path = tmp_path / "words.toml"
+    path.write_text("".join([head, "risk_tags = []\n\n", *others]), encoding="utf-8")
+    log = dialog(turn("波动", risks=["Volatility_Risk", " "]))
+    row = score(log, options=MemoryFinance(lexicon=str(path)))["turns"].row(0, named=True)
+    found = {name: row[name] for name in ("risk_required_tags", "risk_pred_tags", "risk_tag_hits")}
+    assert found == {
+        "risk_required_tags": ["volatility_risk"],
+        "risk_pred_tags": [],
+        "risk_tag_hits": 0,
+    }

@@ -1,12 +1,15 @@
-"""The summary: macro over dialogues, micro over turns, repeated ids, labels."""
+"""The summary: macro over dialogues, micro over turns, repeated ids, labels; failure cases."""
 
 from typing import Any
 
 import polars as pl
 
+from fastscore.suites.base import CommittedRun
 from fastscore.suites.estimates import estimate_metrics
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
 from fastscore.suites.memory_finance.metrics import RECITING, REFUSING
+from fastscore.suites.memory_finance.schema import TURNS
+from fastscore.suites.memory_finance.show import report_sections
 from fastscore.suites.memory_finance.summarise import legacy_summary
 from fastscore.suites.summary import summarise
 from tests.suites.memory_finance.tracing import dialog, score, turn
@@ -170,3 +173,47 @@ def test_trivial_assistants_by_hand() -> None:
     assert (refusing["risk_coverage"], refusing["rubric_hit_rate"]) == (0.0, 0.0)
     assert (refusing["judge_score_mean"], refusing["compliance_label_acc"]) == (1.0, 1 / 2)
     assert reciting["strict_risk_coverage_rate"] == 1 / 2
+
+
+def turn_row(number: int, **values: object) -> dict[str, object]:
+    return {
+        "file": "log.jsonl",
+        "line": 1,
+        "dialogue": "d",
+        "turn_pair_id": number,
+        "pred_compliance_label": "compliant",
+        "constraint_contradiction": 0,
+        "forbidden_hits": [],
+        "eligible_m1": False,
+        "eligible_m3": False,
+        "key_hit_flags": [],
+        "risk_required_tags": [],
+        "risk_tag_hits": 0,
+        "rubric_required": [],
+        "rubric_hit_items": [],
+    } | values
+
+
+def test_cases_stand_by_gravity_then_by_failed_checks() -> None:
+    rows = [
+        turn_row(1, eligible_m1=True, key_hit_flags=[0, 0]),
+        turn_row(2, constraint_contradiction=1),
+        turn_row(3, constraint_contradiction=1, rubric_required=["a", "b"], rubric_hit_items=["a"]),
+        turn_row(4, eligible_m3=True, risk_required_tags=["r", "s"]),
+        turn_row(5, pred_compliance_label="severe_violation", forbidden_hits=["sure profit"]),
+        turn_row(6),
+    ]
+    names = list(rows[0])
+    frame = pl.DataFrame(rows, schema={name: TURNS.schema[name] for name in names})
+    run = CommittedRun(name="run", signature="", tables={"turns": frame.lazy()})
+    (section,) = report_sections(run, MemoryFinance())
+    by_problem, cases = (listing.frame for listing in section.listings)
+    assert by_problem["problem"].to_list() == [
+        "severe violation",
+        "contradicts a constraint",
+        "no required risk disclosed",
+        "no memory key recalled",
+    ]
+    assert cases["turn"].to_list() == [5, 3, 2, 4, 1]
+    # a violation and a phrase; a contradiction and an element; a contradiction; two risks; two keys
+    assert cases["failed checks"].to_list() == [2, 2, 1, 2, 2]
