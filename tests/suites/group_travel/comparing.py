@@ -136,7 +136,10 @@ def differences(tables: Tables, plain: Sequence[Scores]) -> list[str]:
     return found + [f"only the suite has {key}" for key in left]
 
 
-def compare(logs: Path, *, semantic: bool, options: Options = DEFAULTS) -> None:
+def compare(
+    logs: Path, *, semantic: bool, options: Options = DEFAULTS, plain: Path | None = None
+) -> None:
+    """Score logs both ways, plainly from another place if one is named."""
     suite = GroupTravel(
         address_sim=options.address_sim,
         satisfy_sim=options.satisfy_sim,
@@ -147,5 +150,5 @@ def compare(logs: Path, *, semantic: bool, options: Options = DEFAULTS) -> None:
         strict_overnight=options.strict_overnight,
     )
     tables = score_with_suite(logs, suite, semantic=semantic)
-    found = differences(tables, score_plainly(logs, options, semantic=semantic))
+    found = differences(tables, score_plainly(plain or logs, options, semantic=semantic))
     assert not found, "\n".join([f"{len(found)} differences", *found[:20]])

@@ -1,10 +1,15 @@
 """Normalising, folding, informative tokens, rooms, conflicts and theory: by hand."""
 
+import hashlib
+from pathlib import Path
+
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastscore.run.signature import signature
+from fastscore.suites.group_travel import SUITE, GroupTravel
 from fastscore.suites.group_travel.lexicon import (
     affirmed_tokens,
     load_lexicon,
@@ -14,6 +19,8 @@ from fastscore.suites.group_travel.lexicon import (
     wanted_rooms,
 )
 from tests.oracles.group_travel_words import norm
+from tests.suites.group_travel.travelling import dialogue, turn
+from tests.suites.reading import changed_lexicon, lexicon_of
 
 WORDS = load_lexicon()
 
@@ -133,3 +140,24 @@ def test_theory_that_is_quoted(text: str, quoted: bool) -> None:
 def test_tokens_before_which_their_clause_has_no_negator(text: str, affirmed: str) -> None:
     found = affirmed_tokens(pl.Series([text]), WORDS)["token"].to_list()
     assert " ".join(found).split() == affirmed.split()
+
+
+def test_a_lexicon_of_ones_own(tmp_path: Path) -> None:
+    path = changed_lexicon(
+        "group_travel", tmp_path, "'least misery',", "'least misery', 'seafood',"
+    )
+    turns = [turn("System", "sys_present_plan", "Seafood!")]
+    assert dialogue(*turns)["M4b"] == 0.0
+    row = dialogue(*turns, options=GroupTravel(lexicon=path))
+    assert (row["M4b"], row["lexicon_version"]) == (1.0, "1")
+
+
+def test_the_signature_has_the_hash_of_the_words(tmp_path: Path) -> None:
+    def signed(path: str) -> str:
+        return signature(SUITE, GroupTravel(lexicon=path), None)
+
+    # the built-in file by its content, as any other
+    digest = hashlib.blake2b(lexicon_of("group_travel").read_bytes(), digest_size=8).hexdigest()
+    assert f"|lexicon=blake2b:{digest}|" in signed("")
+    assert signed("") == signed(str(lexicon_of("group_travel")))
+    assert signed("") != signed(changed_lexicon("group_travel", tmp_path, "'least misery',", ""))
