@@ -13,6 +13,7 @@ import fastscore
 from fastscore.suites.declarations import PARTIAL_REJECTS
 from fastscore.suites.preference_shift import SUITE, PreferenceShift
 from tests.conftest import fastscore_command, often
+from tests.oracles.preference_shift import pair_turns
 from tests.suites.preference_shift.conversing import (
     exchange,
     log,
@@ -46,11 +47,7 @@ def plain_pairs(turns: list[dict[str, Any]], *, merge: bool) -> list[tuple[str, 
             else:
                 runs.append(dict(turn))
         turns = runs[1:] if runs and runs[0]["speaker"] == "SYSTEM" else runs
-    return [
-        (first["text"], second["text"])
-        for first, second in zip(turns[::2], turns[1::2], strict=False)
-        if (first["speaker"], second["speaker"]) == ("USER", "SYSTEM")
-    ]
+    return [(first["text"], second["text"]) for first, second in pair_turns(turns)]
 
 
 SPEAKERS = st.sampled_from(["USER", "SYSTEM", "USER", "SYSTEM", "OTHER"])
