@@ -5,6 +5,7 @@ import io
 import os
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -130,6 +131,27 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a store of vectors in which all tests of a session, in any process, embed once."""
     folder = tmp_path_factory.getbasetemp()
     return (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "store"
+
+
+@contextlib.contextmanager
+def alone(place: Path) -> Iterator[bool]:
+    """Let one process at a time make what stands at a place; yield whether one has made it."""
+    lock, made = (place.with_name(f"{place.name}.{kind}") for kind in ("lock", "made"))
+    place.parent.mkdir(exist_ok=True)
+    until = time.monotonic() + 600
+    while True:
+        try:
+            lock.mkdir()
+            break
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+    try:
+        yield made.exists()
+        made.touch()
+    finally:
+        lock.rmdir()
 
 
 @pytest.fixture

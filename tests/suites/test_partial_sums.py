@@ -2,7 +2,7 @@
 
 import io
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,12 @@ import pytest
 from hypothesis import given, settings
 
 from fastscore import open_run
-from fastscore.api.examples import example_names, example_options, write_example
+from fastscore.api.examples import example_names
 from fastscore.settings.options import build_options
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Design, Fixed, Scale
-from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import Added, add_up_parts, joint_sizes, measure_parts, summarise
-from tests.conftest import fastscore_command, often
+from tests.conftest import often
 from tests.suites.summaries import suite_of
 from tests.suites.test_summary_intervals import BOUNDED, DIALOGUES, LABELS, ROWS, Row, tables
 
@@ -116,24 +115,12 @@ def test_any_split_of_rows_gives_the_same_bytes(
     assert as_bytes(found) == as_bytes(expected)
 
 
-@pytest.fixture(scope="module", params=example_names())
-def scored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of a suite's example."""
-    folder = tmp_path_factory.mktemp("example")
-    example = write_example(request.param, folder)
-    options = example_options(request.param, folder)
-    words = ["score", request.param, example.logs, "-o", folder / "run", *options]
-    done = fastscore_command(words)
-    assert done.returncode == 0, done.stderr
-    return folder / "run"
-
-
-@pytest.mark.parametrize("n_parts", [1, 2, 7])
-def test_any_split_of_an_example_gives_the_bytes_of_its_summary(scored: Path, n_parts: int) -> None:
-    run = open_run(scored)
-    suite = load_suite(run.manifest.suite)
-    options = build_options(suite.options, run.manifest.options)
-    whole = {table.name: run.lazy_tables[table.name] for table in suite.tables}
-    found = summarise_in_parts(suite, whole, split(whole, n_parts, n_parts), options)
-    expected = pl.read_parquet(scored / "summary.parquet")
-    assert as_bytes(found) == as_bytes(expected)
+@pytest.mark.parametrize("name", example_names())
+def test_any_split_of_an_example_gives_the_bytes_of_its_summary(
+    name: str, example_run: Callable[[str], Path]
+) -> None:
+    run = open_run(example_run(name))
+    options = build_options(run.suite.options, run.manifest.options)
+    whole = {table.name: run.lazy_tables[table.name] for table in run.suite.tables}
+    found = summarise_in_parts(run.suite, whole, split(whole, 7, 7), options)
+    assert as_bytes(found) == as_bytes(pl.read_parquet(run.folder / "summary.parquet"))

@@ -2,13 +2,14 @@
 
 import ast
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fastscore.api.examples import example_names
 from fastscore.suites.registry import load_suite, suite_names
-from tests.suites.golden.numbers import differing, numbers, score_example, standing
+from tests.suites.golden.numbers import differing, numbers, standing
 
 SUITES = Path(__file__).parents[1]
 HAND_WORKED = {
@@ -22,12 +23,14 @@ HAND_WORKED = {
 
 
 @pytest.mark.parametrize("suite", example_names())
-def test_numbers_are_those_of_the_suites_version(suite: str, tmp_path: Path) -> None:
+def test_numbers_are_those_of_the_suites_version(
+    suite: str, example_run: Callable[[str], Path]
+) -> None:
     expected = standing(suite)
     assert load_suite(suite).version == expected["version"], (
         "the version was raised: write its numbers by `python -m tests.suites.golden.numbers`"
     )
-    changed = differing(numbers(score_example(suite, tmp_path / suite)), expected["numbers"])
+    changed = differing(numbers(example_run(suite)), expected["numbers"])
     assert not changed, (
         f"numbers of {suite} changed under version {expected['version']}: raise it, or undo that"
     )
