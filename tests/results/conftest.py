@@ -1,4 +1,4 @@
-"""A small run of every suite, scored once for all tests of what is shown of runs."""
+"""A small run of every suite, scored once a session, in any process, for what is shown of runs."""
 
 import gzip
 import json
@@ -17,6 +17,7 @@ from fastscore.results.report.write import write_index, write_report
 from fastscore.results.runs import Run
 from fastscore.results.show import list_runs
 from tests.by_keywords import score_by_keywords
+from tests.conftest import alone
 from tests.results.pages import ATTACK, BREAKING_OUT, Pages
 
 SUITES = (
@@ -46,19 +47,26 @@ _TRACES = Path(__file__).parents[1] / "suites" / "memory_finance" / "published"
 
 
 class SuiteRuns(Mapping[str, Run]):
-    """Runs of the suites, each scored when it is first asked for."""
+    """Runs of the suites, each scored when a process first asks for it: no test may change one."""
 
     def __init__(self, folder: Path, store: Path) -> None:
         self._folder = folder
         self._store = store
         self._runs: dict[str, Run] = {}
 
-    def __getitem__(self, suite: str) -> Run:
-        if suite not in self._runs:
-            run = self._score_again(suite) if "/" in suite else self._score(suite)
-            assert run.rejects.is_empty()
-            self._runs[suite] = run
-        return self._runs[suite]
+    def __getitem__(self, name: str) -> Run:
+        if name not in self._runs:
+            suite, _, profile = name.partition("/")
+            number = SUITES.index(suite) + 1
+            output = self._folder / (f"run-{suite}-{profile}" if profile else f"run-{number}")
+            if profile:
+                _ = self[suite]
+            with alone(output) as is_made:
+                if not is_made:
+                    score = self._score_again if profile else self._score
+                    assert score(suite, profile, output).rejects.is_empty()
+            self._runs[name] = fastscore.open_run(output)
+        return self._runs[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(SUITES)
@@ -70,13 +78,11 @@ class SuiteRuns(Mapping[str, Run]):
         """Return a run over the same dialogues, said in other words, some of them hostile."""
         return self[f"{suite}/{SECOND}"]
 
-    def _score_again(self, name: str) -> Run:
-        suite, _, profile = name.partition("/")
+    def _score_again(self, suite: str, profile: str, output: Path) -> Run:
         base = self[suite]
         named = {"catalogue", "personas"} & base.manifest.options.keys()
         settings = {name: base.manifest.options[name] for name in named}
         logs = [Path(about["name"]) for about in base.manifest.inputs]
-        output = self._folder / f"run-{suite}-{profile}"
         if profile == SECOND:
             store = self._store if base.manifest.embedder else None
             logs = [self._in_other_words(log) for log in logs]
@@ -99,9 +105,8 @@ class SuiteRuns(Mapping[str, Run]):
         copy.write_text(text, encoding="utf-8")
         return copy
 
-    def _score(self, suite: str) -> Run:
+    def _score(self, suite: str, _: str, output: Path) -> Run:
         folder, store = self._folder, self._store
-        output = folder / f"run-{SUITES.index(suite) + 1}"
         if suite == "score_dialogue":
             _write(miner_logs, "--dialogues", 6, "--miners", 2, "-o", folder / "miners")
             return score_by_keywords(folder / "miners", suite, output=output, store=store)
@@ -130,31 +135,33 @@ def _write(command: ModuleType, *arguments: object) -> None:
 
 
 @pytest.fixture(scope="session")
-def suite_runs(
-    tmp_path_factory: pytest.TempPathFactory, default_model: str, store: Path
-) -> SuiteRuns:
+def suite_runs(store: Path, default_model: str) -> SuiteRuns:
     """Return a run of each suite over a few real dialogues."""
-    return SuiteRuns(tmp_path_factory.mktemp("runs"), store)
+    folder = store.with_name("runs")  # beside the store, which all processes share
+    folder.mkdir(exist_ok=True)
+    return SuiteRuns(folder, store)
 
 
 @pytest.fixture(scope="session")
-def pages(
-    suite_runs: Mapping[str, Run], tmp_path_factory: pytest.TempPathFactory
-) -> Mapping[str, Path]:
-    return Pages(suite_runs, tmp_path_factory.mktemp("pages"))
+def pages(suite_runs: Mapping[str, Run], store: Path) -> Mapping[str, Path]:
+    folder = store.with_name("pages")
+    folder.mkdir(exist_ok=True)
+    return Pages(suite_runs, folder)
 
 
 @pytest.fixture(scope="session")
-def six(
-    suite_runs: Mapping[str, Run], tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, Path]:
+def six(suite_runs: Mapping[str, Run], store: Path) -> tuple[Path, Path]:
     """Return a report of six runs with long names, and the page that lists them."""
-    folder = tmp_path_factory.mktemp("six")
+    folder = store.with_name("six")
     runs = [folder / f"anthropic__claude-3-5-sonnet-2024102{number}" for number in range(6)]
-    for path in runs:
-        shutil.copytree(suite_runs["score_dialogue"].path, path)
-    found = list_runs(folder)
-    return write_report(runs, folder / "page.html"), write_index(found, folder, folder / "all.html")
+    page, index = folder / "page.html", folder / "all.html"
+    with alone(index) as is_made:
+        if not is_made:
+            for path in runs:
+                shutil.copytree(suite_runs["score_dialogue"].path, path)
+            write_report(runs, page)
+            write_index(list_runs(folder), folder, index)
+    return page, index
 
 
 @pytest.fixture(scope="session")

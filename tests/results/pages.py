@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fastscore.results.report.write import write_report
 from fastscore.results.runs import Run
-from tests.conftest import NIGHTLY, blank_figures
+from tests.conftest import NIGHTLY, alone, blank_figures
 
 ATTACK = "</script><script>window.hit=1</script><img src=x onerror=window.hit=1>"
 """Text of logs that a page would run, were it taken for HTML."""
@@ -46,12 +46,13 @@ class Pages(Mapping[str, Path]):
 
     def __getitem__(self, suite: str) -> Path:
         path = self._folder / f"{suite.replace('/', '-')}.html"
-        if path.exists():
-            return path
         base, _, other = suite.partition("/")
-        runs = [self._runs[one] for one in (base, suite)[: 2 if other else 1]]
-        with blank_figures() if other and not NIGHTLY else contextlib.nullcontext():
-            return write_report(runs, path)
+        with alone(path) as is_made:
+            if not is_made:
+                runs = [self._runs[one] for one in (base, suite)[: 2 if other else 1]]
+                with blank_figures() if other and not NIGHTLY else contextlib.nullcontext():
+                    write_report(runs, path)
+        return path
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._runs)

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from fastscore.errors import UsageError
 from fastscore.results.comparison import comparison_grids
 from fastscore.results.metric_text import p_text
 from fastscore.results.runs import Run
+from fastscore.statistics.clustered import Clusters, clustered_difference, hedges_g
 from tests.conftest import fastscore_command
 from tests.results.comparing import miner_rows, row_of, scored
 
@@ -59,27 +61,9 @@ def values_by_dialogue(run: Run, metric: str, where: str | None = None) -> dict[
     return dict(found)
 
 
-def mean_of(rows: dict[str, list[float]], chosen: list[str]) -> float:
-    return float(np.mean([value for name in chosen for value in rows[name]]))
-
-
-def by_hand(first: dict[str, list[float]], second: dict[str, list[float]]) -> tuple[Any, Any]:
-    """Return the error of a paired difference by deleting each pair, and its degrees of freedom."""
-    names = sorted(first)
-
-    def difference(kept: list[str]) -> float:
-        return mean_of(second, kept) - mean_of(first, kept)
-
-    without = [difference([name for name in names if name != left]) for left in names]
-    variance = sum((d - difference(names)) ** 2 for d in without) * (len(names) - 1) / len(names)
-    n = [sum(map(len, side.values())) for side in (first, second)]
-    shares = [
-        sum(len(side[name]) / size for side, size in zip((first, second), n, strict=True)) / 2
-        for name in names
-    ]
-    h = np.array(shares)
-    inverse = (h**2).sum() - (h**4 / (1 - h) ** 2).sum() + (h**2 / (1 - h)).sum() ** 2
-    return math.sqrt(variance), 1 / inverse
+def clusters_of(values: dict[str, list[float]], chosen: Iterable[str]) -> Clusters:
+    rows = [values[name] for name in chosen]
+    return Clusters(np.array([*map(sum, rows)]), np.array([float(len(row)) for row in rows]))
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -87,21 +71,19 @@ def test_pairs_of_two_runs(base: Run, better: Run, metric: str) -> None:
     found = fastscore.compare(base, better, test="t")
     first, second = (values_by_dialogue(run, metric) for run in (base, better))
     common = sorted(first.keys() & second.keys())
+    a, b = clusters_of(first, common), clusters_of(second, common)
     row = row_of(found.differences, metric=metric)
     assert (row["design"], row["n_a"], row["n_b"]) == ("paired", len(common), len(common))
-    assert row["mean_a"] == pytest.approx(mean_of(first, common))
-    difference = mean_of(second, common) - mean_of(first, common)
-    assert row["difference"] == pytest.approx(difference)
+    assert (row["mean_a"], row["mean_b"]) == pytest.approx((a.mean, b.mean))
+    assert row["difference"] == pytest.approx(b.mean - a.mean)
     assert row["reason"] == ("zero_variance" if metric == "earliness" else None)
     if metric != "earliness":  # depends on the step alone, so that no pair differs
-        error, degrees = by_hand(
-            *({name: side[name] for name in common} for side in (first, second))
-        )
-        assert row["standard_error"] == pytest.approx(error)
-        assert row["degrees_of_freedom"] == pytest.approx(degrees)
-        half = stats.t.ppf(0.975, degrees) * error
-        assert (row["low"], row["high"]) == pytest.approx((difference - half, difference + half))
-        assert row["p"] == pytest.approx(2 * stats.t.sf(difference / error, degrees))
+        expected = clustered_difference(a, b, shared=True)
+        assert row["standard_error"] == pytest.approx(expected.standard_error)
+        assert row["degrees_of_freedom"] == pytest.approx(expected.degrees_of_freedom)
+        half = stats.t.ppf(0.975, row["degrees_of_freedom"]) * row["standard_error"]
+        ends = (row["difference"] - half, row["difference"] + half)
+        assert (row["low"], row["high"]) == pytest.approx(ends)
     if metric == "average_U_best_early":  # one row a dialogue: the paired t test itself
         x, y = ([side[name][0] for name in common] for side in (first, second))
         assert row["p"] == pytest.approx(stats.ttest_rel(y, x).pvalue)
@@ -224,7 +206,7 @@ def test_groups_of_two_runs_are_compared_each_by_itself(base: Run, better: Run) 
         common = sorted(first.keys() & second.keys())
         row = row_of(found.differences, group=group)
         assert row["n_a"] == len(common)
-        assert row["mean_b"] == pytest.approx(mean_of(second, common))
+        assert row["mean_b"] == pytest.approx(clusters_of(second, common).mean)
 
 
 def test_levels_of_one_run_are_pairs_if_they_share_ids(both: Run) -> None:
@@ -354,14 +336,10 @@ def test_effects_are_hedges_g_and_significance_needs_both(both: Run) -> None:
         row_of(fastscore.compare(both, **worse, **alpha).differences)
         for alpha in ({}, {"alpha": 1e-9})
     )
-    x, y = (values_by_dialogue(both, "average_U_best_early", miner) for miner in ("m2", "m1"))
-    means = [np.array([values[0] for values in side.values()]) for side in (x, y)]
-    n, m = map(len, means)
-    squares = sum(((side - side.mean()) ** 2).sum() for side in means)
-    d = (means[1].mean() - means[0].mean()) / math.sqrt(squares / (n + m - 2))
-    degrees = n + m - 2
-    unbiased = math.exp(math.lgamma(degrees / 2) - math.lgamma((degrees - 1) / 2))
-    assert at_default["effect"] == pytest.approx(d * unbiased / math.sqrt(degrees / 2))
+    sides = [values_by_dialogue(both, "average_U_best_early", miner) for miner in ("m2", "m1")]
+    expected = hedges_g(*(clusters_of(side, side) for side in sides), paired=False)
+    ends = [at_default[name] for name in ("effect", "effect_low", "effect_high")]
+    assert expected == pytest.approx(ends)
     assert at_default["effect_low"] < at_default["effect"] < at_default["effect_high"] < 0
     assert (at_default["significant"], at_default["verdict"]) == (True, "worse")
     assert (at_tiny["significant"], at_tiny["verdict"], at_tiny["alpha"]) == (False, "", 1e-9)

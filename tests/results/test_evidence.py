@@ -1,9 +1,7 @@
 """Evidence of explanations: the shown values add up to the numbers, in plain Python."""
 
-import itertools
 import math
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -13,6 +11,7 @@ from fastscore.results.explaining import explain
 from fastscore.results.runs import Run
 from fastscore.suites.showing import Explanation
 from tests.conftest import often
+from tests.oracles import guest_simulation as plain_guests
 from tests.oracles.kernels import levenshtein_similarity
 from tests.results.conftest import PROFILES
 
@@ -254,30 +253,23 @@ def _adherence(parts: list[Any]) -> float:
     messages = [part for part in parts if "message_score" in part]
     scores = [message["message_score"] for message in messages]
     for wanted in (part for part in parts if "expected_moods" in part):
-        scores = []
-        for one in messages:
-            matches = [
-                one["is_ordering_complete"] == wanted["expected_complete"],
-                wanted["expected_exploration"]
-                and one["menu_exploration_style"] == wanted["expected_exploration"],
-                wanted["expected_ordering"]
-                and one["ordering_style"] == wanted["expected_ordering"],
-                wanted["expected_moods"] and one["mood_tone"] in wanted["expected_moods"],
-            ]
-            known = [match for match in matches if match is not None]
-            scores.append(sum(known) / len(known))
+        expected = {
+            "is_ordering_complete": wanted["expected_complete"],
+            "next_message_menu_exploration_style": wanted["expected_exploration"],
+            "next_message_mood_tones": wanted["expected_moods"],
+            "next_message_ordering_style": wanted["expected_ordering"],
+        }
+        states = [tuple(one[name] for name in _STATE) for one in messages]
+        scores = [plain_guests.message_score(state, expected)[0] for state in states]
     return sum(scores) / len(scores) if scores else 0.0
 
 
+_STATE = ("is_ordering_complete", "menu_exploration_style", "mood_tone", "ordering_style")
+
+
 def _variance(parts: list[Any]) -> float:
-    states = [list(part.values()) for part in parts if "mood_tone" in part]
-    if len(states) < 2:
-        return 0.0
-    changes = sum(
-        a != b for one, other in itertools.pairwise(states) for a, b in zip(one, other, strict=True)
-    )
-    rate = Fraction(changes, 3 * (len(states) - 1))
-    return float(rate * 5 if rate <= Fraction(1, 5) else 1 - (rate - Fraction(1, 5)) * 5 / 4)
+    states = [("", *part.values()) for part in parts if "mood_tone" in part]
+    return plain_guests.behavioural_variance(states) if len(states) > 1 else 0.0
 
 
 def _overlap(parts: list[Any]) -> float:
@@ -296,16 +288,8 @@ def _index(parts: list[Any]) -> float:
     found = {name: value for part in parts for name, value in part.items()}
     n, level = found["n_guest_messages"], found["experiment_level"]
     order, attributes = found["n_order_tracking"], found["n_message_attributes"]
-    if not n or level == 1:
-        return 0.0
-    return float(
-        {
-            5: min(1.0, (order + attributes) / (2 * n)),
-            4: attributes / n / 2,
-            3: order / n / 2,
-            2: found["n_basic_tools"] / n / 5,
-        }[level]
-    )
+    shares = (0, found["n_basic_tools"] / 5, order / 2, attributes / 2, (order + attributes) / 2)
+    return float(min(1.0, shares[level - 1] / n)) if n else 0.0
 
 
 def _sum(parts: list[Any]) -> float:

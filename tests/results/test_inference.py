@@ -145,18 +145,6 @@ def test_rows_of_one_pair_are_pooled_and_a_change_of_their_numbers_is_no_verdict
     assert row["difference"] - row["uneven"] == pytest.approx(0.1)
 
 
-def test_a_constant_side_has_an_error() -> None:
-    ones, mixed = [1.0] * 8, [1.0] * 25 + [0.0] * 7
-    sides = {
-        "a": sums_of({"x": ones}, [f"a{k}" for k in range(8)]),
-        "b": sums_of({"x": mixed}, [f"b{k}" for k in range(32)]),
-    }
-    row = row_of(compared(sides, paired=False).differences)
-    assert row["p"] == pytest.approx(stats.fisher_exact([[8, 0], [25, 7]]).pvalue)
-    assert row["low"] < 0 < row["high"]
-    assert row["verdict"] == ""
-
-
 def test_a_sample_without_rare_winners_is_told() -> None:
     """Most lose a little: the mean of the sample is sure, that of the population is not."""
     generator = np.random.default_rng(2)

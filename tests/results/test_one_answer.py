@@ -1,6 +1,6 @@
 """One question, one answer: what two commands show of a run is equal, number by number.
 
-Of every shipped example: `run.summary`, `fastscore summary` in each way, `runs`, the findings and
+Of a run of every suite: `run.summary`, `fastscore summary` in each way, `runs`, the findings and
 parts of a report, the sides of `compare`, and `check`.
 """
 
@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
-from shutil import copytree
 from typing import Any
 
 import polars as pl
@@ -17,8 +16,6 @@ import pytest
 from click.testing import CliRunner
 
 import fastscore
-from fastscore import open_run
-from fastscore.api.examples import example_names, example_options, write_example
 from fastscore.cli import cli
 from fastscore.results.checks import CheckLimits, check
 from fastscore.results.headlines import read_headlines
@@ -26,21 +23,20 @@ from fastscore.results.runs import Run, defined_parts
 from fastscore.results.show import list_runs
 from fastscore.results.summary_table import overview
 from fastscore.suites.summary import summarise
-from tests.conftest import fastscore_command
+from tests.results.conftest import SUITES, SuiteRuns
 
 Key = tuple[str, str | None, str]
 
 
-@pytest.fixture(scope="module", params=example_names())
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run of a suite's example, alone in its folder."""
-    folder = tmp_path_factory.mktemp(request.param)
-    example = write_example(request.param, folder / "example")
-    options = example_options(request.param, folder / "example")
-    words = ["score", request.param, example.logs, "-o", folder / "runs" / "run", *options]
-    done = fastscore_command(words)
-    assert done.returncode == 0, done.stderr
-    return open_run(folder / "runs" / "run")
+@pytest.fixture(scope="module", params=SUITES)
+def run(
+    request: pytest.FixtureRequest, suite_runs: SuiteRuns, tmp_path_factory: pytest.TempPathFactory
+) -> Run:
+    if request.param != "memory_finance":  # whose published traces are of one dialogue
+        return suite_runs[request.param]
+    folder = tmp_path_factory.mktemp("traces")
+    logs = fastscore.example(request.param, folder / "example").logs
+    return fastscore.score(logs, request.param, output=folder / "run")
 
 
 def label_of(run: Run) -> str:
@@ -97,7 +93,7 @@ def test_groups_that_are_asked_for_are_those_of_the_summary(run: Run) -> None:
 
 
 def test_runs_show_the_means_of_the_summary(run: Run) -> None:
-    (listed,) = list_runs(Path(str(run.path)).parent)["headline"].to_list()
+    (listed,) = list_runs(run.folder)["headline"].to_list()
     means = {row["metric"]: row["mean"] for row in run.summary.filter(group="all").to_dicts()}
     assert listed
     assert all(one["mean"] == means[one["metric"]] for one in listed)
@@ -152,20 +148,6 @@ def test_the_sides_of_a_comparison_are_the_groups_of_the_summary(run: Run) -> No
         assert (side["mean"], side["n_units"], *ends) == row_answer(row), (side, row)
         assert (side["n"], side["n_null"]) == (row["n"], row["n_null"])
     assert compared
-
-
-def test_two_runs_compare_by_their_summaries(run: Run) -> None:
-    other = copytree(Path(str(run.path)), Path(f"{run.path}-again"))
-    own = {row["metric"]: row for row in run.summary.filter(group="all").to_dicts()}
-    for side in fastscore.compare(run, other).sides.to_dicts():
-        row = own[side["metric"]]
-        if row["interval_reason"] != "several_scales":
-            assert (side["mean"], side["low"], side["high"]) == (
-                row["mean"],
-                row["ci_low"],
-                row["ci_high"],
-            )
-            assert side["n_units"] == row["n_units"]
 
 
 def test_a_check_is_of_the_mean_of_the_summary(run: Run) -> None:

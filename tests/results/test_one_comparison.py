@@ -53,7 +53,14 @@ def test_two_runs_have_one_difference_in_compare_report_and_check(
     suite: str, design: dict[str, Any], suite_runs: SuiteRuns
 ) -> None:
     base, new = suite_runs[suite], suite_runs.second(suite)
-    found = fastscore.compare(base, new, **design).differences
+    compared = fastscore.compare(base, new, **design)
+    found = compared.differences
+    for side in compared.sides.iter_rows(named=True):
+        of_run = base if side["side"] == str(base.path) else new
+        own = row_of(of_run.summary.filter(group="all"), metric=side["metric"])
+        if own["interval_reason"] != "several_scales":
+            ends = ("mean", "ci_low", "ci_high", "n_units")
+            assert [side[name.removeprefix("ci_")] for name in ends] == [own[name] for name in ends]
     shown = [Shown(name, one, read_headlines(one)) for name, one in (("a", base), ("b", new))]
     (of_page,) = _comparisons(shown, Inference.of(base.suite.design, **design))[0].values()
     for row in found.iter_rows(named=True):

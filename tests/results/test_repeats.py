@@ -23,6 +23,9 @@ REWARDS = Path(__file__).parent / "tau_bench" / "airline_gpt4o_rewards.jsonl"
 PUBLISHED = [0.420, 0.273, 0.220, 0.200]
 
 
+RATE = {"range": (0, 1), "better": "higher"}
+
+
 @pytest.fixture
 def suite(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(registry, "_declared_here", {})
@@ -30,10 +33,7 @@ def suite(monkeypatch: pytest.MonkeyPatch) -> Any:
     @fastscore.suite(
         columns={"task_id": int, "trial": int, "reward": float},
         dialogue=("task_id", "trial"),
-        metrics={
-            "passed": {"range": (0, 1), "better": "higher"},
-            "reward": {"range": (0, 1), "better": "higher"},
-        },
+        metrics={"passed": RATE, "reward": RATE},
     )
     def tau_bench(rows: pl.LazyFrame) -> pl.LazyFrame:
         """Whether the task is solved, and its reward."""
@@ -41,6 +41,17 @@ def suite(monkeypatch: pytest.MonkeyPatch) -> Any:
         return rows.group_by("dialogue_row").agg(passed=reward >= 1 - 1e-6, reward=reward * 0.5)
 
     return tau_bench
+
+
+def of_passes(*dialogue: str, **more: Any) -> Any:
+    """Declare a suite of a column ``passed``, whose dialogues these columns name."""
+
+    @fastscore.suite(columns={"passed": int}, dialogue=dialogue, metrics={"passes": RATE}, **more)
+    def solved(rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Whether a task is solved."""
+        return rows.group_by("dialogue_row").agg(passes=pl.col("passed").max())
+
+    return solved
 
 
 def rows_of(*passes: str) -> list[dict[str, Any]]:
@@ -115,16 +126,7 @@ def test_two_systems_are_compared_over_their_common_tasks(
 @pytest.mark.usefixtures("suite")
 def test_a_summary_and_a_comparison_have_one_pass_k() -> None:
     """By task, and where the suite's unit is not its pair: two tasks of a user are one unit."""
-
-    @fastscore.suite(
-        columns={"passed": int},
-        dialogue=("task", "user", "trial"),
-        metrics={"passes": {"range": (0, 1), "better": "higher"}},
-    )
-    def of_users(rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Whether a task is solved."""
-        return rows.group_by("dialogue_row").agg(passes=pl.col("passed").max())
-
+    of_users = of_passes("task", "user", "trial")
     of_users = replace(of_users, design=Design(pair=("task",), unit=("user",)))
     registry.declare(of_users)
     draw = random.Random(1)
@@ -183,23 +185,15 @@ def test_what_has_no_pass_k_is_refused(suite: Any) -> None:
         show_summary(run, by=("trial", "file"), cluster="task_id", repeats="trial")
 
 
-def test_two_models_of_a_task_are_not_two_repeats(suite: Any) -> None:
-    @fastscore.suite(
-        columns={"passed": int},
-        dialogue=("task", "model", "trial"),
-        metrics={"passes": {"range": (0, 1), "better": "higher"}},
-    )
-    def by_models(rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Whether a task is solved."""
-        return rows.group_by("dialogue_row").agg(passes=pl.col("passed").max())
-
+@pytest.mark.usefixtures("suite")
+def test_two_models_of_a_task_are_not_two_repeats() -> None:
     rows = [
         {"task": task, "model": model, "trial": trial, "passed": int(model == "m" or trial != "0")}
         for task in "ab"
         for model in "mn"
         for trial in "0123"
     ]
-    run = fastscore.score(rows, by_models)
+    run = fastscore.score(rows, of_passes("task", "model", "trial"))
     with pytest.raises(UsageError, match="one value in each of two values of trial"):
         fastscore.pass_k(run, "trial", task="task")
     found = fastscore.pass_k(run, "trial", task="task", by="model")
@@ -221,15 +215,7 @@ def test_lines_of_one_id_are_one_trial() -> None:
 
 @pytest.mark.usefixtures("suite")
 def test_a_suite_declares_what_its_repeats_are() -> None:
-    @fastscore.suite(
-        columns={"passed": int},
-        dialogue=("task", "trial"),
-        repeat="trial",
-        metrics={"passes": {"range": (0, 1), "better": "higher"}},
-    )
-    def repeated(rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Whether a task is solved."""
-        return rows.group_by("dialogue_row").agg(passes=pl.col("passed").max())
+    repeated = of_passes("task", "trial", repeat="trial")
 
     def run(*tasks: str) -> Any:
         return fastscore.score(
@@ -252,14 +238,11 @@ def test_a_suite_declares_what_its_repeats_are() -> None:
     assert found.unit == "task"
     assert found.pass_k.drop_nulls("against")["n_tasks"].to_list() == [4] * 2
     with pytest.raises(UsageError, match="repeat 'round' is not one of several columns"):
-
-        @fastscore.suite(columns={}, dialogue=("task", "trial"), repeat="round", metrics={})
-        def wrong(rows: pl.LazyFrame) -> pl.LazyFrame:
-            """Name a repeat that is no column."""
-            return rows
+        of_passes("task", "trial", repeat="round")
 
 
-def test_columns_that_name_a_dialogue_together_keep_dialogues_apart(suite: Any) -> None:
+@pytest.mark.usefixtures("suite")
+def test_columns_that_name_a_dialogue_together_keep_dialogues_apart() -> None:
     @fastscore.suite(
         columns={"text": str},
         dialogue=("user", "model"),

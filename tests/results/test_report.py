@@ -33,6 +33,7 @@ from fastscore.results.runs import Run
 from fastscore.suites.showing import Mark
 from fastscore.suites.summary import overall_rows
 from tests.conftest import NIGHTLY
+from tests.results.comparing import guests
 from tests.results.conftest import SUITES
 from tests.results.pages import BREAKING_OUT, Page
 
@@ -287,20 +288,10 @@ def test_names_that_begin_alike_are_told_apart_in_a_page(
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_logs_that_are_gone_cost_the_texts_alone(
-    suite_runs: Mapping[str, Run], tmp_path: Path
-) -> None:
-    run = suite_runs["guest_simulation"]
-    copy = tmp_path / "run"
-    shutil.copytree(run.path, copy)
-    manifest = json.loads((copy / "manifest.json").read_text())
-    assert manifest["inputs"]
-    log = Path(manifest["inputs"][0]["name"])
-    moved = log.rename(log.with_name("moved-away"))
-    try:
-        text = write_report([copy], tmp_path / "page.html").read_text()
-    finally:
-        moved.rename(log)
+def test_logs_that_are_gone_cost_the_texts_alone(tmp_path: Path) -> None:
+    run = guests(tmp_path, "one", ("c", 3, [1.0]), ("d", 5, [0.0]))
+    Path(run.manifest.inputs[0]["name"]).unlink()
+    text = write_report([run], tmp_path / "page.html").read_text()
     assert "The texts of dialogues are not shown." in text
     assert "the log is no longer there" in text
 

@@ -1,4 +1,4 @@
-"""Output of `summary` and `compare`: every suite, every width, every format."""
+"""What is shown of runs: tables in every width and format, representations, bands of values."""
 
 import csv
 import dataclasses
@@ -7,7 +7,9 @@ import io
 import json
 import re
 from collections.abc import Callable, Mapping
+from html.parser import HTMLParser
 from itertools import product
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -16,13 +18,22 @@ from rich.console import Console
 
 import fastscore
 from fastscore.results.comparison import Comparison, headline, show_comparison
+from fastscore.results.metric_text import bands_text, metrics_text, reading_of, write_csv
 from fastscore.results.runs import Run, notes_on_rows
 from fastscore.results.show import show_outcome, show_summary
-from fastscore.results.summary_table import choose_metrics, summary_records, unit_name
-from fastscore.suites.registry import load_suite
+from fastscore.results.summary_table import (
+    LINES,
+    WIDTH,
+    choose_metrics,
+    summary_records,
+    unit_name,
+)
+from fastscore.suites.registry import load_suite, suite_names
 from fastscore.terminal.grids import Column, Grid, fit_grid, latex, markdown, print_grid
 from tests.conftest import NIGHTLY
 from tests.results.conftest import SUITES, SuiteRuns
+from tests.run.logs import write_logs
+from tests.suites.memory_finance.tracing import dialog, turn
 
 WIDTHS = (60, 80, 120, 200) if NIGHTLY else (60, 120)
 BY_DAY = [(1, 120), (2, 60)]
@@ -280,3 +291,147 @@ def test_no_text_of_a_log_reaches_the_terminal_or_a_document_as_markup() -> None
     assert "[bold]x" in printed.replace("\n", "").replace(" ", "").replace("\\\\", "\\")
     assert r"\<script\>\|\_" in markdown(grid)
     assert r"\textless{}script\textgreater{}" in latex(grid)
+
+
+def test_formulas_become_text_and_numbers_stay() -> None:
+    frame = pl.DataFrame(
+        {
+            "=model": ["=1+1", "plain", None, "@x", "-5", "+", "\tz"],
+            "mean": [-1.5, 2.0, 3.0, None, 5.0, 6.0, 7.0],
+        }
+    )
+    assert write_csv(frame) == (
+        "'=model,mean\n'=1+1,-1.5\nplain,2.0\n,3.0\n'@x,\n'-5,5.0\n'+,6.0\n'\tz,7.0\n"
+    )
+
+
+def test_a_frame_without_text_is_written_as_it_is() -> None:
+    assert write_csv(pl.DataFrame({"n": [-1]})) == "n\n-1\n"
+
+
+# --- representations of scores and runs
+
+
+class Tags(HTMLParser):
+    """Counts what is opened and closed, and keeps the text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.rows = 0
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag != "br":
+            self.open.append(tag)
+        self.rows += tag == "tr"
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> list[fastscore.Run]:
+    logs = write_logs(tmp_path / "logs")
+    traces = [dialog(turn("ok"), dialog_id=f"d{number}") for number in range(3)]
+    return [
+        fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0)),
+        fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0), output=tmp_path / "<b>"),
+        fastscore.score(traces, "memory_finance"),
+    ]
+
+
+def test_scores_and_runs_print_on_ten_lines(shown: list[fastscore.Run]) -> None:
+    for each in shown:
+        lines = repr(each).splitlines()
+        assert len(lines) <= LINES
+        assert max(map(len, lines)) <= WIDTH
+    scores, run, traces = map(repr, shown)
+    assert scores.startswith(
+        "Scores of score_dialogue\nsteps: 108, utterances: 36, dialogues: 12, rejects: 0\n"
+    )
+    assert "average_U_best_early" in scores
+    assert run.startswith("Run ")
+    assert "more in .summary" in traces
+
+
+def test_notebooks_show_a_table(shown: list[fastscore.Run]) -> None:
+    for each in shown:
+        page = Tags()
+        page.feed(each._repr_html_())
+        assert not page.open
+        assert page.rows > 4
+        assert each.signature in page.text
+    assert "<b> of score_dialogue" in shown[1]._repr_html_().replace("&lt;b&gt;", "<b>")
+    assert "<b>" not in shown[1]._repr_html_()
+
+
+# --- bands of values, equal in cards and docs
+
+GUESTS = {metric.id: metric.scale.bands for metric in load_suite("guest_simulation").metrics}
+DOCS = Path(__file__).parents[2] / "docs" / "suites"
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "reading"),
+    [
+        ("PAS", 1.0, "perfect"),
+        ("PAS", 0.81, "excellent"),
+        ("PAS", 0.8, None),
+        ("PAS", 0.49, "poor"),
+        ("PAS", 0.0, "complete mismatch"),
+        ("BVS", 0.7, None),
+        ("BVS", 0.29, "too rigid or too erratic"),
+        ("BVS", 0.3, None),
+        ("ORA", 0.9, None),
+        ("ORA", 0.49, "significant deviation"),
+        ("DEI", 0.99, None),
+        ("DEI", 1.0, "full explainability"),
+        ("CRRS", 0.86, "excellent"),
+        ("CRRS", 0.85, "good"),
+        # the document has 0.70 in two bands: the better one is named first
+        ("CRRS", 0.70, "good"),
+        ("CRRS", 0.50, "acceptable"),
+        ("CRRS", 0.4999, "poor"),
+        ("CRRS", None, None),
+    ],
+)
+def test_readings_of_guest_simulation_are_the_documents(
+    metric: str, value: float | None, reading: str | None
+) -> None:
+    assert reading_of(value, value, value, GUESTS[metric]) == reading
+
+
+@pytest.mark.parametrize(
+    ("metric", "interval", "reading"),
+    [
+        ("PAS", (0.81, 0.99), "excellent"),
+        ("PAS", (0.79, 0.99), None),
+        ("CRRS", (0.70, 0.85), "good"),
+        ("CRRS", (0.69, 0.75), None),
+        ("CRRS", (None, None), None),
+    ],
+)
+def test_a_band_holds_a_whole_interval(
+    metric: str, interval: tuple[float | None, float | None], reading: str | None
+) -> None:
+    low, high = interval
+    middle = 0.5 if low is None or high is None else (low + high) / 2
+    assert reading_of(middle, low, high, GUESTS[metric]) == reading
+
+
+def test_cards_and_docs_have_every_band() -> None:
+    with_bands = 0
+    for name in suite_names():
+        suite = load_suite(name)
+        card, docs = metrics_text(suite), (DOCS / f"{name}.md").read_text(encoding="utf-8")
+        for metric in suite.metrics:
+            if not metric.scale.bands:
+                continue
+            with_bands += 1
+            assert f"  bands    {bands_text(metric.scale.bands)}\n" in card
+            assert f"**Bands.** {bands_text(metric.scale.bands)}.\n" in docs
+    assert with_bands == 5
