@@ -83,7 +83,7 @@ def rated(labels: Sequence[str] = LABELS, **declared: Any) -> Suite:
     return suite_of(metrics, labels, **declared)
 
 
-@settings(max_examples=often(24, 900), deadline=None)
+@settings(max_examples=often(10, 900), deadline=None)
 @given(
     dialogues=DIALOGUES,
     rows=ROWS,

@@ -97,7 +97,6 @@ def test_item_names_equal_the_oracle(texts, option_first):
 )  # fmt: skip
 def test_item_names_by_hand(cell, expected):
     assert names_of([cell]) == [expected]
-    assert plain_names(cell, option_first=False) == expected
 
 
 def test_names_do_not_depend_on_threads_or_neighbours():
