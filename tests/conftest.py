@@ -28,7 +28,7 @@ def often(by_day: int, by_night: int) -> int:
 
 
 EXAMPLES = {
-    "suites": often(40, 1_000),
+    "suites": often(25, 1_000),
     "kernels": int(os.environ.get("FASTSCORE_EXAMPLES", often(60, 4_000))),
 }
 """How many examples a property has by profile; ``FASTSCORE_EXAMPLES`` says it for kernels."""

@@ -18,7 +18,7 @@ KEPT = {
     *("event", "valid_dialog", "speaker", "intent", "role"),
 }
 """What is left of rows without values: names, and what makes them rows at all."""
-EVERY = often(5, 1)
+EVERY = often(8, 1)
 KINDS = ("nothing", "one dialogue", "no values")
 
 

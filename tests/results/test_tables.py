@@ -36,6 +36,12 @@ from tests.run.logs import write_logs
 from tests.suites.memory_finance.tracing import dialog, turn
 
 WIDTHS = (60, 80, 120, 200) if NIGHTLY else (60, 120)
+LOOKS = [
+    (suite, width)
+    for place, suite in enumerate(SUITES)
+    for width in (WIDTHS if NIGHTLY else WIDTHS[place % 2 :][:1])
+]
+"""Suites and the width of their table: by day one, by turns."""
 BY_DAY = [(1, 120), (2, 60)]
 """Runs that are compared, and the width of their table."""
 LABELS = {
@@ -54,8 +60,7 @@ def lines_of(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize(("suite", "width"), LOOKS)
 def test_summary_fits_and_shows_every_mean(
     suite: str,
     width: int,
