@@ -110,7 +110,7 @@ def expected_files(traced: list[Any], ignore_memory_keys: bool) -> tuple[Any, li
     return plain.summarise(traced, rows, WORDS, "set"), rows
 
 
-@settings(max_examples=often(30, 1_000), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=often(20, 1_000), suppress_health_check=[HealthCheck.too_slow])
 @given(traced=traces, ignore_memory_keys=st.booleans())
 def test_the_published_files_are_those_of_the_plain_scorer(
     traced: list[Any], ignore_memory_keys: bool

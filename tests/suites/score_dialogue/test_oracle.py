@@ -104,7 +104,7 @@ def exact_view(texts: list[str]) -> VectorView:
 
 
 @pytest.mark.parametrize("semantic", ["calibrated", "cosine", "jaccard"])
-@settings(max_examples=often(60, 1_000))
+@settings(max_examples=often(30, 1_000))
 @given(rows=logs(), weight=st.sampled_from([0.0, 0.3, 0.5, 1.0]), seed=st.integers(-2, 2))
 def test_suite_equals_oracle(rows: list[Row], semantic: str, weight: float, seed: int) -> None:
     options = ScoreDialogue(
