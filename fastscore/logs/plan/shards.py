@@ -15,9 +15,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Int64Array, Mask
+from fastscore_jit.arrays import Int64Array
 from fastscore_readers.json.line_ends import line_begins
-from fastscore_readers.json.tokens import ABSENT
 
 from fastscore.errors import InputError
 from fastscore.files import Compression, Damage, hash_part, whole_blocks
@@ -30,29 +29,21 @@ from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.objects import open_file, stamp
 from fastscore.logs.read.chat_lines import line_source
 from fastscore.logs.read.chosen import naming_source
-from fastscore.logs.read.columns import Places, array_key, convert, fills, texts_at, wanted_keys
 from fastscore.logs.read.csv_records import csv_header
 from fastscore.logs.read.json_documents import is_array_of_rows
 from fastscore.logs.read.lines import BLOCK_BYTES, Lines, read_lines
-from fastscore.logs.read.mapped_rows import (
-    key_columns,
-    key_places,
-    key_source,
-    mapped_rows,
-    stored_source,
-)
-from fastscore.logs.read.parquet import read_parquet
+from fastscore.logs.read.mapped_rows import key_source
 from fastscore.logs.read.rows import (
-    Batch,
     by_format,
-    gather,
     map_ordered,
     range_lines,
     read_parts,
+    read_streams,
+    read_table,
     whole_table,
 )
 from fastscore.settings.options import available_processors
-from fastscore.suites.declarations import Column, Source
+from fastscore.suites.declarations import Source
 from fastscore.suites.identity import (
     NOTHING,
     Hashes,
@@ -74,7 +65,7 @@ ROW_BYTES = 128
 """The minimum weight of a row, as a short row needs nearly the memory of a longer one."""
 STRIDES_PER_SHARD = 256
 """Row dialogues are indexed in strides of this fraction of a shard."""
-_BATCHES_AT_ONCE = 8
+_PARTS_AT_ONCE = 8
 _SPANS_AT_ONCE = 1 << 18
 
 _FILE_KEY = (1, 0)
@@ -560,7 +551,7 @@ def find_spans(
     formats = by_format(states, source, lambda each: (each.file.format, each.file.path))
     for format, own, group in formats:
         how = _Indexing(own, format, shard_bytes, scratch, threads)
-        find: FindSpans = _parquet_spans
+        find: FindSpans = _table_spans
         items: Sequence[tuple[FileState, ...]] = [(state,) for state in group]
         if format != "parquet":
             has_lines = format == "jsonl" and how.stride and not own.dialogue_key
@@ -618,7 +609,8 @@ def _line_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.Data
         last = np.append(first, starts.size)[1:] - 1
         file = np.full(first.size, state.index)
         places = (file, starts[first], starts[last], first + 1, last - first + 1)
-        yield _spans_of([_sequence_frame(places, ())], how.stride)
+        names = ("file", "first", "last", "line", "dialogues")
+        yield _spans_of([pl.DataFrame(dict(zip(names, places, strict=True)))], how.stride)
 
 
 def line_starts(lines: Lines) -> Int64Array:
@@ -629,8 +621,33 @@ def line_starts(lines: Lines) -> Int64Array:
     return lines.offset + starts[starts < size]
 
 
-def _parquet_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.DataFrame]:
-    """Index a Parquet file by its key columns; a compressed file is unpacked first."""
+def _named_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.DataFrame]:
+    """Index small files of text, or a large one, by the keys of their rows."""
+    naming = _naming_source(how)
+
+    def lines(state: FileState) -> Iterator[Lines]:
+        blocks = file_blocks(state, how.shard_bytes, how.scratch)
+        return range_lines(state.whole, blocks, how.source, naming)
+
+    streams = ((state.index, lines(state)) for state in states)
+    # rows have the number of their file in place of its name
+    files = tuple(map(str, range(states[-1].index + 1)))
+    waiting: list[pl.DataFrame] = []
+    for part in read_streams(streams, files, naming, how.threads):
+        if part.frame.height:
+            latest = states[int(part.frame["file"][-1]) - states[0].index]
+            latest.limits.check_memory(latest.file.path)
+            waiting.append(_sequences(part.frame, naming, how.stride))
+        # polars takes as long for one part as scanning does
+        if len(waiting) == _PARTS_AT_ONCE:
+            yield _spans_of(waiting, how.stride)
+            waiting = []
+    if waiting:
+        yield _spans_of(waiting, how.stride)
+
+
+def _table_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.DataFrame]:
+    """Index a file of stored columns by its key columns; a compressed file is unpacked first."""
     (state,) = states
     read_whole(state, how.scratch)
     whole = whole_table(state, how.scratch)
@@ -638,109 +655,44 @@ def _parquet_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.D
     if how.stride:
         size = max(state.file.size, ROW_BYTES * state.size, 1)
         stride = max(1, how.shard_bytes * state.size // (STRIDES_PER_SHARD * size))
-    naming = replace(how.source, columns=key_columns(how.source), rows="", chat=None)
-    names = [f"key{index}" for index in range(len(naming.columns))]
-    new = {column.name: name for column, name in zip(naming.columns, names, strict=True)}
-    for _, rows, _ in read_parquet(whole, stored_source(naming).columns):
-        placed = rows.with_columns(file=pl.lit(""), byte_offset=pl.lit(None, pl.Int64))
-        frame = mapped_rows(placed, naming, "parquet")[0].rename(new)
-        row = frame["line"].to_numpy() - 1
-        file, one = np.full(row.size, state.index), np.ones(row.size, np.int64)
-        keys = [frame[name] for name in names]
-        yield _spans_of([_sequence_frame((file, row, row, row + 1, one), keys)], stride)
+    naming = _naming_source(how)
+    for part in read_table(whole, naming):
+        rows = part.frame.with_columns(
+            file=pl.lit(str(state.index)), byte_offset=pl.col("line") - 1
+        )
+        if rows.height:
+            yield _spans_of([_sequences(rows, naming, stride)], stride)
 
 
-def _named_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.DataFrame]:
-    """Index small files of text, or a large one, by the keys of their lines, in batches."""
-    keys = replace(key_source(line_source(how.source, how.format)), chat=None)
-
-    def key_lines(state: FileState) -> Iterator[Lines]:
-        blocks = file_blocks(state, how.shard_bytes, how.scratch)
-        return range_lines(state.whole, blocks, how.source, keys)
-
-    streams = ((state.index, key_lines(state)) for state in states)
-    waiting: list[pl.DataFrame] = []
-    scanned = map_ordered(
-        lambda batch: (batch, _batch_sequences(batch, keys, how.stride)),
-        gather(streams),
-        how.threads,
+def _naming_source(how: _Indexing) -> Source:
+    """Return the source of what names dialogues; a row without the rest is one, too."""
+    naming = key_source(line_source(how.source, how.format))
+    columns = (
+        column if column.name in naming.dialogue_key else replace(column, otherwise="null")
+        for column in naming.columns
     )
-    for batch, found in scanned:
-        latest = states[int(batch.parts[-1]) - states[0].index]
-        latest.limits.check_memory(latest.file.path)
-        waiting += found
-        # polars takes as long for one batch as scanning does
-        if len(waiting) == _BATCHES_AT_ONCE:
-            yield _spans_of(waiting, how.stride)
-            waiting = []
-    if waiting:
-        yield _spans_of(waiting, how.stride)
+    return replace(naming, columns=tuple(columns), chat=None)
 
 
-def _batch_sequences(batch: Batch, source: Source, stride: int) -> list[pl.DataFrame]:
-    if batch.segments[-1].refused is not None:
-        return []
-    columns, stored = key_columns(source), stored_source(source).columns
-    keys = wanted_keys(stored)
-    scan = batch.scan(keys, array_key(source), fills(stored))
-    if scan.start.size == 0:
-        return []
-    parts, offsets = batch.places(scan.start)
-    named = [key_places(scan, keys, column) for column in columns]
-    return [_sequences(parts, offsets, scan.line, named, columns, stride)]
+def _sequences(rows: pl.DataFrame, naming: Source, stride: int) -> pl.DataFrame:
+    """Join rows of one key that follow each other; with a stride, those that begin within one.
 
-
-def _sequences(
-    parts: Int64Array,
-    offsets: Int64Array,
-    lines: Int64Array,
-    named: Sequence[Places],
-    columns: Sequence[Column],
-    stride: int,
-) -> pl.DataFrame:
-    """Find sequences of rows with one key; with a stride, row dialogues are joined within it."""
-    # names are read only where they change; adjacent sequences may belong to one dialogue
-    begins = np.concatenate(([True], parts[1:] != parts[:-1]))
-    if stride:
-        begins[1:] |= offsets[1:] // stride != offsets[:-1] // stride
-    for place in named:
-        begins |= changes(place)
-    first = np.flatnonzero(begins)
-    last = np.append(first[1:], parts.size) - 1
-    good = np.ones(first.size, np.bool_)
-    keys: list[pl.Series] = []
-    for place, column in zip(named, columns, strict=True):
-        converted = convert(place.at(first), column)
-        keys.append(converted.values)
-        good &= converted.faults == 0
-    places = (parts[first], offsets[first], offsets[last], lines[first], last - first + 1)
-    frame = _sequence_frame(places, keys)
-    return frame if good.all() else frame.filter(pl.Series(good))
-
-
-def _sequence_frame(places: Sequence[Int64Array], keys: Sequence[pl.Series]) -> pl.DataFrame:
-    """Make a frame of sequences: file, first, last, line, dialogues (rows), and their keys."""
-    names = ("file", "first", "last", "line", "dialogues")
-    series = [pl.Series(name, values) for name, values in zip(names, places, strict=True)]
-    return pl.DataFrame([*series, *(key.alias(f"key{at}") for at, key in enumerate(keys))])
-
-
-def changes(found: Places) -> Mask:
-    """Mark the first row, and rows whose value or spelling differs from the row before.
-
-    Equal neighbouring texts share a string view, except across blocks.
+    Return their file, first and last place, first line and number, and their keys.
     """
-    n = found.tags.size
-    if found.filled is None:
-        texts = texts_at(found.data, found.starts, found.ends, found.tags != ABSENT)
-        changed: Mask = texts.ne_missing(texts.shift()).to_numpy().copy()
-        written = [found.tags]
-    else:
-        changed = np.arange(n) == 0
-        written = [found.tags, *found.filled.values.reshape(n, -1).T]
-    for each in written:
-        changed[1:] |= each[1:] != each[:-1]
-    return changed
+    within = [pl.col("byte_offset") // stride] if stride else []
+    same = (pl.col("file", *naming.dialogue_key), *within)
+    begins = rows.select(pl.any_horizontal(each.ne_missing(each.shift()) for each in same))
+    first = begins.to_series().arg_true().to_numpy()
+    after = np.append(first[1:], rows.height)
+    found = rows[first]
+    return found.select(
+        pl.col("file").cast(pl.Int64),
+        first="byte_offset",
+        last=rows["byte_offset"][after - 1],
+        line="line",
+        dialogues=pl.Series(after - first, dtype=pl.Int64),
+        **{f"key{at}": pl.col(name) for at, name in enumerate(naming.dialogue_key)},
+    )
 
 
 def _spans_of(found: Sequence[pl.DataFrame], stride: int) -> pl.DataFrame:

@@ -14,7 +14,6 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import UInt8Array
 from fastscore_jit.arrow import string_column
-from fastscore_readers.fill import LineScan
 from fastscore_readers.json.located_values import unescaped
 from fastscore_readers.json.places import Place, Shape, find_places
 from fastscore_readers.json.tokens import ABSENT, ARRAY, ESCAPED, OBJECT, STRING
@@ -30,7 +29,6 @@ from fastscore.logs.read.columns import (
     convert,
     describe,
     json_texts,
-    places,
     spelled_cells,
 )
 from fastscore.suites.chats import ASSISTANT_ROLE
@@ -149,16 +147,6 @@ def _rebuilt_columns(source: Source) -> tuple[Column, ...]:
 def _reject(frame: pl.DataFrame, row: int, places: Places, column: Column, fault: int) -> Reject:
     place: tuple[str, int, int | None] = frame.select(*ROW_SCHEMA).row(row)
     return column_reject(column, fault, place, describe(places, row))
-
-
-def key_places(scan: LineScan, keys: tuple[bytes, ...], column: Column) -> Places:
-    """Find the values of a key column, as `columns.places` does."""
-    at_key = places(scan, keys, column, names_dialogue=True)
-    head, *path = column.mapped.path.split(".")
-    if not path or at_key.tags.any():
-        return at_key
-    holder = Column(name=head, kind="json")
-    return _in_texts(convert(places(scan, keys, holder), holder).values, path)
 
 
 def _cells(texts: pl.Series, column: Column) -> Places:
@@ -365,14 +353,10 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def key_columns(source: Source) -> tuple[Column, ...]:
-    """Return the columns of a source's dialogue key, in its order."""
-    columns = {column.name: column for column in source.columns}
-    return tuple(columns[name] for name in source.dialogue_key)
-
-
 def key_source(source: Source) -> Source:
     """Return a source that reads only the columns that name dialogues."""
+    columns = {column.name: column for column in source.columns}
     # an array is a row, too, without a key
     whole = tuple(column for column in source.columns if column.name == source.array_column)
-    return replace(source, columns=(*key_columns(source), *whole), rows="")
+    keys = tuple(columns[name] for name in source.dialogue_key)
+    return replace(source, columns=(*keys, *whole), rows="")

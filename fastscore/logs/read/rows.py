@@ -434,7 +434,7 @@ def read_parts(
         for format, own, group in formats:
             if format == "parquet":
                 ranges: Iterable[Iterator[Part]] = (
-                    _read_parquet(file_range, own) for file_range in group
+                    read_table(file_range, own) for file_range in group
                 )
             else:
                 ranges = [_read_lines(group, own, threads)]
@@ -479,7 +479,7 @@ def read_streams(
     )
 
 
-def _read_parquet(file_range: FileRange, source: Source) -> Iterator[Part]:
+def read_table(file_range: FileRange, source: Source) -> Iterator[Part]:
     """Read a byte range of a Parquet file. Its rows count as lines."""
     check_stamp(file_range)
     stored = stored_source(source)

@@ -1,50 +1,52 @@
-"""Where the keys of JSON lines change, as planning finds it."""
+"""Sequences of rows of one dialogue, as planning finds them by the keys of JSON lines."""
 
-import numpy as np
-from fastscore_jit.arrays import Mask
-from fastscore_readers.json.lines import scan_jsonl
-from hypothesis import example, given
+import itertools
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from fastscore.logs.plan.shards import changes
-from fastscore.logs.read.columns import fills, places
-from fastscore.suites.declarations import Column
+from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.integrity.file_state import FileState
+from fastscore.logs.plan.shards import find_spans
+from fastscore.suites.declarations import Column, Source
 
+SOURCE = Source(columns=(Column(name="k", kind="text"),), dialogue_key=("k",))
 TEXTS = (
-    *('"a"', '"ab"', '"b"', "null", None, '"\\u0061"', '"1"', '""'),
+    *('"a"', '"ab"', '"b"', "null", None, '"\\u0061"', '"1"', '""', "1", "[1]"),
     *('"many letters, a"', '"many letters, b"', '"many letter\\u0073, a"'),
 )
 
 
-def changed(lines: list[str], key: str, *, filled: bool) -> Mask:
-    """Scan lines as a plan does, or by places alone; mark where the key changes."""
-    column = Column(name=key, kind="text")
-    data = np.frombuffer("\n".join(lines).encode(), np.uint8)
-    scan = scan_jsonl(data, (key.encode(),), fill=fills([column]) if filled else None)
-    # planning asks only of blocks that have rows
-    return changes(places(scan, (key.encode(),), column)) if scan.line.size else np.zeros(0, bool)
+def spans(folder: Path, lines: list[str]) -> pl.DataFrame:
+    """Find sequences of rows in a file of some lines."""
+    (folder / "log.jsonl").write_text("\n".join(lines) + "\n")
+    (file,) = resolve_inputs([folder / "log.jsonl"])
+    return pl.concat(find_spans([FileState.of(file)], SOURCE, 1 << 20, folder, 1))
 
 
-# a value that is no text leaves none of the column to be filled
-@given(
-    st.lists(st.sampled_from(TEXTS), max_size=40)
-    | st.lists(st.sampled_from((*TEXTS, "1", "[1]")), max_size=40),
-    st.booleans(),
-)
-@example(list(TEXTS), True)
-def test_changes_are_where_a_value_is_written_otherwise(
-    values: list[str | None], filled: bool
-) -> None:
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=40))
+@example(list(TEXTS))
+def test_rows_of_one_key_are_one_dialogue(tmp_path: Path, values: list[str | None]) -> None:
     lines = ["{}" if value is None else f'{{"k": {value}}}' for value in values]
-    expected = [row == 0 or value != values[row - 1] for row, value in enumerate(values)]
-    assert changed(lines, "k", filled=filled)[1:].tolist() == expected[1:]
+    found = spans(tmp_path, lines)
+    starts = [0, *itertools.accumulate(len(line) + 1 for line in lines)]
+    expected: dict[str | None, list[int]] = {}
+    for place, value in enumerate(values):
+        key = json.loads(value or "null")
+        if key is None or isinstance(key, str):  # others are rejects
+            expected.setdefault(key or None, []).append(place)
+    assert sorted(found.select("first", "last", "line").rows()) == sorted(
+        (starts[rows[0]], starts[rows[-1]], rows[0] + 1) for rows in expected.values()
+    )
 
 
-def test_runs_of_many_blocks() -> None:
-    lines = [f'{{"uid":"{row // 3000}","text":"{"x" * (row % 90)}"}}' for row in range(20_000)]
-    for filled in (False, True):
-        # equal texts may differ across blocks
-        assert set(range(0, 20_000, 3000)) <= set(
-            np.flatnonzero(changed(lines, "uid", filled=filled))
-        )
-        assert changed(lines, "uid", filled=filled).sum() < 20
+@pytest.mark.parametrize("longer", [False, True])
+def test_sequences_of_many_blocks(tmp_path: Path, longer: bool) -> None:
+    more = " of a name that no view holds" if longer else ""
+    lines = [f'{{"k":"{row // 3000}{more}","text":"{"x" * (row % 90)}"}}' for row in range(20_000)]
+    assert spans(tmp_path, lines)["line"].to_list() == [*range(1, 20_001, 3000)]
