@@ -23,7 +23,7 @@ print(before, held())
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another library is left alone")
-def test_freed_memory_is_given_back() -> None:
+def test_freed_memory_is_given_back():
     words = [sys.executable, "-c", FREED]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,7 +1,5 @@
 """Scoring from Python: the same numbers as the command line's, frames in and out."""
 
-from pathlib import Path
-
 import pytest
 
 import fastscore
@@ -11,11 +9,11 @@ from tests.run.logs import write_logs
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> list[Path]:
+def logs(tmp_path):
     return write_logs(tmp_path / "logs")
 
 
-def test_bad_requests_are_named(logs: list[Path], tmp_path: Path) -> None:
+def test_bad_requests_are_named(logs, tmp_path):
     with pytest.raises(TypeError, match="lex_wait"):
         fastscore.ScoreDialogue(lex_wait=1.0)
     with pytest.raises(UsageError, match="Did you mean 'lex_weight'"):
@@ -32,7 +30,7 @@ def test_bad_requests_are_named(logs: list[Path], tmp_path: Path) -> None:
         fastscore.score(logs, "score_dialogue", limit=1, sample=1)
 
 
-def test_a_wrong_suite_is_answered_with_a_sentence(logs: list[Path]) -> None:
+def test_a_wrong_suite_is_answered_with_a_sentence(logs):
     options = fastscore.ScoreDialogue(lex_weight=1.0)
     for suite in (options, "score_dialogue"):
         with pytest.raises(UsageError, match=r"The logs come first: fastscore.score\(logs, "):
@@ -45,13 +43,13 @@ def test_a_wrong_suite_is_answered_with_a_sentence(logs: list[Path]) -> None:
         fastscore.score(logs, {"lex_weight": 1.0})
 
 
-def test_options_are_whole_numbers_or_floats_as_declared() -> None:
+def test_options_are_whole_numbers_or_floats_as_declared():
     assert fastscore.ScoreDialogue(lex_weight=1) == fastscore.ScoreDialogue(lex_weight=1.0)
     assert repr(fastscore.ScoreDialogue(lex_weight=1)).startswith("ScoreDialogue(lex_weight=1.0, ")
     assert fastscore.PreferenceShift(catalogue="x", match=None).match == "word"
 
 
-def test_public_names_are_documented_and_import_lazily() -> None:
+def test_public_names_are_documented_and_import_lazily():
     for name in fastscore.__all__:
         assert getattr(fastscore, name) is not None
     with pytest.raises(AttributeError):

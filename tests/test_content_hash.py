@@ -1,9 +1,7 @@
 """Hashes of parts of files: by blocks, however they were read."""
 
 import itertools
-from pathlib import Path
 
-import pytest
 import xxhash
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -29,14 +27,7 @@ def by_definition(data: bytes, start: int, stop: int) -> bytes:
     cuts=st.lists(st.integers(0, 60), max_size=5),
     known=st.integers(0, 8),
 )
-def test_a_part_has_one_hash_however_it_is_read(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    data: bytes,
-    edges: tuple[int, int],
-    cuts: list[int],
-    known: int,
-) -> None:
+def test_a_part_has_one_hash_however_it_is_read(tmp_path, monkeypatch, data, edges, cuts, known):
     monkeypatch.setattr(files, "HASH_BLOCK_BYTES", CELL)
     start, stop = sorted(min(edge, len(data)) for edge in edges)
     expected = by_definition(data, start, stop)

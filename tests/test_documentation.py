@@ -298,7 +298,7 @@ FIXTURES = ("default_model", *(() if NIGHTLY else ("undrawn",)))
 
 @pytest.mark.usefixtures(*FIXTURES)
 @pytest.mark.parametrize("page", pages())
-def test_a_page_runs_as_written(tmp_path: Path, page: str) -> None:
+def test_a_page_runs_as_written(tmp_path, page):
     check(steps_of_page(page), tmp_path, SETUPS.get(page, ()), in_shell=page == IN_SHELL)
 
 
@@ -314,12 +314,12 @@ def helps_of_their_own() -> list[str]:
 
 @pytest.mark.usefixtures(*FIXTURES)
 @pytest.mark.parametrize("words", helps_of_their_own())
-def test_the_commands_of_a_help_run_as_written(tmp_path: Path, words: str) -> None:
+def test_the_commands_of_a_help_run_as_written(tmp_path, words):
     steps = [Step(is_python=False, code=command) for command in commands_of_help()[words]]
     check(steps, tmp_path, SETUPS.get(words, ()))
 
 
-def test_every_suites_page_begins_with_its_example() -> None:
+def test_every_suites_page_begins_with_its_example():
     for page in (ROOT / "docs" / "suites").glob("*.md"):
         first = commands_of_page(f"docs/suites/{page.name}")[:3]
         assert first[0] == f"fastscore example {page.stem} -o example"

@@ -25,7 +25,7 @@ from tests.conftest import fastscore_command, fastscore_process
 PACKAGED = Path(fastscore.__file__).parent / "example_logs"
 
 
-def test_they_are_what_the_recipe_writes(tmp_path: Path) -> None:
+def test_they_are_what_the_recipe_writes(tmp_path):
     write_examples(tmp_path)
     written = {path.relative_to(tmp_path): path for path in tmp_path.rglob("*") if path.is_file()}
     packaged = {
@@ -44,13 +44,13 @@ def unpacked(path: Path) -> bytes:
     return gzip.decompress(content) if path.suffix == ".gz" else content
 
 
-def test_every_suite_has_one_and_together_they_are_small() -> None:
+def test_every_suite_has_one_and_together_they_are_small():
     assert set(example_names()) == set(suite_names())
     assert sum(path.stat().st_size for path in PACKAGED.rglob("*") if path.is_file()) < 1_000_000
 
 
 @pytest.mark.parametrize("suite", example_names())
-def test_an_example_has_its_licence_and_can_be_written_again(tmp_path: Path, suite: str) -> None:
+def test_an_example_has_its_licence_and_can_be_written_again(tmp_path, suite):
     example = write_example(suite, tmp_path / "example")
     assert example == write_example(suite, tmp_path / "example")
     text = (tmp_path / "example" / "LICENSE.md").read_text("utf-8")
@@ -60,7 +60,7 @@ def test_an_example_has_its_licence_and_can_be_written_again(tmp_path: Path, sui
     assert all(size > 0 for _, size in example.files)
 
 
-def test_files_of_others_are_kept(tmp_path: Path) -> None:
+def test_files_of_others_are_kept(tmp_path):
     (tmp_path / "LICENSE.md").write_text("mine")
     with pytest.raises(UsageError, match="exists already"):
         write_example("score_dialogue", tmp_path)
@@ -70,7 +70,7 @@ def test_files_of_others_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suite", ["guest_simulation", "preference_shift"])
-def test_scoring_imports_no_pandas_where_that_is_installed(tmp_path: Path, suite: str) -> None:
+def test_scoring_imports_no_pandas_where_that_is_installed(tmp_path, suite):
     """It takes a second, and pyarrow does so as it makes some arrays."""
     (tmp_path / "pandas.py").write_text("raise SystemExit('pandas is imported')")
     write_example(suite, tmp_path / "example")
@@ -144,7 +144,7 @@ FINDINGS: dict[str, Callable[[Path, str], None]] = {
 
 
 @pytest.mark.parametrize("suite", example_names())
-def test_the_commands_that_are_printed_show_the_finding(suite: str, tmp_path: Path) -> None:
+def test_the_commands_that_are_printed_show_the_finding(suite, tmp_path):
     def shell(command: str) -> str:
         with contextlib.chdir(tmp_path):
             done = fastscore_command(shlex.split(command)[1:], COLUMNS="100")

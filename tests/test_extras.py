@@ -67,7 +67,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("suite", OPTIONS)
-def test_the_core_scores_shows_explains_and_compares(suite: str, tmp_path: Path) -> None:
+def test_the_core_scores_shows_explains_and_compares(suite, tmp_path):
     named = shlex.split(write_example(suite, tmp_path / "example").command("run"))
     metric = load_suite(suite).metrics[0].id
     commands = [
@@ -86,7 +86,7 @@ def test_the_core_scores_shows_explains_and_compares(suite: str, tmp_path: Path)
     assert json.loads(found[5][1])
 
 
-def test_every_format_is_read_without_an_extra(tmp_path: Path) -> None:
+def test_every_format_is_read_without_an_extra(tmp_path):
     run_without(CORE, ["example", "score_dialogue", "-o", "example"], cwd=tmp_path)
     rows = scan([*(tmp_path / "example" / "logs").glob("*")], "score_dialogue").collect()
     rows = rows.drop("file", "line", "byte_offset")
@@ -126,7 +126,7 @@ for call in (scores.to_arrow, scores.to_pandas, lambda: scorer(turns)):
 """
 
 
-def test_arrow_tables_and_frames_of_pandas_need_arrow(tmp_path: Path) -> None:
+def test_arrow_tables_and_frames_of_pandas_need_arrow(tmp_path):
     run_without(CORE, ["example", "score_dialogue", "-o", "example"], cwd=tmp_path)
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.partition("from fastscore.cli")[0] + TURNS],
@@ -143,7 +143,7 @@ EXAMPLE = ["example", "score_dialogue", "-o", "example"]
 SCORE = ["score", "score_dialogue", "example/logs", "-o", "run", "-q"]
 
 
-def test_a_command_names_the_extra_that_it_needs(tmp_path: Path) -> None:
+def test_a_command_names_the_extra_that_it_needs(tmp_path):
     lexical = [*SCORE, "--lex-weight", "1"]
     needed = {
         "embed": [SCORE, ["models", "export", "minilm-l6-v2"]],
@@ -162,7 +162,7 @@ def test_a_command_names_the_extra_that_it_needs(tmp_path: Path) -> None:
     assert not (tmp_path / "report.html").exists()
 
 
-def test_bf16_needs_its_package(tmp_path: Path) -> None:
+def test_bf16_needs_its_package(tmp_path):
     command = [*SCORE, "--precision", "bf16"]
     (_, (code, _, err)) = run_without(["openvino"], EXAMPLE, command, cwd=tmp_path)
     assert code == 2
@@ -170,7 +170,7 @@ def test_bf16_needs_its_package(tmp_path: Path) -> None:
     assert install_command("openvino") in err or "needs a processor" in err
 
 
-def test_compiling_needs_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiling_needs_its_extra(tmp_path, monkeypatch):
     monkeypatch.setenv("FASTSCORE_CACHE", str(tmp_path / "empty"))
     monkeypatch.setenv("FASTSCORE_PROCESSOR", "x86-64")
     command = [*SCORE, "--lex-weight", "1"]
@@ -180,7 +180,7 @@ def test_compiling_needs_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "Traceback" not in err
 
 
-def test_python_names_the_command_too(tmp_path: Path) -> None:
+def test_python_names_the_command_too(tmp_path):
     program = """
 import sys, importlib.machinery
 class Finder(importlib.machinery.PathFinder):

@@ -4,7 +4,6 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -35,9 +34,7 @@ LOG = """\
         ("spawn", "after", "[2, 2]"),
     ],
 )
-def test_a_fork_computes_or_is_refused(
-    tmp_path: Path, method: str, when: str, expected: str
-) -> None:
+def test_a_fork_computes_or_is_refused(tmp_path, method, when, expected):
     assert method in multiprocessing.get_all_start_methods()
     (tmp_path / "log.jsonl").write_text(LOG)
     (tmp_path / "program.py").write_text(PROGRAM)

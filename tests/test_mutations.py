@@ -8,7 +8,7 @@ from tests.mutations import ROOT, SUITES, TABLE, mutants
 FOUND = tomllib.loads(TABLE.read_text("utf-8"))
 
 
-def test_every_mutation_of_the_table_can_be_made_and_has_its_reason() -> None:
+def test_every_mutation_of_the_table_can_be_made_and_has_its_reason():
     made = {
         mutation.name
         for suite in FOUND["suites"].values()
@@ -20,7 +20,7 @@ def test_every_mutation_of_the_table_can_be_made_and_has_its_reason() -> None:
         assert len(each["why"].split()) > 4, each
 
 
-def test_every_suite_has_modules_and_tests_that_exist() -> None:
+def test_every_suite_has_modules_and_tests_that_exist():
     assert {path.parent.name for path in ROOT.glob("fastscore/suites/*/score.py")} <= set(
         FOUND["suites"]
     )

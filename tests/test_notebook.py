@@ -9,7 +9,7 @@ from nbconvert.preprocessors import ExecutePreprocessor
 NOTEBOOK = Path(__file__).parent.parent / "examples" / "from_logs_to_figures.ipynb"
 
 
-def test_every_cell_runs_and_shows_something(tmp_path: Path) -> None:
+def test_every_cell_runs_and_shows_something(tmp_path):
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     run = ExecutePreprocessor(timeout=600, kernel_name="python3")
     run.preprocess(notebook, {"metadata": {"path": str(tmp_path)}})

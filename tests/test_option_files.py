@@ -20,7 +20,7 @@ COMMAND = [sys.executable, "-m", "fastscore"]
 BAD_NAME = os.fsdecode(b"caf\xe9")
 
 
-def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
+def test_a_file_is_read_up_to_its_bound(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"x" * (3 << 20))
     assert read_option_file(path) == path.read_bytes()
@@ -29,7 +29,7 @@ def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
         read_option_file(path, 1 << 20)
 
 
-def test_a_sparse_file_is_refused_by_its_size(tmp_path: Path) -> None:
+def test_a_sparse_file_is_refused_by_its_size(tmp_path):
     path = tmp_path / "large.toml"
     with path.open("wb") as file:
         file.truncate(4 << 30)
@@ -39,7 +39,7 @@ def test_a_sparse_file_is_refused_by_its_size(tmp_path: Path) -> None:
         read_toml(path)
 
 
-def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_regular_file_is_refused(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in ("/dev/zero", pipe):
@@ -49,7 +49,7 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
         read_option_file(tmp_path)
 
 
-def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+def test_a_pipe_is_read_to_its_end(tmp_path):
     pipe = tmp_path / "pipe.toml"
     os.mkfifo(pipe)
 
@@ -65,7 +65,7 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     writer.join()
 
 
-def test_waiting_for_a_pipe_hears_a_signal(tmp_path: Path) -> None:
+def test_waiting_for_a_pipe_hears_a_signal(tmp_path):
     os.mkfifo(tmp_path / "config.toml")
     (tmp_path / "log.jsonl").write_text("{}\n")
     arguments = ["score", "score_dialogue", "log.jsonl", "-o", "run", "--config", "config.toml"]
@@ -79,14 +79,14 @@ def test_waiting_for_a_pipe_hears_a_signal(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/version").exists(), reason="there is no such file here")
-def test_a_file_that_the_kernel_makes_is_no_log(tmp_path: Path) -> None:
+def test_a_file_that_the_kernel_makes_is_no_log(tmp_path):
     os.symlink("/proc/version", tmp_path / "log.jsonl")
     for path in (tmp_path / "log.jsonl", tmp_path):
         with pytest.raises(FastscoreError, match="made as it is read"):
             resolve_inputs([path])
 
 
-def test_names_that_are_not_utf8_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_are_refused_before_anything_is_written(tmp_path):
     folder = tmp_path / "logs"
     folder.mkdir()
     (folder / f"{BAD_NAME}.txt").write_text("not a log: nobody reads it")

@@ -3,7 +3,6 @@
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +16,7 @@ CONDA_NAMES = {"ahocorasick-rs": "ahocorasick_rs", "xxhash": "python-xxhash"}
 
 
 @pytest.fixture(scope="module")
-def recipe() -> dict[str, Any]:
+def recipe():
     yaml = pytest.importorskip("yaml")
     return yaml.safe_load(RECIPE.read_text(encoding="utf-8"))
 
@@ -28,13 +27,13 @@ def bounds(requirement: str) -> tuple[str, str]:
     return name, versions.replace(" ", "")
 
 
-def test_the_recipe_is_of_this_version(recipe) -> None:
+def test_the_recipe_is_of_this_version(recipe):
     assert recipe["context"]["version"] == __version__
     assert recipe["package"]["name"] == PROJECT["name"]
     assert recipe["about"]["summary"] == PROJECT["description"]
 
 
-def test_the_recipe_asks_for_what_the_package_asks_for(recipe) -> None:
+def test_the_recipe_asks_for_what_the_package_asks_for(recipe):
     extras = PROJECT["optional-dependencies"]
     asked = dict(bounds(each) for each in recipe["requirements"]["run"])
     assert asked.pop("python") == PROJECT["requires-python"]
@@ -46,19 +45,19 @@ def test_the_recipe_asks_for_what_the_package_asks_for(recipe) -> None:
         assert embed[name] == versions
 
 
-def test_the_recipe_has_the_commands_of_the_package(recipe) -> None:
+def test_the_recipe_has_the_commands_of_the_package(recipe):
     found = dict(each.split(" = ") for each in recipe["build"]["python"]["entry_points"])
     assert found == PROJECT["scripts"]
 
 
-def test_the_recipe_renders() -> None:
+def test_the_recipe_renders():
     rattler = pytest.importorskip("rattler_build")
     (variant,) = rattler.Stage0Recipe.from_file(RECIPE).render()
     rendered = variant.recipe.to_dict()
     assert rendered["package"] == {"name": PROJECT["name"], "version": __version__}
 
 
-def test_the_container_has_a_chosen_base_and_a_user_without_rights() -> None:
+def test_the_container_has_a_chosen_base_and_a_user_without_rights():
     lines = [line for line in CONTAINER.splitlines() if not line.startswith("#")]
     assert lines[0].startswith("ARG BASE=")
     assert {line.split()[1] for line in lines if line.startswith("FROM")} == {"${BASE}"}

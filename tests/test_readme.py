@@ -13,20 +13,20 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_make_targets_that_are_named_exist() -> None:
+def test_make_targets_that_are_named_exist():
     targets = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
     named = re.findall(r"`?make ([a-z-]+)", README)
     assert set(named) <= set(targets)
 
 
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))])
-def test_links_lead_somewhere(page: str) -> None:
+def test_links_lead_somewhere(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
         assert (ROOT / page).parent.joinpath(target).exists(), f"{page}: {target}"
 
 
-def test_the_page_of_the_package_has_no_link_into_the_source_tree() -> None:
+def test_the_page_of_the_package_has_no_link_into_the_source_tree():
     page = without_relative_links(README)
     links = re.findall(r"\]\(([^)]*)\)", page)
     assert all(link.startswith(("https://", "http://")) for link in links), links
@@ -34,7 +34,7 @@ def test_the_page_of_the_package_has_no_link_into_the_source_tree() -> None:
     assert "docs/report.png" not in page
 
 
-def test_the_first_block_works_in_a_clone_on_a_machine_with_nothing() -> None:
+def test_the_first_block_works_in_a_clone_on_a_machine_with_nothing():
     first = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)[0]
     assert [line.split("#")[0].split() for line in first.splitlines()] == [
         ["make", "demo"],
@@ -60,13 +60,13 @@ def demo_commands() -> list[str]:
     return [line for line in lines[start:] if not line.startswith("echo")]
 
 
-def test_the_demo_ends_with_the_comparison() -> None:
+def test_the_demo_ends_with_the_comparison():
     verbs = [re.findall(r"fastscore (\w+)", command)[0] for command in demo_commands()]
     assert verbs == ["models", "score", "report", "compare"]
 
 
 @pytest.mark.slow
-def test_the_demo_finds_what_the_readme_shows(tmp_path: Path, default_model: str) -> None:
+def test_the_demo_finds_what_the_readme_shows(tmp_path, default_model):
     logs = tmp_path / "runs" / "demo" / "logs"
     command = ["benchmarks/miner_logs.py", "--dialogues", "200", "--miners", "2", "--output", logs]
     subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
@@ -81,7 +81,7 @@ def test_the_demo_finds_what_the_readme_shows(tmp_path: Path, default_model: str
     assert (tmp_path / "runs" / "demo" / "report.html").exists()
 
 
-def test_pages_that_decide_are_linked_where_one_looks() -> None:
+def test_pages_that_decide_are_linked_where_one_looks():
     compare = (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")
     assert "significance.md#how-many-dialogues-do-i-need" in compare
     heading = "## How many dialogues do I need?"
@@ -89,7 +89,7 @@ def test_pages_that_decide_are_linked_where_one_looks() -> None:
     assert {"docs/judging.md", "docs/significance.md"} <= set(re.findall(r"\]\(([^)#]+)", README))
 
 
-def test_commands_of_the_site_are_not_cut() -> None:
+def test_commands_of_the_site_are_not_cut():
     style = (ROOT / "docs" / "site" / "site.css").read_text(encoding="utf-8")
     (rules,) = re.findall(r"\.language-sh code \{(.*?)\}", style, re.DOTALL)
     assert "white-space: pre-wrap" in rules

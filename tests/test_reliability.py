@@ -17,13 +17,13 @@ def names_in(path: str) -> set[str]:
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-def test_rows_are_numbered() -> None:
+def test_rows_are_numbered():
     attacks = [f"A{number}" for number in range(1, 27)]
     assert [number for number, _ in ROWS] == [*attacks, *map(str, range(1, 32))]
 
 
 @pytest.mark.parametrize(("number", "row"), ROWS)
-def test_every_named_test_exists(number: str, row: str) -> None:
+def test_every_named_test_exists(number, row):
     named = re.findall(r"`(tests/[^`]*)`", row.rpartition("|")[2])
     assert named, f"{number} names no test"
     for name in named:

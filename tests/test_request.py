@@ -1,7 +1,6 @@
 """A run's request: one declaration for Python, the command line, manifests and signatures."""
 
 import inspect
-from pathlib import Path
 from typing import Any
 
 import click
@@ -74,7 +73,7 @@ WRONG: dict[str, dict[Any, str]] = {
 """By keyword of `score` wrong values, and how their error begins."""
 
 
-def test_every_keyword_has_a_wrong_value() -> None:
+def test_every_keyword_has_a_wrong_value():
     assert [*WRONG] == [*(each.name for each in SETTINGS), "progress"]
 
 
@@ -82,9 +81,7 @@ def test_every_keyword_has_a_wrong_value() -> None:
     ("name", "value", "message"),
     [(name, value, message) for name in WRONG for value, message in WRONG[name].items()],
 )
-def test_a_wrong_value_is_one_sentence_before_anything_is_read(
-    name: str, value: Any, message: str
-) -> None:
+def test_a_wrong_value_is_one_sentence_before_anything_is_read(name, value, message):
     """The logs are not there, which only a run that begins would say."""
     with pytest.raises(UsageError) as caught:
         fastscore.score("gone", LEXICAL, **{name: value})
@@ -97,12 +94,12 @@ def test_a_wrong_value_is_one_sentence_before_anything_is_read(
 
 
 @pytest.mark.parametrize("name", ["columns", "values"])
-def test_a_column_has_a_text_for_its_name(name: str) -> None:
+def test_a_column_has_a_text_for_its_name(name):
     with pytest.raises(UsageError, match="The name of a column is 3, expected text"):
         fastscore.score("gone", LEXICAL, **{name: {3: "x"}})
 
 
-def test_the_command_line_refuses_a_share_that_is_no_number(tmp_path: Path) -> None:
+def test_the_command_line_refuses_a_share_that_is_no_number(tmp_path):
     done = fastscore_command(
         ["score", "score_dialogue", "gone", "-o", tmp_path / "run", "--max-rejects", "nan"]
     )
@@ -110,7 +107,7 @@ def test_the_command_line_refuses_a_share_that_is_no_number(tmp_path: Path) -> N
     assert done.stderr == "Error: max_rejects is nan, expected a number from 0 to 1.\n"
 
 
-def test_the_command_line_asks_for_what_python_asks_for(tmp_path: Path) -> None:
+def test_the_command_line_asks_for_what_python_asks_for(tmp_path):
     logs = write_logs(tmp_path / "logs")
     words = ["--lex-weight", "1", "--sample", "2", "--seed", "4", "--without", "think"]
     words += ["--column", "prediction=prediction", "--max-rejects", "0.5", "--workers", "1"]
@@ -126,7 +123,7 @@ def test_the_command_line_asks_for_what_python_asks_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("call", [fastscore.score, fastscore.Scorer, fastscore.scan])
-def test_keywords_are_those_of_the_request(call: Any) -> None:
+def test_keywords_are_those_of_the_request(call):
     keywords = {
         name: (parameter.annotation, parameter.default)
         for name, parameter in inspect.signature(call).parameters.items()
@@ -142,7 +139,7 @@ def test_keywords_are_those_of_the_request(call: Any) -> None:
 
 
 @pytest.mark.parametrize("suite", suite_names())
-def test_the_command_line_has_an_option_for_each_setting(suite: str) -> None:
+def test_the_command_line_has_an_option_for_each_setting(suite):
     options = {each.name: each for each in run_options(load_suite(suite))}
     command = click.Command(suite, params=[*options.values()])
     values = command.make_context(suite, []).params
@@ -209,9 +206,7 @@ def facts(**given: Any) -> tuple[str, dict[str, Any]]:
     return run_context(request, suite, identity).signature, request.settings
 
 
-def test_a_function_as_embedder_makes_no_folder_before_it_is_called(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_function_as_embedder_makes_no_folder_before_it_is_called(tmp_path, monkeypatch):
     """A scorer is sent to processes, which have a folder of their own each."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     scorer = fastscore.Scorer(fastscore.ScoreDialogue(lex_weight=0.5), embedder=lengths)
@@ -219,7 +214,7 @@ def test_a_function_as_embedder_makes_no_folder_before_it_is_called(
     assert "lengths@" in scorer.signature
 
 
-def test_every_setting_changes_the_signature_or_the_manifest_or_neither() -> None:
+def test_every_setting_changes_the_signature_or_the_manifest_or_neither():
     names = [*SIGNED, *RECORDED, *NEITHER, *OF_A_MODEL]
     assert sorted(names) == sorted(each.name for each in SETTINGS)
     signed, recorded = facts()

@@ -24,7 +24,7 @@ LEXICAL = {"lex_weight": 1.0}
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> list[Path]:
+def logs(tmp_path):
     return write_logs(tmp_path / "logs")
 
 
@@ -55,15 +55,13 @@ def streamed(scorer: Any, batches: Any, **how: Any) -> pl.DataFrame:
 @pytest.mark.parametrize(
     ("table", "size"), [("steps", 1), ("utterances", 50), ("dialogues", 7), ("dialogues", 1000)]
 )
-def test_a_stream_gives_what_a_run_does_wherever_it_is_cut(
-    logs: list[Path], table: str, size: int
-) -> None:
+def test_a_stream_gives_what_a_run_does_wherever_it_is_cut(logs, table, size):
     scorer = fastscore.Scorer("score_dialogue", table, **LEXICAL)
     batches = table_of(logs).to_batches(max_chunksize=size)
     assert streamed(scorer, batches, rows=size).equals(of_run(logs, table))
 
 
-def test_a_batch_gives_what_a_run_does_with_file_and_line(logs: list[Path]) -> None:
+def test_a_batch_gives_what_a_run_does_with_file_and_line(logs):
     scorer = fastscore.Scorer(fastscore.ScoreDialogue(lex_weight=1.0), "dialogues")
     found = scorer(table_of(logs))
     assert isinstance(found, pa.Table)
@@ -76,14 +74,14 @@ def test_a_batch_gives_what_a_run_does_with_file_and_line(logs: list[Path]) -> N
     assert all_scores.rejects.is_empty()
 
 
-def test_without_places_lines_are_rows_of_the_stream(logs: list[Path]) -> None:
+def test_without_places_lines_are_rows_of_the_stream(logs):
     rows = pl.concat([pl.read_ndjson(log) for log in logs])
     scorer = fastscore.Scorer("score_dialogue", "steps", **LEXICAL)
     whole = plain(fastscore.score(rows, fastscore.ScoreDialogue(lex_weight=1.0)).tables["steps"])
     assert streamed(scorer, rows.iter_slices(11), rows=1).equals(whole)
 
 
-def test_it_is_pickled_before_and_after_it_is_used(logs: list[Path]) -> None:
+def test_it_is_pickled_before_and_after_it_is_used(logs):
     scorer = fastscore.Scorer("score_dialogue", "steps", **LEXICAL)
     table = table_of(logs)
     fresh = pickle.loads(pickle.dumps(scorer))
@@ -95,7 +93,7 @@ def test_it_is_pickled_before_and_after_it_is_used(logs: list[Path]) -> None:
     assert again(table).equals(expected)
 
 
-def test_the_schema_is_known_before_the_model_is_loaded() -> None:
+def test_the_schema_is_known_before_the_model_is_loaded():
     code = (
         "import sys, fastscore\n"
         "scorer = fastscore.Scorer('score_dialogue', 'steps')\n"
@@ -106,14 +104,14 @@ def test_the_schema_is_known_before_the_model_is_loaded() -> None:
 
 
 @pytest.mark.parametrize("suite", get_args(SuiteName))
-def test_every_type_of_a_schema_is_plain(suite: SuiteName, tmp_path: Path) -> None:
+def test_every_type_of_a_schema_is_plain(suite, tmp_path):
     options = {"catalogue": write_catalogue(tmp_path)} if suite == "preference_shift" else {}
     for table in (*(each.name for each in load_suite(suite).tables), "rejects"):
         for field in fastscore.Scorer(suite, table, **options).schema:
             assert not any(word in str(field.type) for word in ("large", "dictionary", "view"))
 
 
-def test_a_dialogue_that_comes_again_is_refused() -> None:
+def test_a_dialogue_that_comes_again_is_refused():
     def row(uid: str, step: int) -> dict[str, Any]:
         return {
             "dialogue_uid": uid,
@@ -132,7 +130,7 @@ def test_a_dialogue_that_comes_again_is_refused() -> None:
             list(scorer.map_batches(batches, rows=rows_at_once))
 
 
-def test_rows_without_a_key_are_the_dialogue_of_their_file() -> None:
+def test_rows_without_a_key_are_the_dialogue_of_their_file():
     rows = [
         {"file": file, "line": line, "event": "predicted", "utterance_index": 0, "step": line}
         | {"prediction": "a", "ground_truth": None}
@@ -149,7 +147,7 @@ def conversations() -> list[dict[str, Any]]:
     return [{"session_id": f"s{i}", "model_name": "m", "conversation": chat} for i in range(5)]
 
 
-def test_rows_that_are_dialogues_may_have_no_key(tmp_path: Path) -> None:
+def test_rows_that_are_dialogues_may_have_no_key(tmp_path):
     options = fastscore.PreferenceShift(catalogue=write_catalogue(tmp_path), segments="metadata")
     scorer = fastscore.Scorer(options, "dialogues", embedder=None)
     rows = [{"conversation": row["conversation"]} for row in conversations()]
@@ -160,7 +158,7 @@ def test_rows_that_are_dialogues_may_have_no_key(tmp_path: Path) -> None:
     assert found.equals(plain(expected))
 
 
-def test_other_names_of_columns_are_mapped(logs: list[Path]) -> None:
+def test_other_names_of_columns_are_mapped(logs):
     columns = {"dialogue_uid": "meta.id", "prediction": "guess"}
     scorer = fastscore.Scorer("score_dialogue", "steps", columns=columns, **LEXICAL)
     assert scorer.key[:2] == ["meta.id", "challenge_uid"]
@@ -172,7 +170,7 @@ def test_other_names_of_columns_are_mapped(logs: list[Path]) -> None:
     assert streamed(scorer, batches, rows=9).equals(of_run(logs, "steps"))
 
 
-def test_turns_of_a_row_each_are_joined_over_batches(tmp_path: Path) -> None:
+def test_turns_of_a_row_each_are_joined_over_batches(tmp_path):
     turns = [
         {"session_id": f"s{chat}", "turn": turn, "role": role, "content": text}
         for chat in range(3)
@@ -204,7 +202,7 @@ def bad_rows() -> pa.Table:
     )
 
 
-def test_rejects_have_their_places_and_are_counted_in_a_warning() -> None:
+def test_rejects_have_their_places_and_are_counted_in_a_warning():
     scorer = fastscore.Scorer("score_dialogue", "steps", **LEXICAL)
     with pytest.warns(fastscore.RejectsWarning, match=r"1 of 3 rows\. The first: .*a\.jsonl:9"):
         assert scorer(bad_rows()).num_rows == 1
@@ -218,7 +216,7 @@ def test_rejects_have_their_places_and_are_counted_in_a_warning() -> None:
     assert batch["line"].to_pylist() == [9]
 
 
-def test_empty_batches_give_empty_tables(logs: list[Path]) -> None:
+def test_empty_batches_give_empty_tables(logs):
     scorer = fastscore.Scorer("score_dialogue", "steps", **LEXICAL)
     table = table_of(logs)
     assert scorer(table[:0]).num_rows == 0
@@ -229,7 +227,7 @@ def test_empty_batches_give_empty_tables(logs: list[Path]) -> None:
     assert streamed(scorer, mixed, rows=1).equals(of_run(logs, "steps"))
 
 
-def test_a_column_may_be_null_throughout_a_batch() -> None:
+def test_a_column_may_be_null_throughout_a_batch():
     complete = {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "a"}
     guess = {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "a"}
     batches = [
@@ -241,7 +239,7 @@ def test_a_column_may_be_null_throughout_a_batch() -> None:
         assert streamed(scorer, batches, rows=rows)["U_step"].to_list() == [1.0]
 
 
-def test_bad_requests_are_named(logs: list[Path]) -> None:
+def test_bad_requests_are_named(logs):
     with pytest.raises(UsageError, match="Unknown table 'step' of score_dialogue"):
         fastscore.Scorer("score_dialogue", "step")
     with pytest.raises(UsageError, match="Did you mean 'lex_weight'"):
@@ -267,7 +265,7 @@ def test_bad_requests_are_named(logs: list[Path]) -> None:
         )
 
 
-def test_memory_is_bounded_by_the_rows_that_are_scored_together(logs: list[Path]) -> None:
+def test_memory_is_bounded_by_the_rows_that_are_scored_together(logs):
     read: list[int] = []
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -281,9 +279,7 @@ def test_memory_is_bounded_by_the_rows_that_are_scored_together(logs: list[Path]
     assert sum(read) <= 40
 
 
-def test_a_suite_of_this_process_alone_scores_here_and_is_not_pickled(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_suite_of_this_process_alone_scores_here_and_is_not_pickled(monkeypatch):
     monkeypatch.setattr(registry, "_declared_here", {})
 
     @fastscore.suite(
@@ -301,7 +297,7 @@ def test_a_suite_of_this_process_alone_scores_here_and_is_not_pickled(
 
 
 @pytest.mark.usefixtures("default_model")
-def test_vectors_give_what_a_run_does(tmp_path: Path) -> None:
+def test_vectors_give_what_a_run_does(tmp_path):
     logs = write_varied_logs(tmp_path / "logs", files=2, dialogues=3)
     options = fastscore.ScoreDialogue(lex_weight=0.5, baseline_pairs=20)
     run = fastscore.score([str(log) for log in logs], options, store=tmp_path / "store")
@@ -324,7 +320,7 @@ def orders(n: int) -> list[dict[str, Any]]:
     ]
 
 
-def test_rows_of_one_line_are_sorted_totally_by_their_numbers(tmp_path: Path) -> None:
+def test_rows_of_one_line_are_sorted_totally_by_their_numbers(tmp_path):
     """Any engine puts rows into the order of the log, however it moved them."""
     (tmp_path / "log.json").write_text(json.dumps(orders(20)), "utf-8")
     log = str(tmp_path / "log.json")
@@ -342,7 +338,7 @@ def test_rows_of_one_line_are_sorted_totally_by_their_numbers(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("size", [1, 100])
-def test_ids_that_repeat_have_names_of_their_own(tmp_path: Path, size: int) -> None:
+def test_ids_that_repeat_have_names_of_their_own(tmp_path, size):
     """Two dialogues of one id on one line: the second in a stream is named by its place."""
     options = fastscore.PreferenceShift(catalogue=write_catalogue(tmp_path), segments="metadata")
     scorer = fastscore.Scorer(options, "dialogues", embedder=None)
@@ -360,7 +356,7 @@ def test_ids_that_repeat_have_names_of_their_own(tmp_path: Path, size: int) -> N
     assert in_stream[1] == "s1/model=m"
 
 
-def test_a_call_asks_polars_for_few_frames(logs: list[Path]) -> None:
+def test_a_call_asks_polars_for_few_frames(logs):
     """Each collected frame takes a tenth of a millisecond, whatever it holds."""
     scorer, rows = fastscore.Scorer("score_dialogue", "steps", **LEXICAL), table_of(logs[:1])
     scorer(rows)
@@ -379,7 +375,7 @@ def test_a_call_asks_polars_for_few_frames(logs: list[Path]) -> None:
 
 
 @pytest.mark.parametrize("read", ["call", "stream"])
-def test_every_batch_of_other_columns_is_looked_at(logs: list[Path], read: str) -> None:
+def test_every_batch_of_other_columns_is_looked_at(logs, read):
     rows = pl.DataFrame(pl.from_arrow(table_of(logs)))
     scorer = fastscore.Scorer("score_dialogue", "steps", **LEXICAL)
     n_steps = scorer(rows).num_rows
@@ -389,7 +385,7 @@ def test_every_batch_of_other_columns_is_looked_at(logs: list[Path], read: str) 
     assert scorer(rows.reverse()[::-1].with_columns(more=1)).num_rows == n_steps > 0
 
 
-def test_one_frame_is_a_stream(logs: list[Path]) -> None:
+def test_one_frame_is_a_stream(logs):
     scorer = fastscore.Scorer("score_dialogue", "steps", **LEXICAL)
     table = table_of(logs)
     expected = plain(streamed(scorer, table.to_batches(max_chunksize=7)))

@@ -56,7 +56,7 @@ def called(function: Function, frame: pl.DataFrame, **options: Any) -> pl.Series
 
 
 @given(st.data(), DTYPES)
-def test_pairs_equal_the_oracle_however_they_are_called(data: st.DataObject, dtype: Any) -> None:
+def test_pairs_equal_the_oracle_however_they_are_called(data, dtype):
     rows = data.draw(rows_of(dtype))
     kind = pl.List(dtype)
     frame = pl.DataFrame(rows, schema={"a": kind, "b": kind}, orient="row")
@@ -70,7 +70,7 @@ def test_pairs_equal_the_oracle_however_they_are_called(data: st.DataObject, dty
     assert found == [None if one is None else pytest.approx(one, rel=1e-12) for one in cosines]
 
 
-def test_integers_without_a_sign_equal_those_with_one_if_none_is_negative() -> None:
+def test_integers_without_a_sign_equal_those_with_one_if_none_is_negative():
     unsigned = pl.Series([[2**64 - 1, 1]], dtype=pl.List(pl.UInt64))
     signed = pl.Series([[1, 2]], dtype=pl.List(pl.Int64))
     assert called(sets.jaccard, pl.DataFrame({"a": unsigned, "b": signed})).item() == 1 / 3
@@ -80,7 +80,7 @@ def test_integers_without_a_sign_equal_those_with_one_if_none_is_negative() -> N
         sets.jaccard(unsigned, pl.Series([[-1]], dtype=pl.List(pl.Int64)))
 
 
-def test_options_and_numbers_by_hand() -> None:
+def test_options_and_numbers_by_hand():
     empty = pl.Series("said", [[]])
     assert sets.jaccard(empty, empty, both_empty=0.0).item() == 0.0
     assert sets.jaccard(empty, empty).name == "said"
@@ -91,13 +91,13 @@ def test_options_and_numbers_by_hand() -> None:
 
 
 @pytest.mark.parametrize("size", [12, 13])
-def test_many_members_that_differ_in_their_last_characters_are_told_apart(size: int) -> None:
+def test_many_members_that_differ_in_their_last_characters_are_told_apart(size):
     a = [str(number).rjust(size, "0") for number in range(3000)]
     b = [str(number).rjust(size, "0") for number in range(2000, 6000)]
     assert sets.jaccard(pl.Series([a]), pl.Series([b])).item() == 1000 / 6000
 
 
-def test_groups_and_windows_by_implode() -> None:
+def test_groups_and_windows_by_implode():
     frame = pl.DataFrame(
         {"user": [1, 1, 2, 2, 2], "spent": [0.0, 1.0, 4.0, 4.0, 4.0], "word": [*"abaab"]}
     )
@@ -121,7 +121,7 @@ def test_groups_and_windows_by_implode() -> None:
     assert frame.select(share).to_series().to_list() == [0.5] * 5
 
 
-def test_equal_numbers_are_equal_members() -> None:
+def test_equal_numbers_are_equal_members():
     zeros, others = pl.Series([[0.0, math.nan]]), pl.Series([[-0.0, math.nan, math.nan]])
     assert sets.jaccard(zeros, others).item() == 1.0
     small, wide = pl.Series([[1, 2]], dtype=pl.List(pl.Int8)), pl.Series([[2, 3]])
@@ -129,7 +129,7 @@ def test_equal_numbers_are_equal_members() -> None:
     assert sets.idf_cosine(small, wide, idf={1: 1.0, 2: 1.0, 3: 1.0}).item() == pytest.approx(0.5)
 
 
-def test_other_columns_of_lists_are_read() -> None:
+def test_other_columns_of_lists_are_read():
     array = pl.Series([[1, 2], [3, 3]], dtype=pl.Array(pl.Int64, 2))
     assert sets.distinct_ratio(array).to_list() == [1.0, 0.5]
     words = pl.Series([["a", "b"], None], dtype=pl.List(pl.Categorical))
@@ -181,13 +181,13 @@ def test_other_columns_of_lists_are_read() -> None:
         (lambda: sets.idf("a"), "`sets` is of type str; expected a Series of lists."),
     ],
 )
-def test_what_is_no_argument_is_refused_in_a_sentence(call: Function, message: str) -> None:
+def test_what_is_no_argument_is_refused_in_a_sentence(call, message):
     with pytest.raises(UsageError) as refused:
         call()
     assert str(refused.value) == message
 
 
-def test_queries_refuse_other_columns_too() -> None:
+def test_queries_refuse_other_columns_too():
     frame = pl.LazyFrame({"a": [["x"]], "b": [1]})
     for engine in ("in-memory", "streaming"):
         with pytest.raises(FastscoreError, match="`b` has dtype Int64; expected lists of strings"):

@@ -1,7 +1,6 @@
 """Signatures and options: the settings in a signature, and refusals before a run."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +18,7 @@ class Options:
     verbose: bool = option(False, help="Talk.", signed=False)
 
 
-def test_a_signature_holds_versions_options_and_model() -> None:
+def test_a_signature_holds_versions_options_and_model():
     suite = load_suite("score_dialogue")
     embedder = EmbedderIdentity(
         recipe="tiny", fingerprint="0123456789abcdef", precision="fp32", dim=64
@@ -30,7 +29,7 @@ def test_a_signature_holds_versions_options_and_model() -> None:
     )
 
 
-def test_files_are_signed_by_content_and_unsigned_options_are_left_out(tmp_path: Path) -> None:
+def test_files_are_signed_by_content_and_unsigned_options_are_left_out(tmp_path):
     suite = load_suite("score_dialogue")
 
     def signed(**values: object) -> str:

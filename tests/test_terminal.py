@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -48,7 +47,7 @@ def _modules() -> Iterator[tuple[str, ast.Module]]:
             yield name, ast.parse(path.read_text())
 
 
-def test_nothing_else_prints_or_asks_for_the_width() -> None:
+def test_nothing_else_prints_or_asks_for_the_width():
     found = [
         f"{name}:{node.lineno}: {ast.unparse(node.func)}"
         for name, tree in _modules()
@@ -65,7 +64,7 @@ def _text(node: ast.AST) -> str:
     return "".join(map(_text, ast.iter_child_nodes(node)))
 
 
-def test_errors_name_options_by_their_python_names() -> None:
+def test_errors_name_options_by_their_python_names():
     found = [
         f"{name}:{node.lineno}"
         for name, tree in _modules()
@@ -81,7 +80,7 @@ def test_errors_name_options_by_their_python_names() -> None:
     assert found == []
 
 
-def test_streams_and_rich_are_used_where_it_is_said_why() -> None:
+def test_streams_and_rich_are_used_where_it_is_said_why():
     streams, layouts = set(), set()
     for name, tree in _modules():
         for node in ast.walk(tree):
@@ -96,7 +95,7 @@ def test_streams_and_rich_are_used_where_it_is_said_why() -> None:
     assert layouts == set(LAYS_OUT)
 
 
-def test_results_and_notes_have_streams_of_their_own(capfd: pytest.CaptureFixture[str]) -> None:
+def test_results_and_notes_have_streams_of_their_own(capfd):
     terminal.write("a\x1b[1mb\n")
     terminal.write_line("line")
     terminal.write_note("note")
@@ -106,7 +105,7 @@ def test_results_and_notes_have_streams_of_their_own(capfd: pytest.CaptureFixtur
     assert found.err == "note\n"
 
 
-def test_what_a_terminal_would_obey_is_shown_as_an_escape() -> None:
+def test_what_a_terminal_would_obey_is_shown_as_an_escape():
     assert terminal.plain("a\x1b[2J\tb\u202e ü") == "a\\x1b[2J\\tb\\u202e ü"
 
 
@@ -237,7 +236,7 @@ def shown_on_a_terminal(folder: Path, *, width: str, **more: str) -> str:
     return shown.decode()
 
 
-def test_nothing_that_a_terminal_obeys_is_written_to_one(tmp_path: Path) -> None:
+def test_nothing_that_a_terminal_obeys_is_written_to_one(tmp_path):
     logs_with_payloads(tmp_path / f"logs{PAYLOAD}")
     with refusing_server() as url:
         names = {"LOGS": f"logs{PAYLOAD}", "RUN": f"run{PAYLOAD}", "URL": url, "P": PAYLOAD}
@@ -254,7 +253,7 @@ def test_nothing_that_a_terminal_obeys_is_written_to_one(tmp_path: Path) -> None
     assert lines == []
 
 
-def test_names_in_the_cache_are_escaped_on_a_terminal(tmp_path: Path) -> None:
+def test_names_in_the_cache_are_escaped_on_a_terminal(tmp_path):
     cache = tmp_path / f"cache{PAYLOAD}"
     for room in ("models", "vectors", "kernels"):
         (cache / room / f"in{PAYLOAD}").mkdir(parents=True)
@@ -276,7 +275,7 @@ def test_names_in_the_cache_are_escaped_on_a_terminal(tmp_path: Path) -> None:
     assert lines == []
 
 
-def test_what_is_piped_is_as_it_is(tmp_path: Path) -> None:
+def test_what_is_piped_is_as_it_is(tmp_path):
     logs_with_payloads(tmp_path / "logs")
     for words in (
         "score score_dialogue logs -o run --lex-weight 1 -q --max-rejects 0.9",
@@ -288,7 +287,7 @@ def test_what_is_piped_is_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def one_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def one_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("streams")
     assert fastscore_to("example score_dialogue -o example", folder)[0] == 0
     words = "score score_dialogue example/logs -o run --lex-weight 1 -q"
@@ -310,7 +309,7 @@ def fastscore_to(words: str, folder: Path, streams: str = "", **more: str) -> tu
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
-def test_a_letter_that_a_stream_lacks_is_escaped(one_run: Path, encoding: str) -> None:
+def test_a_letter_that_a_stream_lacks_is_escaped(one_run, encoding):
     for words in ("metrics score_dialogue", "summary run"):
         code, shown, said = fastscore_to(words, one_run, PYTHONIOENCODING=encoding)
         assert (code, "Traceback" in said) == (0, False)
@@ -327,16 +326,14 @@ def test_a_letter_that_a_stream_lacks_is_escaped(one_run: Path, encoding: str) -
         ("metrics", ">&-", "Bad file descriptor"),
     ],
 )
-def test_results_that_cannot_be_written_are_an_error(
-    one_run: Path, words: str, streams: str, reason: str
-) -> None:
+def test_results_that_cannot_be_written_are_an_error(one_run, words, streams, reason):
     code, _, said = fastscore_to(words, one_run, streams)
     assert (code, said) == (4, f"Error: standard output cannot be written: {reason}.\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
 @pytest.mark.parametrize("streams", ["2>/dev/full", "2>&- <&-", "2>&1 >/dev/null | true"])
-def test_notes_that_cannot_be_written_end_no_work(one_run: Path, streams: str) -> None:
+def test_notes_that_cannot_be_written_end_no_work(one_run, streams):
     run = f"run{abs(hash(streams))}"
     words = f"score score_dialogue example/logs -o {run} --lex-weight 1"
     code, shown, _ = fastscore_to(words, one_run, streams)
@@ -345,7 +342,7 @@ def test_notes_that_cannot_be_written_end_no_work(one_run: Path, streams: str) -
     assert "Traceback" not in shown
 
 
-def test_no_temporary_folder_is_an_error(one_run: Path) -> None:
+def test_no_temporary_folder_is_an_error(one_run):
     program = (
         "import sys, tempfile; from fastscore.cli import main;"
         "tempfile._candidate_tempdir_list = list; sys.argv[1:] = ['inspect', 'example']; main()"
@@ -356,7 +353,7 @@ def test_no_temporary_folder_is_an_error(one_run: Path) -> None:
     assert (done.returncode, done.stderr) == (4, said)
 
 
-def test_a_panic_of_polars_prints_no_backtrace(tmp_path: Path) -> None:
+def test_a_panic_of_polars_prints_no_backtrace(tmp_path):
     """Rust reads the variable when it panics first."""
     program = (
         "import atexit, os; from fastscore.cli import main;"
@@ -371,9 +368,7 @@ def test_a_panic_of_polars_prints_no_backtrace(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("is_terminal", "shown"), [(True, "a  bb\n   cc\n"), (False, "a  bb cc\n")]
 )
-def test_lines_wrap_on_a_terminal_alone(
-    is_terminal: bool, shown: str, capsys: pytest.CaptureFixture[str], monkeypatch: Any
-) -> None:
+def test_lines_wrap_on_a_terminal_alone(is_terminal, shown, capsys, monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
     monkeypatch.setenv("COLUMNS", "6")
     terminal.write_wrapped("a  bb cc", 3)

@@ -39,9 +39,7 @@ ORACLES: dict[Function, Function] = {
 
 @pytest.mark.parametrize("function", ORACLES)
 @given(columns)
-def test_equals_the_oracle_however_it_is_called(
-    function: Function, rows: list[tuple[str | None, str | None]]
-) -> None:
+def test_equals_the_oracle_however_it_is_called(function, rows):
     expected = [None if a is None or b is None else ORACLES[function](a, b) for a, b in rows]
     frame = pl.DataFrame(rows, schema={"a": pl.String, "b": pl.String}, orient="row")
     series = function(frame["a"], frame["b"])
@@ -54,7 +52,7 @@ def test_equals_the_oracle_however_it_is_called(
         assert each.to_series().equals(series, check_dtypes=True, check_names=True)
 
 
-def test_options_by_hand() -> None:
+def test_options_by_hand():
     empty = pl.Series("said", [""])
     assert text.levenshtein(empty, empty).name == "said"
     assert text.levenshtein(empty, empty).dtype == pl.Int32
@@ -72,7 +70,7 @@ def test_options_by_hand() -> None:
     assert copied.to_list() == [0.5, 0.0]
 
 
-def test_one_row_is_compared_with_every_row() -> None:
+def test_one_row_is_compared_with_every_row():
     frame = pl.DataFrame({"a": ["ab", None, "b"]})
     against = frame.select(
         text.levenshtein("a", pl.lit("a")), one=text.levenshtein(pl.lit("a"), "a")
@@ -82,7 +80,7 @@ def test_one_row_is_compared_with_every_row() -> None:
     assert frame.clear().select(text.levenshtein("a", pl.lit("a"))).height == 0
 
 
-def test_groups_and_windows_have_rows_of_their_own() -> None:
+def test_groups_and_windows_have_rows_of_their_own():
     frame = pl.DataFrame({"user": [1, 2, 1, 2], "a": ["hey", "you", "he", "yo"]})
     # each text beside the first of its user
     distance = text.levenshtein("a", pl.col("a").first())
@@ -94,7 +92,7 @@ def test_groups_and_windows_have_rows_of_their_own() -> None:
         assert means.collect(engine=engine).rows() == [(1, 0.5), (2, 2.5)]
 
 
-def test_other_columns_of_strings_are_read() -> None:
+def test_other_columns_of_strings_are_read():
     for dtype in (pl.Categorical, pl.Enum(["ab", "b"])):
         column = pl.Series(["ab", "b", None], dtype=dtype)
         assert text.levenshtein(column, pl.Series(["b"])).to_list() == [1, 0, None]
@@ -137,20 +135,20 @@ def test_other_columns_of_strings_are_read() -> None:
         ),
     ],
 )
-def test_what_is_no_argument_is_refused_in_a_sentence(call: Function, message: str) -> None:
+def test_what_is_no_argument_is_refused_in_a_sentence(call, message):
     with pytest.raises(UsageError) as refused:
         call()
     assert str(refused.value) == message
 
 
-def test_queries_refuse_other_columns_too() -> None:
+def test_queries_refuse_other_columns_too():
     frame = pl.LazyFrame({"a": ["x"], "b": [1]})
     for engine in ("in-memory", "streaming"):
         with pytest.raises(FastscoreError, match="`b` has dtype Int64; expected String"):
             frame.select(text.levenshtein("a", "b")).collect(engine=engine)
 
 
-def test_a_query_knows_its_dtypes_before_it_runs() -> None:
+def test_a_query_knows_its_dtypes_before_it_runs():
     frame = pl.LazyFrame({"a": ["x"], "b": ["y"]})
     schema = frame.select(
         text.levenshtein("a", "b"), s=text.ngram_overlap("a", "b")

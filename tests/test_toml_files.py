@@ -15,6 +15,6 @@ from fastscore.settings.options import parse_toml
         (b"a = " + b"[" * 100_000 + b"]" * 100_000, "x.toml: nested too deeply"),
     ],
 )
-def test_what_is_none_is_refused_by_name(content: bytes, message: str) -> None:
+def test_what_is_none_is_refused_by_name(content, message):
     with pytest.raises(UsageError, match=message):
         parse_toml(content, "x.toml")

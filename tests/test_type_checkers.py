@@ -23,7 +23,7 @@ def planted_lines() -> list[int]:
     return [number for number, line in enumerate(lines, 1) if line.endswith("# error")]
 
 
-def test_mypy_finds_every_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mypy_finds_every_mistake(monkeypatch):
     monkeypatch.chdir(ROOT)  # its settings, and what `make lint` has cached
     shown, _, _ = api.run([str(PLANTED), "--no-error-summary"])
     errors = [line for line in shown.splitlines() if ": error:" in line]
@@ -31,7 +31,7 @@ def test_mypy_finds_every_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(line.startswith("tests/planted_errors.py:") for line in errors), shown
 
 
-def test_pyright_finds_every_mistake() -> None:
+def test_pyright_finds_every_mistake():
     done = subprocess.run(
         [sys.executable, "-m", "basedpyright", "--level", "error", "--outputjson", str(PLANTED)],
         cwd=ROOT,
@@ -44,14 +44,14 @@ def test_pyright_finds_every_mistake() -> None:
     assert sorted(lines) == planted_lines(), done.stdout
 
 
-def test_every_table_of_the_suites_is_a_known_name() -> None:
+def test_every_table_of_the_suites_is_a_known_name():
     suites = [load_suite(name) for name in get_args(SuiteName)]
     tables = {table.name for suite in suites for table in suite.tables}
     assert {*tables, "rejects"} == set(get_args(TableName))
 
 
 @pytest.mark.parametrize("suite", get_args(SuiteName))
-def test_every_suite_has_a_public_class_of_options(suite: str) -> None:
+def test_every_suite_has_a_public_class_of_options(suite):
     declared = load_suite(suite).options
     assert declared.suite == suite
     assert getattr(fastscore, declared.__name__) is declared

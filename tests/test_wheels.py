@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,17 +37,17 @@ def libraries(wheel: Path) -> set[tuple[str, str]]:
         }
 
 
-def test_there_is_something_to_check() -> None:
+def test_there_is_something_to_check():
     assert WHEELS
 
 
 @pytest.mark.parametrize("wheel", PURE, ids=lambda wheel: wheel.name)
-def test_a_pure_wheel_has_no_machine_code(wheel: Path) -> None:
+def test_a_pure_wheel_has_no_machine_code(wheel):
     assert not libraries(wheel)
 
 
 @pytest.mark.parametrize("wheel", COMPILED, ids=lambda wheel: wheel.name)
-def test_a_wheel_has_every_kernel_for_every_level(wheel: Path) -> None:
+def test_a_wheel_has_every_kernel_for_every_level(wheel):
     found = libraries(wheel)
     levels = {folder for folder, _ in found}
     kernels = {kernel for _, kernel in found}
@@ -61,7 +60,7 @@ def test_a_wheel_has_every_kernel_for_every_level(wheel: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="auditwheel reads ELF")
 @pytest.mark.parametrize("wheel", COMPILED, ids=lambda wheel: wheel.name)
-def test_the_code_needs_no_later_linux_than_the_tag_promises(wheel: Path) -> None:
+def test_the_code_needs_no_later_linux_than_the_tag_promises(wheel):
     shown = json.loads(ran("auditwheel", "show", "--json", str(wheel)))
     assert glibc_of(shown["overall_tag"]) <= glibc_of(wheel.stem.rpartition("-")[2])
     assert (shown["pure"], shown["external_libs"], shown["unsupported_isa"]) == (False, {}, False)
@@ -75,7 +74,7 @@ def glibc_of(tag: str) -> tuple[int, int]:
 
 @pytest.mark.skipif(sys.platform != "darwin", reason="delocate reads Mach-O")
 @pytest.mark.parametrize("wheel", COMPILED, ids=lambda wheel: wheel.name)
-def test_the_code_needs_no_later_macos_than_the_tag_promises(wheel: Path, tmp_path: Path) -> None:
+def test_the_code_needs_no_later_macos_than_the_tag_promises(wheel, tmp_path):
     ran("delocate-wheel", "--require-archs", platform.machine(), "-w", str(tmp_path), str(wheel))
     assert [path.name for path in tmp_path.iterdir()] == [wheel.name]
 
@@ -87,7 +86,7 @@ def ran(program: str, *words: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+def installed(tmp_path_factory):
     """Return a function that installs a wheel once, a pure one with its compiler."""
 
     @functools.cache
@@ -99,14 +98,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path
 
 
 @pytest.mark.parametrize("wheel", WHEELS, ids=lambda wheel: wheel.name)
-def test_installed_alone_it_scores_the_examples(wheel, installed, tmp_path) -> None:
+def test_installed_alone_it_scores_the_examples(wheel, installed, tmp_path):
     score_suites(installed(wheel), tmp_path)
     assert bool(list(tmp_path.rglob("fastscore_*-*"))) == (wheel in PURE)
 
 
 @pytest.mark.parametrize("level", RUNNABLE)
 @pytest.mark.parametrize("wheel", COMPILED, ids=lambda wheel: wheel.name)
-def test_every_level_finds_kernels_that_it_can_run(wheel, installed, level, tmp_path) -> None:
+def test_every_level_finds_kernels_that_it_can_run(wheel, installed, level, tmp_path):
     settings = {"FASTSCORE_PROCESSOR": level, "FASTSCORE_CACHE": str(tmp_path)}
     words = [str(installed(wheel)), "-I", "-m", "fastscore", "kernels", "list"]
     if os.name == "nt":

@@ -46,7 +46,7 @@ ALL = [(path.stem, name, job) for path in WORKFLOWS for name, job in jobs(path).
 
 
 @pytest.mark.parametrize(("workflow", "name", "job"), ALL, ids=lambda value: str(value)[:20])
-def test_every_command_is_a_target_of_the_makefile(workflow, name, job) -> None:
+def test_every_command_is_a_target_of_the_makefile(workflow, name, job):
     assert commands(job)
     for command in commands(job):
         program, target, *settings = command.split()
@@ -56,7 +56,7 @@ def test_every_command_is_a_target_of_the_makefile(workflow, name, job) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
-def test_make_can_plan_every_command() -> None:
+def test_make_can_plan_every_command():
     for command in sorted({each for *_, job in ALL for each in commands(job)}):
         words = command.split()
         done = subprocess.run(
@@ -66,19 +66,19 @@ def test_make_can_plan_every_command() -> None:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_actions_are_pinned_by_hash(path: Path) -> None:
+def test_actions_are_pinned_by_hash(path):
     lines = [line.strip() for line in path.read_text("utf-8").splitlines() if "uses:" in line]
     assert lines
     assert [line for line in lines if not PINNED.search(line)] == []
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_jobs_can_change_nothing_and_end(path: Path) -> None:
+def test_jobs_can_change_nothing_and_end(path):
     assert yaml.safe_load(path.read_text("utf-8"))["permissions"] == {"contents": "read"}
     assert all(job["timeout-minutes"] <= 350 for job in jobs(path).values())
 
 
-def test_tests_run_on_every_python_and_platform_that_is_claimed() -> None:
+def test_tests_run_on_every_python_and_platform_that_is_claimed():
     matrix = jobs(ROOT / ".github" / "workflows" / "tests.yml")["test"]["strategy"]["matrix"]
     classifier = re.compile(r"Programming Language :: Python :: (3\.\d+)$")
     claimed = {found[1] for each in PROJECT["classifiers"] if (found := classifier.match(each))}
@@ -89,7 +89,7 @@ def test_tests_run_on_every_python_and_platform_that_is_claimed() -> None:
     assert systems == ["ubuntu", "ubuntu", "macos", "macos", "windows"]
 
 
-def test_the_linter_of_workflows_has_no_remarks() -> None:
+def test_the_linter_of_workflows_has_no_remarks():
     linter = Path(sys.executable).with_name("actionlint")
     if not linter.is_file():
         pytest.skip("actionlint is not installed")
@@ -104,7 +104,7 @@ def weekly() -> str:
     return str(found)
 
 
-def test_the_weekly_workflow_of_the_page_is_valid(tmp_path: Path) -> None:
+def test_the_weekly_workflow_of_the_page_is_valid(tmp_path):
     linter = Path(sys.executable).with_name("actionlint")
     if not linter.is_file():
         pytest.skip("actionlint is not installed")
@@ -113,7 +113,7 @@ def test_the_weekly_workflow_of_the_page_is_valid(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_the_weekly_workflow_of_the_page_works_as_plain_shell(tmp_path: Path) -> None:
+def test_the_weekly_workflow_of_the_page_works_as_plain_shell(tmp_path):
     steps = {
         step["name"]: step["run"]
         for step in yaml.safe_load(weekly())["jobs"]["scores"]["steps"]
@@ -148,7 +148,7 @@ def test_the_weekly_workflow_of_the_page_works_as_plain_shell(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("path", BUILT_FROM, ids=lambda path: path.name)
-def test_no_host_is_named(path: Path) -> None:
+def test_no_host_is_named(path):
     if not path.exists():
         pytest.skip("not built")
     text = path.read_text(encoding="utf-8")

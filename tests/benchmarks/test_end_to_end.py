@@ -53,9 +53,7 @@ def write_run(folder: Path, **changed: Any) -> Path:
         ("U_step", -0.0003, False),
     ],
 )
-def test_each_part_has_its_tolerance(
-    tmp_path: Path, column: str, change: float, agrees: bool
-) -> None:
+def test_each_part_has_its_tolerance(tmp_path, column, change, agrees):
     scores = write_scores(tmp_path / "scores")
     run = write_run(tmp_path / "run", **{column: STEP[column] + change})
     if agrees:
@@ -65,13 +63,13 @@ def test_each_part_has_its_tolerance(
             check_agreement(scores, run, lexical_only=False)
 
 
-def test_rows_that_only_one_side_has_are_named(tmp_path: Path) -> None:
+def test_rows_that_only_one_side_has_are_named(tmp_path):
     scores, run = write_scores(tmp_path / "scores"), write_run(tmp_path / "run", step=1)
     with pytest.raises(DisagreementError, match="same logs"):
         check_agreement(scores, run, lexical_only=True)
 
 
-def test_pairs_are_counted_once(tmp_path: Path) -> None:
+def test_pairs_are_counted_once(tmp_path):
     texts = ["a", "b", "a", "a"]
     rows = [{"event": "predicted", "prediction": text} for text in texts]
     lines = [*rows[:3], {"event": "utterance_complete", "ground_truth": "a"}]
@@ -84,7 +82,7 @@ def side(rows: int, *walls: float) -> Side:
     return Side(rows, [Cost(wall, wall / 2, 100.0) for wall in walls])
 
 
-def test_start_up_is_taken_off_the_rate() -> None:
+def test_start_up_is_taken_off_the_rate():
     sides = {"x": side(101, 3.0, 11.0, 7.0), "x start-up": side(1, 2.0)}
     assert net_rate(sides, "x", "wall") == 20.0
     sides["x start-up"] = side(1, 7.0)

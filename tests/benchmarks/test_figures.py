@@ -8,14 +8,14 @@ from benchmarks.__main__ import BENCHMARKS, PAGE, RECORD, page, read_record
 from benchmarks.embedding import Shape
 
 
-def test_the_page_of_figures_is_that_of_its_record() -> None:
+def test_the_page_of_figures_is_that_of_its_record():
     assert PAGE.read_text(encoding="utf-8") == page(read_record(RECORD), BENCHMARKS), (
         "docs/benchmarks_figures.md: write it anew with `python -m benchmarks page`"
     )
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_every_benchmark_finds_what_it_imports_of_ours(name: str) -> None:
+def test_every_benchmark_finds_what_it_imports_of_ours(name):
     module, *subcommand = BENCHMARKS[name].command.split()
     try:
         command = importlib.import_module(f"benchmarks.{module}").main
@@ -26,7 +26,7 @@ def test_every_benchmark_finds_what_it_imports_of_ours(name: str) -> None:
     assert not subcommand or subcommand[0] in command.commands
 
 
-def test_operations_of_a_model_by_hand() -> None:
+def test_operations_of_a_model_by_hand():
     shape = Shape(layers=2, hidden=3, inner=5)
     # a layer's weights: 4 x 3 x 3 + 2 x 3 x 5 = 66 multiplications and additions a token;
     # attention: each token with each, 3 components, scores and mixing

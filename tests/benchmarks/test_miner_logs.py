@@ -30,7 +30,7 @@ B = {
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Path:
+def pair(tmp_path):
     path = tmp_path / "pair.jsonl"
     path.write_text("".join(json.dumps(dialogue) + "\n" for dialogue in (A, B)))
     return path
@@ -41,7 +41,7 @@ def read_rows(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def test_a_pair_of_dialogues_worked_by_hand(pair: Path, tmp_path: Path) -> None:
+def test_a_pair_of_dialogues_worked_by_hand(pair, tmp_path):
     counts = generate(tmp_path / "logs", data=[pair])
     rows = read_rows(tmp_path / "logs")
     assert (counts.files, counts.dialogues, counts.utterances, counts.predictions) == (1, 2, 7, 35)
@@ -72,7 +72,7 @@ def test_a_pair_of_dialogues_worked_by_hand(pair: Path, tmp_path: Path) -> None:
     assert texts[18:24] == ["I need a taxi", *["Hi need a taxi"] * 4, "Hi"]
 
 
-def test_rows_carry_the_runner_s_fields_and_labels(pair: Path, tmp_path: Path) -> None:
+def test_rows_carry_the_runner_s_fields_and_labels(pair, tmp_path):
     generate(tmp_path / "logs", data=[pair], miners=2)
     rows = read_rows(tmp_path / "logs")
     labels = {"dialogue_uid", "challenge_uid", "miner_uid", "miner_hotkey"}
@@ -85,7 +85,7 @@ def test_rows_carry_the_runner_s_fields_and_labels(pair: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("compression", ["none", "zst"])
-def test_the_same_arguments_give_the_same_bytes(tmp_path: Path, compression: Any) -> None:
+def test_the_same_arguments_give_the_same_bytes(tmp_path, compression):
     contents = []
     for name, seed in [("one", 1), ("two", 1), ("other", 2)]:
         options = {"dialogues": 20, "miners": 3, "shards": 3, "compression": compression}

@@ -17,16 +17,14 @@ def expected(name: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("stem", ["a", "b", "empty_steps"])
-def test_lexical_scores_are_the_published_ones(stem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lexical_scores_are_the_published_ones(stem, monkeypatch):
     monkeypatch.chdir(GOLDEN)
     assert score_log(Path(f"{stem}.jsonl"), None, 1.0) == expected(f"{stem}.lex1.0")
 
 
 @pytest.mark.parametrize("stem", ["a", "b"])
 @pytest.mark.parametrize("weight", [0.0, 0.5])
-def test_semantic_scores_are_the_published_ones(
-    stem: str, weight: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_semantic_scores_are_the_published_ones(stem, weight, monkeypatch):
     folder = os.environ.get("FASTSCORE_MINILM")
     if folder is None:
         pytest.skip("FASTSCORE_MINILM names no sentence-transformers folder of MiniLM")

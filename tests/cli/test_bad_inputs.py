@@ -30,7 +30,7 @@ def n_dialogues(run: Path) -> int:
     return pl.read_parquet(run / "dialogues" / "*.parquet").height
 
 
-def test_a_truncated_last_line_is_a_reject_and_the_rest_is_scored(tmp_path: Path) -> None:
+def test_a_truncated_last_line_is_a_reject_and_the_rest_is_scored(tmp_path):
     log = tmp_path / "cut.jsonl"
     log.write_text(GOOD + dialogue_lines("d9")[0][:-20])
     lines = GOOD.count("\n") + 1
@@ -46,7 +46,7 @@ def test_a_truncated_last_line_is_a_reject_and_the_rest_is_scored(tmp_path: Path
 
 
 @pytest.mark.parametrize("column", ["event", "utterance_index"])
-def test_a_log_that_lacks_what_every_row_needs_is_refused(tmp_path: Path, column: str) -> None:
+def test_a_log_that_lacks_what_every_row_needs_is_refused(tmp_path, column):
     log = tmp_path / "log.parquet"
     rows = pl.DataFrame([json.loads(line) for line in GOOD.splitlines()])
     rows.drop(column).write_parquet(log)
@@ -56,7 +56,7 @@ def test_a_log_that_lacks_what_every_row_needs_is_refused(tmp_path: Path, column
     assert f"  {column}: no such column" in done.stderr
 
 
-def test_a_line_of_100_megabytes_is_a_reject_and_the_rest_is_scored(tmp_path: Path) -> None:
+def test_a_line_of_100_megabytes_is_a_reject_and_the_rest_is_scored(tmp_path):
     log = tmp_path / "long.jsonl"
     with log.open("w") as file:
         file.write(dialogue_lines("d0")[0] + "\n")
@@ -73,7 +73,7 @@ def test_a_line_of_100_megabytes_is_a_reject_and_the_rest_is_scored(tmp_path: Pa
 
 
 @pytest.mark.parametrize("output", ["/proc/run", "{tmp}/good.jsonl", "{tmp}/good.jsonl/run"])
-def test_a_place_where_nothing_can_be_written_is_named(tmp_path: Path, output: str) -> None:
+def test_a_place_where_nothing_can_be_written_is_named(tmp_path, output):
     (tmp_path / "good.jsonl").write_text(GOOD)
     output = output.format(tmp=tmp_path)
     done = score(tmp_path / "good.jsonl", "-o", output)
@@ -83,7 +83,7 @@ def test_a_place_where_nothing_can_be_written_is_named(tmp_path: Path, output: s
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
-def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_may_not_be_written_is_named(tmp_path):
     (tmp_path / "good.jsonl").write_text(GOOD)
     (tmp_path / "closed").mkdir(mode=0o555)
     done = score(tmp_path / "good.jsonl", "-o", tmp_path / "closed" / "run")
@@ -91,9 +91,7 @@ def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path) -> None:
     assert "Permission denied" in done.stderr
 
 
-def test_a_log_that_changes_while_it_is_scored_is_refused_and_the_next_run_is_whole(
-    tmp_path: Path,
-) -> None:
+def test_a_log_that_changes_while_it_is_scored_is_refused_and_the_next_run_is_whole(tmp_path):
     """The log is written anew between the plan and the scoring."""
     log = tmp_path / "log.jsonl"
     log.write_text(GOOD)

@@ -15,7 +15,7 @@ MOST = 15
 
 
 @pytest.mark.parametrize("words", commands_by_words())
-def test_every_option_stands_under_one_heading_of_at_most_fifteen(words: str) -> None:
+def test_every_option_stands_under_one_heading_of_at_most_fifteen(words):
     command = commands_by_words()[words]
     context = click.Context(command, help_option_names=["-h", "--help"])
     headed = options_by_heading(command, context)
@@ -30,7 +30,7 @@ def test_every_option_stands_under_one_heading_of_at_most_fifteen(words: str) ->
 
 
 @pytest.mark.parametrize("suite", suite_names())
-def test_the_help_of_a_suite_names_what_changes_the_score(suite: str) -> None:
+def test_the_help_of_a_suite_names_what_changes_the_score(suite):
     shown = CliRunner().invoke(commands_by_words()[f"fastscore score {suite}"], ["--help"]).output
     sections = dict(part.split(":\n", 1) for part in shown.split("\n\n") if ":\n  -" in part)
     headings = list(sections)

@@ -1,7 +1,5 @@
 """Shell completion: names known to the command line, and names in the typed run."""
 
-from pathlib import Path
-
 import pytest
 from click.testing import CliRunner
 
@@ -32,11 +30,11 @@ def completed(*words: str) -> set[str]:
         (["judge", "logs", "--suite", "memory"], {"memory_finance"}),
     ],
 )
-def test_names_are_completed(words: list[str], expected: set[str]) -> None:
+def test_names_are_completed(words, expected):
     assert completed(*words) == expected
 
 
-def test_metrics_and_labels_of_the_run_are_completed(golden: Path, tmp_path: Path) -> None:
+def test_metrics_and_labels_of_the_run_are_completed(golden, tmp_path):
     run = tmp_path / "run"
     options = fastscore.ScoreDialogue(lex_weight=1.0)
     fastscore.score(golden / "a.jsonl", options, output=run, max_rejects=1.0)

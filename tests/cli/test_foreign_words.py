@@ -1,6 +1,5 @@
 """A new user's logs with other words for speakers, roles and events."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +25,7 @@ def talks(*speakers: tuple[str, str]) -> list[dict[str, Any]]:
     ]
 
 
-def test_words_that_are_foreign_in_some_rows_are_named(tmp_path: Path) -> None:
+def test_words_that_are_foreign_in_some_rows_are_named(tmp_path):
     rows = talks(("USER", "SYSTEM"), ("customer", "SYSTEM"), ("user", "assistant"))
     log = write(tmp_path / "log.jsonl", rows)
     code, out, error = score("preference_shift", tmp_path, log)
@@ -92,7 +91,7 @@ FOREIGN_WORDS = {
 
 
 @pytest.mark.parametrize("suite", FOREIGN_WORDS)
-def test_every_closed_vocabulary_is_looked_after(suite: str, tmp_path: Path) -> None:
+def test_every_closed_vocabulary_is_looked_after(suite, tmp_path):
     rows, told, advice = FOREIGN_WORDS[suite]
     log = write(tmp_path / "log.jsonl", rows)
     code, out, error = score(suite, tmp_path, log)
@@ -130,9 +129,7 @@ def chats(*roles: str, times: int = 1) -> list[dict[str, Any]]:
         ("parquet", chats("bot"), "'bot' (1)", "Say what they mean: --value role:WORD=agent."),
     ],
 )
-def test_a_log_without_a_guest_is_refused(
-    suffix: str, rows: list[dict[str, Any]], found: str, advice: str, tmp_path: Path
-) -> None:
+def test_a_log_without_a_guest_is_refused(suffix, rows, found, advice, tmp_path):
     log = write(tmp_path / f"log.{suffix}", rows)
     code, out, error = score("guest_simulation", tmp_path, log)
     assert (code, out) == (3, "")
@@ -151,7 +148,7 @@ def test_a_log_without_a_guest_is_refused(
     assert code == 0, error
 
 
-def test_a_guest_may_come_late_or_by_name(tmp_path: Path) -> None:
+def test_a_guest_may_come_late_or_by_name(tmp_path):
     late = chats("u", "b", times=150) + chats("agent")
     named = [{**row, "name": "guest_7"} for row in chats("u", "b")]
     first, second = chats("b"), chats("agent", "b")
@@ -164,7 +161,7 @@ def test_a_guest_may_come_late_or_by_name(tmp_path: Path) -> None:
         assert "role: 'b' in " in out
 
 
-def test_without_a_guest_in_a_long_table_the_words_are_told_in_the_end(tmp_path: Path) -> None:
+def test_without_a_guest_in_a_long_table_the_words_are_told_in_the_end(tmp_path):
     log = write(tmp_path / "log.csv", chats("human", "gpt", times=150))
     code, out, error = score("guest_simulation", tmp_path, log)
     assert (code, out) == (3, "")
@@ -175,7 +172,7 @@ def test_without_a_guest_in_a_long_table_the_words_are_told_in_the_end(tmp_path:
         fastscore.score(log, "guest_simulation")
 
 
-def test_lines_of_one_name_are_not_put_together_in_silence(tmp_path: Path) -> None:
+def test_lines_of_one_name_are_not_put_together_in_silence(tmp_path):
     chat = [{"from": "human", "value": "a burger"}, {"from": "gpt", "value": "this"}]
     same = [{"id": "same", "conversations": chat}] * 3
     log = write(tmp_path / "log.jsonl", same)
@@ -195,7 +192,7 @@ def test_lines_of_one_name_are_not_put_together_in_silence(tmp_path: Path) -> No
     assert "found: conversations[].from (46), conversations[].value (46), id (23)" in out
 
 
-def test_what_a_file_gives_is_not_asked_of_the_log(tmp_path: Path) -> None:
+def test_what_a_file_gives_is_not_asked_of_the_log(tmp_path):
     log = write(tmp_path / "log.jsonl", FOREIGN_WORDS["guest_simulation"][0])
     code, out, _ = score("guest_simulation", tmp_path, log)
     assert code == 0

@@ -35,7 +35,7 @@ def renamed(path: Path, names: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("suite", example_names())
-def test_each_example_fits_its_suite_as_it_is(tmp_path: Path, suite: str) -> None:
+def test_each_example_fits_its_suite_as_it_is(tmp_path, suite):
     write_example(suite, tmp_path / "example")
     told = found(tmp_path, "example/logs")
     command = f"fastscore score {suite} example/logs -o run"
@@ -56,7 +56,7 @@ RENAMED = {
 
 
 @pytest.mark.parametrize("suite", RENAMED)
-def test_the_command_scores_what_has_other_names(tmp_path: Path, suite: str) -> None:
+def test_the_command_scores_what_has_other_names(tmp_path, suite):
     example = write_example(suite, tmp_path / "example")
     first = fast(*shlex.split(example.command("base"))[1:], folder=tmp_path)
     assert first.returncode == 0, first.stderr
@@ -72,7 +72,7 @@ def test_the_command_scores_what_has_other_names(tmp_path: Path, suite: str) -> 
     assert runs[0].summary.equals(runs[1].summary)
 
 
-def test_keys_have_types_nulls_and_examples(tmp_path: Path) -> None:
+def test_keys_have_types_nulls_and_examples(tmp_path):
     rows = [{"a": 1, "b": {"c": None}}, {"a": None, "b": {"c": "text"}}, {"a": "x", "b": {}}]
     (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\nbroken\n")
     (file,) = found(tmp_path, "log.jsonl")["files"]
@@ -90,7 +90,7 @@ def test_keys_have_types_nulls_and_examples(tmp_path: Path) -> None:
     assert "group_travel" in file["unfit"]
 
 
-def test_what_is_no_log_is_named_with_the_reason(tmp_path: Path) -> None:
+def test_what_is_no_log_is_named_with_the_reason(tmp_path):
     write_example("memory_finance", tmp_path / "mixed")
     pl.DataFrame({"x": [1]}).write_parquet(tmp_path / "mixed" / "table.parquet")
     (tmp_path / "mixed" / "broken.parquet").write_bytes(b"nothing")
@@ -102,7 +102,7 @@ def test_what_is_no_log_is_named_with_the_reason(tmp_path: Path) -> None:
     assert "fastscore score memory_finance mixed -o run" in done.stdout
 
 
-def test_metrics_that_would_be_null_are_named(tmp_path: Path) -> None:
+def test_metrics_that_would_be_null_are_named(tmp_path):
     write_example("guest_simulation", tmp_path / "example")
     paths = sorted((tmp_path / "example" / "logs" / "exp1").iterdir())
     frame = pl.read_csv(paths[0], infer_schema_length=0)
@@ -113,7 +113,7 @@ def test_metrics_that_would_be_null_are_named(tmp_path: Path) -> None:
     assert "ORA" in fit["null_for_want_of"]["target_order"]
 
 
-def test_columns_that_stand_in_arrays_are_not_missed(tmp_path: Path) -> None:
+def test_columns_that_stand_in_arrays_are_not_missed(tmp_path):
     write_example("group_travel", tmp_path / "example")
     log = next((tmp_path / "example" / "logs").iterdir())
     rows = [json.loads(line) for line in log.read_text("utf-8").splitlines()[:8]]
@@ -138,7 +138,7 @@ def test_columns_that_stand_in_arrays_are_not_missed(tmp_path: Path) -> None:
     assert "  without turns[].metadata, scored all the same: M1" in shown
 
 
-def test_an_array_of_dialogues_that_is_large_fits_by_its_layout(tmp_path: Path) -> None:
+def test_an_array_of_dialogues_that_is_large_fits_by_its_layout(tmp_path):
     """Schema-Guided Dialogue as it is published: one array, whose dialogues have turns."""
     dialogue = {
         "dialogue_id": "1_00000",
@@ -159,7 +159,7 @@ def test_an_array_of_dialogues_that_is_large_fits_by_its_layout(tmp_path: Path) 
         )
 
 
-def test_the_roles_of_speakers_are_one_line_for_all_suites(tmp_path: Path) -> None:
+def test_the_roles_of_speakers_are_one_line_for_all_suites(tmp_path):
     said = [("client", "a comedy"), ("agent", "Airplane!")] * 2
     turns = [{"role": role, "content": text} for role, text in said]
     rows = [
@@ -178,7 +178,7 @@ def longest_line(text: str) -> int:
     return max(map(len, text.splitlines()))
 
 
-def test_no_line_is_endless(tmp_path: Path) -> None:
+def test_no_line_is_endless(tmp_path):
     """Many names, keys, inputs and flags are listed in part, and commands stay whole."""
     turn = {"text": "a comedy", "k" * 3000: 1} | {f"key{n}": n for n in range(300)}
     names = [f"customer number {n}" for n in range(300)]
@@ -209,7 +209,7 @@ def test_no_line_is_endless(tmp_path: Path) -> None:
     assert longest_line(shown) < 1800
 
 
-def test_an_export_under_other_names_leads_to_a_command(tmp_path: Path) -> None:
+def test_an_export_under_other_names_leads_to_a_command(tmp_path):
     """An array of chats is read as lines of them are; an array inside an object is taken out."""
     said = [{"author": who, "body": f"text {at}"} for at, who in enumerate(["human", "ai"] * 2)]
     chats = [{"uuid": f"u{n}", "entries": said} for n in range(5)]
@@ -223,7 +223,7 @@ def test_an_export_under_other_names_leads_to_a_command(tmp_path: Path) -> None:
     assert f"If each element is a chat: {command}\n" in shown
 
 
-def test_chats_that_no_suite_reads_are_offered_to_a_judge(tmp_path: Path) -> None:
+def test_chats_that_no_suite_reads_are_offered_to_a_judge(tmp_path):
     """By a command that was tried, or by what must be named."""
     said = [{"role": who, "content": text} for who, text in (("用户", "你好"), ("助手", "您好"))]
     (tmp_path / "roles.jsonl").write_text(json.dumps({"messages": said}))

@@ -64,9 +64,7 @@ def ended(script: str, code: int, *words: str) -> "subprocess.CompletedProcess[s
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_the_distance_of_two_megabytes_is_interrupted(
-    tmp_path: Path, sent: signal.Signals, code: int
-) -> None:
+def test_the_distance_of_two_megabytes_is_interrupted(tmp_path, sent, code):
     run = tmp_path / "run"
     words = ["score", "score_dialogue", str(long_log(tmp_path)), "-o", str(run)]
     process = subprocess.Popen(
@@ -106,7 +104,7 @@ print(fastscore.score(log, options, output=run, progress=False).tables["steps"].
 """
 
 
-def test_an_interrupt_in_python_leaves_session_and_run_as_good_as_before(tmp_path: Path) -> None:
+def test_an_interrupt_in_python_leaves_session_and_run_as_good_as_before(tmp_path):
     """As a notebook sends it: the cell ends, and the next ones work."""
     run, log = tmp_path / "run", long_log(tmp_path, characters=500_000)
     rows = [
@@ -128,7 +126,7 @@ def test_an_interrupt_in_python_leaves_session_and_run_as_good_as_before(tmp_pat
     assert "Traceback" not in said
 
 
-def test_compiling_is_interrupted(tmp_path: Path) -> None:
+def test_compiling_is_interrupted(tmp_path):
     """Polars' handler leaves the main thread's wait for a kernel as it is."""
     process = subprocess.Popen(
         [sys.executable, "-c", LISTENING, "kernels", "compile", "score_dialogue"],
@@ -147,7 +145,7 @@ def test_compiling_is_interrupted(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.so")), "it waited for a kernel"
 
 
-def test_an_interrupt_that_another_language_made_a_panic_of_is_one() -> None:
+def test_an_interrupt_that_another_language_made_a_panic_of_is_one():
     """Polars calls Python, where Ctrl-C is raised, and has its own error of it: no Exception."""
     script = """
 import os, signal
@@ -173,7 +171,7 @@ cli.main()
     assert "Traceback" not in done.stderr
 
 
-def test_an_interrupt_that_was_swallowed_is_seen_later() -> None:
+def test_an_interrupt_that_was_swallowed_is_seen_later():
     """An interrupt swallowed by a callback is raised at the next memory check."""
     script = """
 import os, signal, sys
@@ -201,9 +199,7 @@ cli.main()
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupt_where_nothing_can_be_raised_is_not_told_of(
-    sent: signal.Signals, code: int
-) -> None:
+def test_an_interrupt_where_nothing_can_be_raised_is_not_told_of(sent, code):
     """As while the first one lets objects go; whatever else is raised there is told."""
     script = """
 import os, signal, sys
@@ -291,14 +287,12 @@ cli.main()
         ("last", signal.SIGTERM, 1),
     ],
 )
-def test_an_interrupt_while_python_ends_is_told_by_the_exit_code(
-    when: str, sent: signal.Signals, code: int
-) -> None:
+def test_an_interrupt_while_python_ends_is_told_by_the_exit_code(when, sent, code):
     """Never by the signal: where Python cannot hear it any more, the work's own code stands."""
     assert ended(ENDING, code, when, str(int(sent))).stderr == ""
 
 
-def test_texts_beyond_a_length_are_rejects(tmp_path: Path) -> None:
+def test_texts_beyond_a_length_are_rejects(tmp_path):
     log = long_log(tmp_path)
     short = {"dialogue_uid": "e", "utterance_index": 0}
     with log.open("a") as out:

@@ -53,9 +53,7 @@ def flags_of(command: str, path: Path) -> list[str]:
         ("src", "messages", "content"),
     ],
 )
-def test_an_unknown_key_of_speakers_is_proposed(
-    key: str, array: str, text: str, tmp_path: Path
-) -> None:
+def test_an_unknown_key_of_speakers_is_proposed(key, array, text, tmp_path):
     path = written(tmp_path / "log.jsonl", chats(key, array, text))
     commands = inspected(path)["commands"]
     flags = flags_of(commands["guest_simulation"], path)
@@ -75,9 +73,7 @@ def test_an_unknown_key_of_speakers_is_proposed(
     ("suite", "named"),
     [("preference_shift", "speaker=who"), ("guest_simulation", "role=messages[].who")],
 )
-def test_a_layout_does_not_let_named_speakers_take_turns(
-    suite: str, named: str, tmp_path: Path
-) -> None:
+def test_a_layout_does_not_let_named_speakers_take_turns(suite, named, tmp_path):
     path = written(tmp_path / "log.jsonl", chats("who"))
     code, _, said = score(suite, tmp_path, path, "--layout", "openai")
     assert code == 3
@@ -90,7 +86,7 @@ def test_a_layout_does_not_let_named_speakers_take_turns(
     assert code == 0, said
 
 
-def test_speakers_of_one_file_do_not_hide_those_of_another(tmp_path: Path) -> None:
+def test_speakers_of_one_file_do_not_hide_those_of_another(tmp_path):
     """Files are alike by the keys of their rows, not of their turns."""
     (tmp_path / "logs").mkdir()
     for name, key in (("a", "role"), ("b", "src")):
@@ -103,7 +99,7 @@ def test_speakers_of_one_file_do_not_hide_those_of_another(tmp_path: Path) -> No
     assert run.scan("messages").collect().height == 2 * N_GUEST
 
 
-def test_turns_alternate_only_if_asked(tmp_path: Path) -> None:
+def test_turns_alternate_only_if_asked(tmp_path):
     unnamed = [{"messages": [{"content": text} for _, text in SAID]}]
     for number, chat in enumerate((chats("src"), unnamed)):
         folder = tmp_path / str(number)
@@ -124,9 +120,7 @@ def test_turns_alternate_only_if_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("array", "keys"), [("messages", ("role", "content")), ("conversation", ("speaker", "text"))]
 )
-def test_inspect_asks_for_the_meaning_of_numbers_as_score_does(
-    array: str, keys: tuple[str, str], tmp_path: Path
-) -> None:
+def test_inspect_asks_for_the_meaning_of_numbers_as_score_does(array, keys, tmp_path):
     chat = [dict(zip(keys, turn, strict=True)) for turn in ((0, ASK), (0, MORE), (1, REPLY))]
     path = written(tmp_path / "log.jsonl", [{array: chat}] * 2)
     unfit = inspected(path)["files"][0]["unfit"]["preference_shift"]
@@ -153,9 +147,7 @@ LISTS = [{"role": "user", "content": ASK}, {"role": "assistant", "content": REPL
     [(PAIRS, 2, ".json"), ([ASK, REPLY], 1, ".jsonl"), (LISTS, 1, ".json"), (LISTS, 1, ".jsonl")],
     ids=str,
 )
-def test_arrays_without_a_key_are_proposed_a_layout(
-    document: list[Any], n_turns: int, suffix: str, tmp_path: Path
-) -> None:
+def test_arrays_without_a_key_are_proposed_a_layout(document, n_turns, suffix, tmp_path):
     path = written(tmp_path / f"log{suffix}", [document] * 3)
     command = inspected(path)["commands"]["preference_shift"]
     code, _, said = score("preference_shift", tmp_path, path, *flags_of(command, path))
@@ -167,7 +159,7 @@ def test_arrays_without_a_key_are_proposed_a_layout(
 
 
 @pytest.mark.parametrize("suite", ["preference_shift", "guest_simulation"])
-def test_pairs_are_refused_with_the_layout_to_type(suite: str, tmp_path: Path) -> None:
+def test_pairs_are_refused_with_the_layout_to_type(suite, tmp_path):
     path = written(tmp_path / "log.jsonl", [PAIRS] * 3)
     code, _, said = score(suite, tmp_path, path)
     assert code == 3
@@ -178,7 +170,7 @@ def test_pairs_are_refused_with_the_layout_to_type(suite: str, tmp_path: Path) -
     assert fastscore.open_run(tmp_path / "run").scan("dialogues").collect().height == 3
 
 
-def test_dialogues_without_a_name_on_one_line_are_not_one(tmp_path: Path) -> None:
+def test_dialogues_without_a_name_on_one_line_are_not_one(tmp_path):
     path = written(tmp_path / "log.json", [{"messages": LISTS}] * 3)
     size = len(json.dumps({"messages": LISTS}))
     for number, suite in enumerate(("preference_shift", "guest_simulation")):
@@ -192,7 +184,7 @@ def test_dialogues_without_a_name_on_one_line_are_not_one(tmp_path: Path) -> Non
         assert names.to_list() == [f"{path.name}:1:{1 + place * (size + 2)}" for place in range(3)]
 
 
-def test_one_of_several_dialogues_is_not_proposed_as_all(tmp_path: Path) -> None:
+def test_one_of_several_dialogues_is_not_proposed_as_all(tmp_path):
     """Dialogues by their ids, and turns by their numbers: a path into one loses the others."""
     words = {"user": "visitor", "assistant": "host"}
     chat = [{"who": words[m["role"]], "said": m["content"]} for m in LISTS]
@@ -204,7 +196,7 @@ def test_one_of_several_dialogues_is_not_proposed_as_all(tmp_path: Path) -> None
     assert not inspected(path)["commands"]
 
 
-def test_ids_that_are_whole_numbers_have_no_fraction(tmp_path: Path) -> None:
+def test_ids_that_are_whole_numbers_have_no_fraction(tmp_path):
     rows = [{"conversation_id": float(n), **turn} for n in range(2) for turn in LISTS]
     path = written(tmp_path / "log.jsonl", rows)
     code, _, said = score("preference_shift", tmp_path, path, "--layout", "turns")

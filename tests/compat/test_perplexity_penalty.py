@@ -26,7 +26,7 @@ LOG = [
 
 
 @pytest.fixture(autouse=True)
-def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def own_folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for variable in ("PPPL_MODEL", "PPPL_WEIGHT", "EMBED_DEVICE", "BB_SCORER_DEVICE"):
         monkeypatch.delenv(variable, raising=False)
@@ -34,7 +34,7 @@ def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def by_hand(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def by_hand(monkeypatch):
     """Judge texts by perplexities given by hand; returns the names of the models asked."""
     asked: list[str] = []
 
@@ -47,7 +47,7 @@ def by_hand(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-def test_the_penalty_worked_by_hand(by_hand: list[str]) -> None:
+def test_the_penalty_worked_by_hand(by_hand):
     document = score_jsonl("x.jsonl", 1.0, pppl_model="any", pppl_weight=1.0)
     first, second, third = document["utterances"][0]["steps"]
     # one letter of five differs, 0.8; 2 / 8 = 1/4
@@ -75,16 +75,14 @@ def test_the_penalty_worked_by_hand(by_hand: list[str]) -> None:
     }
 
 
-def test_without_a_model_nothing_is_judged_and_no_key_is_added(by_hand: list[str]) -> None:
+def test_without_a_model_nothing_is_judged_and_no_key_is_added(by_hand):
     document = score_jsonl("x.jsonl", 1.0)
     assert by_hand == []
     assert "pppl" not in json.dumps(document)
     assert document["utterances"][0]["U_best"] == 0.8
 
 
-def test_variables_count_where_nothing_is_given(
-    by_hand: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variables_count_where_nothing_is_given(by_hand, monkeypatch):
     monkeypatch.setenv("PPPL_MODEL", "from-variable")
     monkeypatch.setenv("PPPL_WEIGHT", "0.5")
     assert score_jsonl("x.jsonl", 1.0)["utterances"][0]["U_best"] == 0.4
@@ -99,9 +97,7 @@ def test_variables_count_where_nothing_is_given(
         score_jsonl("x.jsonl", 1.0)
 
 
-def test_the_command_says_that_its_score_is_not_the_published_one(
-    by_hand: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_that_its_score_is_not_the_published_one(by_hand, capsys):
     command = ["--jsonl", "x.jsonl", "--lex-weight", "1", "--pppl-model", "any"]
     assert main([*command, "--pppl-weight", "0.5"]) == 0
     out = [line.split(" | ", 2)[2] for line in capsys.readouterr().out.splitlines()]
@@ -115,7 +111,7 @@ def test_the_command_says_that_its_score_is_not_the_published_one(
     assert "Dialogue average U (best-early): 0.4000" in out
 
 
-def test_a_weight_without_a_model_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_weight_without_a_model_is_wrong_usage(capsys):
     with pytest.raises(SystemExit) as exit:
         main(["--jsonl", "x.jsonl", "--pppl-weight", "0.5"])
     assert exit.value.code == 2
@@ -130,15 +126,13 @@ def test_a_weight_without_a_model_is_wrong_usage(capsys: pytest.CaptureFixture[s
         ("nan", "PPPL_WEIGHT is nan, expected a number from 0 to 1000"),
     ],
 )
-def test_a_variable_that_is_no_weight_is_named(
-    value: str, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_variable_that_is_no_weight_is_named(value, message, monkeypatch):
     monkeypatch.setenv("PPPL_WEIGHT", value)
     with pytest.raises(UsageError, match=message):
         score_jsonl("x.jsonl", 1.0)
 
 
-def test_a_model_that_is_not_exported_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_is_not_exported_is_an_error(capsys):
     with pytest.raises(ModelError):
         score_jsonl("x.jsonl", 1.0, pppl_model="no-such-model")
     command = ["--jsonl", "x.jsonl", "--lex-weight", "1", "--pppl-model", "no-such-model"]

@@ -13,7 +13,7 @@ SUITES = sorted(path.stem for path in PAGES.glob("*.md"))
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_a_page_has_what_its_suite_declares(name: str) -> None:
+def test_a_page_has_what_its_suite_declares(name):
     page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
     assert filled(page, load_suite(name)) == page, "run python docs/metric_sections.py"
     markers = re.findall(r"<!-- begin (\w+) -->", page)
@@ -21,7 +21,7 @@ def test_a_page_has_what_its_suite_declares(name: str) -> None:
     assert len(markers) == len(set(markers)) == page.count("<!-- end -->")
 
 
-def test_a_section_has_every_fact_of_a_metric() -> None:
+def test_a_section_has_every_fact_of_a_metric():
     suite = load_suite("group_travel")
     (metric,) = (one for one in suite.metrics if one.id == "M15")
     section = metric_sections(replace(suite, metrics=(metric,)))
@@ -34,7 +34,7 @@ def test_a_section_has_every_fact_of_a_metric() -> None:
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_every_metric_has_a_formula_an_example_and_a_reading(name: str) -> None:
+def test_every_metric_has_a_formula_an_example_and_a_reading(name):
     for metric in load_suite(name).metrics:
         assert all((metric.formula.latex, metric.example, metric.reading)), metric.id
         texts = [prose.Text(1, text) for text in (metric.reading, metric.example, metric.note)]

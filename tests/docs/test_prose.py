@@ -93,13 +93,13 @@ def message(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", [*user_pages(), HELP])
-def test_a_text_keeps_to_the_limits(name: str) -> None:
+def test_a_text_keeps_to_the_limits(name):
     found = figures_of(name)
     above = {key: value for key, value in found.items() if value > LIMITS[key]}
     assert not above, f"{name} has {found}, allowed {LIMITS}{message(name)}"
 
 
-def test_user_pages_show_code() -> None:
+def test_user_pages_show_code():
     total = sum(
         (prose.measure_page((ROOT / name).read_text("utf-8")) for name in user_pages()),
         prose.Figures(0, 0, 0, 0, 0),
@@ -108,7 +108,7 @@ def test_user_pages_show_code() -> None:
 
 
 @pytest.mark.parametrize("name", suite_names())
-def test_descriptions_of_output_columns_are_plain(name: str) -> None:
+def test_descriptions_of_output_columns_are_plain(name):
     for table in load_suite(name).tables:
         for column in table.columns:
             text = prose.Text(1, column.description)

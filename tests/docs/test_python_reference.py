@@ -10,7 +10,7 @@ from docs.python_reference import PAGE, filled, public_names, signature
 MODULES = {"sets", "text"}
 
 
-def test_the_page_has_what_the_code_declares() -> None:
+def test_the_page_has_what_the_code_declares():
     page = PAGE.read_text(encoding="utf-8")
     assert filled(page) == page, "run python docs/python_reference.py"
     assert {*public_names(), *MODULES, "__version__"} == {*fastscore.__all__}
@@ -18,13 +18,13 @@ def test_the_page_has_what_the_code_declares() -> None:
 
 
 @pytest.mark.parametrize("name", public_names())
-def test_a_name_has_a_purpose_and_an_example(name: str) -> None:
+def test_a_name_has_a_purpose_and_an_example(name):
     text = inspect.getdoc(getattr(fastscore, name)) or ""
     assert text
     assert "\n>>> " in text
 
 
-def test_a_signature_is_written_as_it_is_called() -> None:
+def test_a_signature_is_written_as_it_is_called():
     assert signature("runs", fastscore.runs) == (
         "fastscore.runs(folder: str | PathLike[str] = '.') -> DataFrame"
     )

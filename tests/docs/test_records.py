@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,7 +37,7 @@ def records(text: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("suite", SHOWN)
-def test_the_first_record_of_a_suites_page_is_scored(suite: str, tmp_path: Path) -> None:
+def test_the_first_record_of_a_suites_page_is_scored(suite, tmp_path):
     catalogue = tmp_path / "catalogue.jsonl"
     catalogue.write_text(blocks_of("docs/catalogue.md", "json")[0], "utf-8")
     options = {
@@ -58,11 +57,11 @@ def test_the_first_record_of_a_suites_page_is_scored(suite: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("text", blocks_of("docs/own_model.md", "toml"))
-def test_the_recipes_of_a_page_can_be_read(text: str) -> None:
+def test_the_recipes_of_a_page_can_be_read(text):
     assert parse_recipe(text, "page").name == "my-model"
 
 
-def test_the_personas_of_a_page_can_be_read(tmp_path: Path) -> None:
+def test_the_personas_of_a_page_can_be_read(tmp_path):
     log, personas = blocks_of("docs/suites/guest_simulation.md", "json")
     path = tmp_path / "personas.json"
     path.write_text(personas, "utf-8")

@@ -51,5 +51,5 @@ def is_in(message: list[str], template: list[str]) -> bool:
 
 
 @pytest.mark.parametrize("message", MESSAGES)
-def test_a_message_of_the_page_is_one_of_the_code(message: str) -> None:
+def test_a_message_of_the_page_is_one_of_the_code(message):
     assert any(is_in(message.split(), template) for template in templates()), message

@@ -1,6 +1,5 @@
 """Logs of many shards, a cache with a tiny model, and a local run of the logs."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,7 @@ from fastscore_models import export
 
 from fastscore.files import cache_root
 from fastscore.run.engines.engine import ENGINES
-from tests.engines.clusters import Cluster, dask_cluster
+from tests.engines.clusters import dask_cluster
 from tests.engines.runs import LEXICAL, SEMANTIC, run_here
 from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
 from tests.run.logs import WORDS, write_varied_logs
@@ -16,7 +15,7 @@ from tests.run.running import contents
 
 
 @pytest.fixture(scope="session")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     place = tmp_path_factory.mktemp("place")
     (place / "logs").mkdir()
     write_varied_logs(place / "logs", files=12, dialogues=12)
@@ -24,7 +23,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cache(tmp_path_factory):
     """A cache that holds a tiny model, which knows the logs' words, and the compiled kernels."""
     cache = tmp_path_factory.mktemp("cache")
     folder = write_folder(cache / "source", word_tokenizer(WORDS))
@@ -42,16 +41,14 @@ def link_kernels(cache: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def lexical(place: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def lexical(place, tmp_path_factory):
     run = tmp_path_factory.mktemp("local") / "run"
     run_here(place, run, *LEXICAL)
     return contents(run)
 
 
 @pytest.fixture(scope="session")
-def semantic(
-    place: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, bytes]:
+def semantic(place, cache, tmp_path_factory):
     """The local engine's run of the logs with vectors."""
     run = tmp_path_factory.mktemp("local") / "run"
     run_here(place, run, *SEMANTIC, FASTSCORE_CACHE=str(cache))
@@ -59,13 +56,13 @@ def semantic(
 
 
 @pytest.fixture(params=["dask", "ray"])
-def engine(request: pytest.FixtureRequest) -> str:
+def engine(request):
     pytest.importorskip(ENGINES[request.param])
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def started(tmp_path_factory):
     """A Dask cluster of two workers that others started; it takes time even when it has nothing."""
     pytest.importorskip("distributed")
     folder = tmp_path_factory.mktemp("cluster")

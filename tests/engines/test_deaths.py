@@ -9,7 +9,6 @@ import re
 import signal
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -18,7 +17,7 @@ import pytest
 from fastscore.errors import EXIT_INCOMPLETE, RunError
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS
 from tests.conftest import fastscore_command, often
-from tests.engines.clusters import Cluster, dask_cluster, ray_cluster
+from tests.engines.clusters import dask_cluster, ray_cluster
 from tests.engines.conftest import link_kernels
 from tests.engines.runs import (
     LEXICAL,
@@ -40,8 +39,8 @@ distributed = pytest.importorskip("distributed")
 @RAY_BY_NIGHT
 @pytest.mark.parametrize("seed", range(often(1, 20)))
 def test_a_worker_killed_at_any_moment_is_done_without(
-    engine: str, place: Path, semantic: dict[str, bytes], cache: Path, tmp_path: Path, seed: int
-) -> None:
+    engine, place, semantic, cache, tmp_path, seed
+):
     rng = random.Random(seed)
     run, moment = tmp_path / "run", rng.randrange(1, 12)
     words = (*SEMANTIC, "--engine", engine, "--store", str(tmp_path / "store"))
@@ -63,9 +62,7 @@ def test_a_worker_killed_at_any_moment_is_done_without(
 
 
 @pytest.mark.slow
-def test_a_worker_killed_while_it_adds_up_is_done_without(
-    engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_a_worker_killed_while_it_adds_up_is_done_without(engine, place, lexical, tmp_path):
     run = tmp_path / "run"
     process = start_run(place, run, *LEXICAL, "--engine", engine)
     sums = run / ".work" / "summary"
@@ -81,8 +78,8 @@ def test_a_worker_killed_while_it_adds_up_is_done_without(
 @RAY_BY_NIGHT
 @pytest.mark.parametrize("seed", range(often(1, 5)))
 def test_a_driver_killed_at_any_moment_is_finished_by_the_same_command(
-    engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path, seed: int
-) -> None:
+    engine, place, lexical, tmp_path, seed
+):
     rng = random.Random(seed)
     run, moment = tmp_path / "run", rng.randrange(1, 12)
     process = start_run(place, run, *LEXICAL, "--engine", engine, held_at=moment)
@@ -103,9 +100,7 @@ def test_a_driver_killed_at_any_moment_is_finished_by_the_same_command(
 
 
 @RAY_BY_NIGHT
-def test_an_interrupted_run_ends_soon_and_leaves_no_process(
-    engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_an_interrupted_run_ends_soon_and_leaves_no_process(engine, place, lexical, tmp_path):
     run = tmp_path / "run"
     process = start_run(place, run, *LEXICAL, "--engine", engine, held_at=2)
     wait_for_shards(process, run, 2)
@@ -120,9 +115,7 @@ def test_an_interrupted_run_ends_soon_and_leaves_no_process(
     assert contents(run) == lexical
 
 
-def test_an_interrupt_cancels_what_has_not_begun_elsewhere(
-    started: Cluster, place: Path, tmp_path: Path
-) -> None:
+def test_an_interrupt_cancels_what_has_not_begun_elsewhere(started, place, tmp_path):
     run = tmp_path / "run"
     words = (*LEXICAL, "--engine", "dask", "--address", started.address)
     process = start_run(place, run, *words, held_at=1)
@@ -143,9 +136,7 @@ def test_an_interrupt_cancels_what_has_not_begun_elsewhere(
     assert not (run / "summary.json").exists()
 
 
-def test_a_call_interrupted_before_it_begins_says_nothing(
-    started: Cluster, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_call_interrupted_before_it_begins_says_nothing(started, caplog):
     from fastscore.run.engines.dask import open_engine
 
     loop = logging.getLogger("tornado.application")
@@ -158,9 +149,7 @@ def test_a_call_interrupted_before_it_begins_says_nothing(
 
 
 @pytest.mark.slow
-def test_a_worker_beyond_its_memory_ends_the_run_and_more_goes_on(
-    engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_a_worker_beyond_its_memory_ends_the_run_and_more_goes_on(engine, place, lexical, tmp_path):
     """What was read is small: it is scoring that takes too much, in the workers alone."""
     run, more = tmp_path / "run", tmp_path / "run.memory"
     words = (*LEXICAL, "--engine", engine, "--max-memory", "500")
@@ -192,9 +181,7 @@ system.os = System()
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_amid_a_file_leaves_nothing_of_it(
-    place: Path, lexical: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_a_worker_that_dies_amid_a_file_leaves_nothing_of_it(place, lexical, tmp_path):
     run, preload = tmp_path / "run", tmp_path / "dying.py"
     preload.write_text(DYING)
     link_kernels(tmp_path / "cluster" / "cache-of-workers")
@@ -223,9 +210,7 @@ tasks.commit_table = stopping
 
 
 @pytest.mark.slow
-def test_a_worker_that_was_taken_for_dead_and_comes_back_harms_nothing(
-    place: Path, lexical: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_a_worker_that_was_taken_for_dead_and_comes_back_harms_nothing(place, lexical, tmp_path):
     run, preload = tmp_path / "run", tmp_path / "stopping.py"
     preload.write_text(STOPPING)
     link_kernels(tmp_path / "cluster" / "cache-of-workers")
@@ -243,9 +228,7 @@ def test_a_worker_that_was_taken_for_dead_and_comes_back_harms_nothing(
         assert not list(run.rglob("*.tmp"))
 
 
-def test_a_scheduler_that_goes_away_ends_the_run_with_its_address(
-    place: Path, lexical: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_a_scheduler_that_goes_away_ends_the_run_with_its_address(place, lexical, tmp_path):
     run = tmp_path / "run"
     link_kernels(tmp_path / "cluster" / "cache-of-workers")
     with dask_cluster(tmp_path / "cluster") as cluster:
@@ -263,8 +246,8 @@ def test_a_scheduler_that_goes_away_ends_the_run_with_its_address(
 
 @pytest.mark.slow
 def test_a_ray_cluster_elsewhere_keeps_nothing_of_an_interrupted_run_and_is_named_when_it_goes(
-    place: Path, lexical: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    place, lexical, tmp_path, monkeypatch
+):
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     link_kernels(tmp_path / "cluster" / "cache-of-workers")
@@ -305,9 +288,7 @@ def test_a_ray_cluster_elsewhere_keeps_nothing_of_an_interrupted_run_and_is_name
     assert contents(run) == lexical
 
 
-def test_workers_of_our_own_that_all_end_are_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_workers_of_our_own_that_all_end_are_not_waited_for(monkeypatch):
     engines = importlib.import_module("fastscore.run.engines.dask")
     monkeypatch.setattr(engines, "WORKERLESS_SECONDS", 0.1)
     monkeypatch.setattr(engines, "COUNT_SECONDS", 0.1)
@@ -323,7 +304,7 @@ def end_nanny(nanny: Any) -> None:
     nanny.loop.add_callback(nanny.close)
 
 
-def test_a_ray_that_does_not_start_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ray_that_does_not_start_is_named(monkeypatch):
     """On a machine with much to do its node is not there in time, of which Ray has no type."""
     ray = pytest.importorskip("ray")
     from fastscore.run.engines.ray import open_engine
@@ -339,9 +320,7 @@ def test_a_ray_that_does_not_start_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         pass
 
 
-def test_an_address_where_nobody_answers_is_named(
-    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_address_where_nobody_answers_is_named(place, tmp_path, monkeypatch):
     engines = importlib.import_module("fastscore.run.engines.dask")
     monkeypatch.setattr(engines, "CONNECT_SECONDS", 0.5)
     monkeypatch.chdir(place)

@@ -9,24 +9,19 @@ from pathlib import Path
 import pytest
 
 from fastscore.api.examples import example_names, example_options, write_example
-from tests.engines.clusters import Cluster
 from tests.engines.runs import SEMANTIC, finish, run_here, start_run
 from tests.engines.stored import count_vectors
 from tests.run.running import contents
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-def test_threads_leave_the_same_bytes(
-    place: Path, semantic: dict[str, bytes], cache: Path, tmp_path: Path, workers: int
-) -> None:
+def test_threads_leave_the_same_bytes(place, semantic, cache, tmp_path, workers):
     words = (*SEMANTIC, "--workers", str(workers), "--store", str(tmp_path / "store"))
     run_here(place, tmp_path / "run", *words, FASTSCORE_CACHE=str(cache))
     assert contents(tmp_path / "run") == semantic
 
 
-def test_a_cluster_of_our_own_leaves_the_same_bytes(
-    place: Path, semantic: dict[str, bytes], cache: Path, tmp_path: Path
-) -> None:
+def test_a_cluster_of_our_own_leaves_the_same_bytes(place, semantic, cache, tmp_path):
     pytest.importorskip("distributed")  # Ray's is tried with deaths
     words = (*SEMANTIC, "--engine", "dask", "--workers", "3", "--store", str(tmp_path / "store"))
     finish(start_run(place, tmp_path / "run", *words, FASTSCORE_CACHE=str(cache)))
@@ -35,8 +30,8 @@ def test_a_cluster_of_our_own_leaves_the_same_bytes(
 
 
 def test_workers_elsewhere_leave_the_same_bytes_and_embed_every_text_once(
-    started: Cluster, place: Path, semantic: dict[str, bytes], cache: Path, tmp_path: Path
-) -> None:
+    started, place, semantic, cache, tmp_path
+):
     run, store = (os.path.relpath(tmp_path / name, place) for name in ("run", "store"))
     words = (*SEMANTIC, "--engine", "dask", "--address", started.address, "--store", store)
     stderr = finish(start_run(place, run, *words, FASTSCORE_CACHE=str(cache)))
@@ -49,9 +44,7 @@ def test_workers_elsewhere_leave_the_same_bytes_and_embed_every_text_once(
     assert count_vectors(cache, tmp_path / "store") == stored
 
 
-def test_a_dry_run_counts_the_same_and_leaves_nothing(
-    started: Cluster, place: Path, cache: Path, tmp_path: Path
-) -> None:
+def test_a_dry_run_counts_the_same_and_leaves_nothing(started, place, cache, tmp_path):
     words = (*SEMANTIC, "--store", str(tmp_path / "store"), "--dry-run", "--json")
     run = tmp_path / "runs" / "run"
     run.parent.mkdir()
@@ -69,9 +62,7 @@ def test_a_dry_run_counts_the_same_and_leaves_nothing(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suite", example_names())
-def test_every_suite_leaves_the_same_bytes(
-    started: Cluster, default_model: str, tmp_path: Path, suite: str
-) -> None:
+def test_every_suite_leaves_the_same_bytes(started, default_model, tmp_path, suite):
     write_example(suite, tmp_path / "example")
     options = example_options(suite, Path("example"))
     for run, more in (("here", ()), ("there", ("--engine", "dask", "--address", started.address))):

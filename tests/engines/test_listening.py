@@ -4,8 +4,6 @@ import ipaddress
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -33,9 +31,7 @@ if __name__ == "__main__":
 
 
 @pytest.fixture
-def opened(
-    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> "Iterator[tuple[str, str, list[str]]]":
+def opened(engine, tmp_path, monkeypatch):
     """Mode and token of a cluster that was just started, and the addresses that it listens on."""
     for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
         monkeypatch.delenv(name, raising=False)
@@ -51,9 +47,7 @@ def opened(
     assert process.returncode == 0
 
 
-def test_a_cluster_of_our_own_listens_on_loopback(
-    engine: str, opened: "tuple[str, str, list[str]]"
-) -> None:
+def test_a_cluster_of_our_own_listens_on_loopback(engine, opened):
     mode, token, listening = opened
     assert len(listening) >= 3
     for each in listening:
@@ -64,7 +58,7 @@ def test_a_cluster_of_our_own_listens_on_loopback(
         assert (mode, len(token)) == ("token", 64)
 
 
-def test_workers_import_nothing_from_the_folder_of_their_user(engine: str, tmp_path: Path) -> None:
+def test_workers_import_nothing_from_the_folder_of_their_user(engine, tmp_path):
     (tmp_path / "opening").mkdir()
     program = tmp_path / "opening" / "opening.py"
     program.write_text(OPEN)

@@ -57,12 +57,8 @@ sys.meta_path.insert(0, Watching())
 
 @pytest.mark.slow
 def test_a_worker_loads_the_model_once_and_a_machine_compiles_a_kernel_once(
-    place: Path,
-    semantic: dict[str, bytes],
-    cache: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    place, semantic, cache, tmp_path, monkeypatch
+):
     seen, path = tmp_path / "loaded", tmp_path / "path"
     path.mkdir()
     (path / "sitecustomize.py").write_text(AT_START)

@@ -23,7 +23,7 @@ if kept != "scores":
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """A folder with logs, and a table of them in files that cut dialogues."""
     place = tmp_path_factory.mktemp("scorer")
     write_varied_logs(place / "logs", files=3, dialogues=15)
@@ -95,7 +95,7 @@ BY_NIGHT = ("ray", "ray.data", "pyspark", "daft")
 
 
 @pytest.mark.parametrize("module", [name for name in RECIPES if NIGHTLY or name not in BY_NIGHT])
-def test_a_recipe_gives_the_numbers_of_a_run(place: Path, tmp_path: Path, module: str) -> None:
+def test_a_recipe_gives_the_numbers_of_a_run(place, tmp_path, module):
     pytest.importorskip(module)
     options = fastscore.ScoreDialogue(lex_weight=1.0)
     run = fastscore.score(str(place / "logs"), options, output=tmp_path / "run")

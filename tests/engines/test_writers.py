@@ -4,7 +4,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -17,9 +16,7 @@ WRITERS = 4
 HIGHEST = 2**64 - 1
 
 
-def test_four_runs_fill_one_store_and_embed_every_text_once(
-    place: Path, semantic: dict[str, bytes], cache: Path, tmp_path: Path
-) -> None:
+def test_four_runs_fill_one_store_and_embed_every_text_once(place, semantic, cache, tmp_path):
     store = tmp_path / "store"
     words = (*SEMANTIC, "--store", str(store))
     runs = [tmp_path / f"run{number}" for number in range(WRITERS)]
@@ -33,7 +30,7 @@ def test_four_runs_fill_one_store_and_embed_every_text_once(
     assert stored.damaged == 0
 
 
-def test_a_range_waits_for_who_has_claimed_some_of_it(tmp_path: Path) -> None:
+def test_a_range_waits_for_who_has_claimed_some_of_it(tmp_path):
     done = []
 
     def second() -> None:
@@ -49,7 +46,7 @@ def test_a_range_waits_for_who_has_claimed_some_of_it(tmp_path: Path) -> None:
     assert done == ["first", "second"]
 
 
-def test_neighbouring_ranges_do_not_wait(tmp_path: Path) -> None:
+def test_neighbouring_ranges_do_not_wait(tmp_path):
     edges = [(index << 64) // 7 for index in range(8)]
     began = time.monotonic()
     with claimed(tmp_path, edges[0], edges[1] - 1), claimed(tmp_path, edges[1], edges[2] - 1):
@@ -66,9 +63,7 @@ with claimed(Path(sys.argv[1]), 0, 2**64 - 1):
 """
 
 
-def test_nobody_waits_for_ever_for_a_process_that_was_stopped_nor_for_one_that_died(
-    tmp_path: Path,
-) -> None:
+def test_nobody_waits_for_ever_for_a_process_that_was_stopped_nor_for_one_that_died(tmp_path):
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )
@@ -84,9 +79,7 @@ def test_nobody_waits_for_ever_for_a_process_that_was_stopped_nor_for_one_that_d
         assert not waited
 
 
-def test_who_waits_for_more_than_a_second_says_so_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_who_waits_for_more_than_a_second_says_so_once(tmp_path, caplog):
     with claimed(tmp_path, 0, HIGHEST):
         for patience in (0.5, 1.3, 1.3):
             with claimed(tmp_path, 0, 5000, patience=patience):
@@ -97,7 +90,7 @@ def test_who_waits_for_more_than_a_second_says_so_once(
     ]
 
 
-def test_whoever_is_told_to_stop_waits_no_more(tmp_path: Path) -> None:
+def test_whoever_is_told_to_stop_waits_no_more(tmp_path):
     def stop() -> None:
         raise KeyboardInterrupt
 
@@ -109,6 +102,6 @@ def test_whoever_is_told_to_stop_waits_no_more(tmp_path: Path) -> None:
         pass
 
 
-def test_where_no_lock_is_to_be_had_nobody_waits(tmp_path: Path) -> None:
+def test_where_no_lock_is_to_be_had_nobody_waits(tmp_path):
     with claimed(tmp_path / "absent", 0, HIGHEST), claimed(tmp_path / "absent", 0, HIGHEST):
         assert not (tmp_path / "absent").exists()

@@ -40,14 +40,14 @@ def column() -> tuple[pl.Series, weakref.ref[Kept], weakref.ref[Kept]]:
     return pl.Series(made), weakref.ref(first), weakref.ref(second)
 
 
-def test_rows_of_views_in_several_buffers() -> None:
+def test_rows_of_views_in_several_buffers():
     series, *_ = column()
     assert series.to_list() == [SHORT, LONG, None, OTHER]
     assert text_rows("texts", series, nulls=True).to_list() == [SHORT, LONG, None, OTHER]
     assert series.drop_nulls().sort().to_list() == [LONG, OTHER, SHORT]
 
 
-def test_memory_lives_as_long_as_a_slice_and_no_longer() -> None:
+def test_memory_lives_as_long_as_a_slice_and_no_longer():
     series, first, second = column()
     rest = series.slice(3, 1)
     del series
@@ -58,7 +58,7 @@ def test_memory_lives_as_long_as_a_slice_and_no_longer() -> None:
     assert (first(), second()) == (None, None)
 
 
-def test_threads_let_go_of_columns() -> None:
+def test_threads_let_go_of_columns():
     left: list[object] = []
 
     def work() -> None:
@@ -76,7 +76,7 @@ def test_threads_let_go_of_columns() -> None:
     assert set(left) == {None}
 
 
-def test_nothing_is_copied() -> None:
+def test_nothing_is_copied():
     values = np.arange(4)
     bits = np.array([0b1011], np.uint8)
     series = pl.Series(arrow_column("int64", 4, [bits, values]))
@@ -99,14 +99,14 @@ def test_nothing_is_copied() -> None:
     ],
     ids=lambda items: str(items.dtype),
 )
-def test_lists_of_any_items(items: pl.Series) -> None:
+def test_lists_of_any_items(items):
     lists = pl.Series(list_column(arrow_array(items), np.array([0, 1, 1, 4])))
     values = items.to_list()
     assert lists.to_list() == [values[:1], [], values[1:]]
     assert lists.dtype == pl.List(items.dtype)
 
 
-def test_a_string_column_is_taken_by_other_libraries() -> None:
+def test_a_string_column_is_taken_by_other_libraries():
     texts = [SHORT, "", "é", LONG]
     found = string_column("texts", texts)
     assert isinstance(found, StringColumn)
@@ -129,6 +129,6 @@ def test_a_string_column_is_taken_by_other_libraries() -> None:
     ],
     ids=range(7),
 )
-def test_strings_of_any_layout(strings: Any) -> None:
+def test_strings_of_any_layout(strings):
     assert string_column("texts", strings).to_list() == [SHORT, LONG, OTHER]
     assert text_rows("texts", strings).to_list() == [SHORT, LONG, OTHER]

@@ -30,7 +30,7 @@ def minor(text: str) -> int:
 
 
 @pytest.mark.parametrize("package", ["numba", "llvmlite"])
-def test_the_bound_is_what_is_tested(package: str) -> None:
+def test_the_bound_is_what_is_tested(package):
     least, beyond = BOUNDS[package]
     locked = re.search(rf"^{package}==(\S+)", (ROOT / "requirements/dev.lock").read_text(), re.M)
     assert locked is not None
@@ -38,7 +38,7 @@ def test_the_bound_is_what_is_tested(package: str) -> None:
     assert least <= minor(version(package)) < beyond
 
 
-def test_the_target_that_tests_the_oldest_takes_that_of_the_bound() -> None:
+def test_the_target_that_tests_the_oldest_takes_that_of_the_bound():
     assert f"OLDEST_NUMBA := 0.{BOUNDS['numba'][0]}\n" in (ROOT / "Makefile").read_text()
 
 
@@ -99,7 +99,7 @@ def holder(path: str) -> Any:
 
 
 @pytest.mark.parametrize(("path", "breaks"), INNER.items(), ids=INNER)
-def test_numba_has_the_inner_part_without_which_something_breaks(path: str, breaks: str) -> None:
+def test_numba_has_the_inner_part_without_which_something_breaks(path, breaks):
     found, name = holder(path), path.rpartition(".")[2]
     # some are set by methods only
     assert hasattr(found, name) or name in source(found), breaks
@@ -109,14 +109,14 @@ def source(found: Any) -> str:
     return inspect.getsource(found if isinstance(found, type) else type(found))
 
 
-def test_every_pass_that_is_left_out_is_one_of_numbas() -> None:
+def test_every_pass_that_is_left_out_is_one_of_numbas():
     passes = inspect.getsource(building.compiler.DefaultPassBuilder)
     assert len(building._SKIPPED_PASSES) == 11
     for each in building._SKIPPED_PASSES:
         assert each.__name__ in passes
 
 
-def test_every_inner_part_that_is_used_is_named() -> None:
+def test_every_inner_part_that_is_used_is_named():
     """By imports from inner modules, names with an underscore, and methods that are replaced."""
     modules, used = set(), set()
     tree = ast.parse(Path(building.__file__).read_text())

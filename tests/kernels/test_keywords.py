@@ -22,7 +22,7 @@ GROUPS = st.lists(st.lists(KEYWORDS, max_size=3), max_size=5)
 
 
 @given(TEXTS, GROUPS, st.sampled_from((1, 40)))
-def test_keyword_groups_oracle(texts: list[str], groups: list[list[str]], repeat: int) -> None:
+def test_keyword_groups_oracle(texts, groups, repeat):
     groups = groups * repeat
     bits = keyword_groups(texts, groups)
     assert bits.shape == (len(texts), max(1, -(-len(groups) // 64)))
@@ -44,7 +44,7 @@ def test_keyword_groups_oracle(texts: list[str], groups: list[list[str]], repeat
         max_size=40,
     )
 )
-def test_number_texts_oracle(texts: list[str | None]) -> None:
+def test_number_texts_oracle(texts):
     codes, firsts = number_texts(texts)
     assert (codes.tolist(), firsts.tolist()) == naive_numbers(texts)
     views = pl.Series(["before", *texts], dtype=pl.String)[1:]
@@ -52,6 +52,6 @@ def test_number_texts_oracle(texts: list[str | None]) -> None:
 
 
 @given(st.lists(st.integers(0, 5) | st.integers(0, 2**64 - 1), max_size=40))
-def test_number_hashes_oracle(hashes: list[int]) -> None:
+def test_number_hashes_oracle(hashes):
     codes, firsts = number_hashes(np.array(hashes, np.uint64))
     assert (codes.tolist(), firsts.tolist()) == naive_numbers(hashes)

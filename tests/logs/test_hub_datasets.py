@@ -2,8 +2,6 @@
 
 import io
 import zipfile
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +9,7 @@ import fastscore
 from fastscore.errors import InputError, UsageError
 from fastscore.logs import objects
 from tests.conftest import fastscore_command
-from tests.hub import Hub, hub_served
+from tests.hub import hub_served
 from tests.run.logs import write_logs
 
 COMMIT, LATER = "a" * 40, "b" * 40
@@ -21,12 +19,12 @@ ROOT = f"hf://datasets/owner/logs@{COMMIT}"
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> list[Path]:
+def logs(tmp_path):
     return write_logs(tmp_path / "logs", files=4)
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, logs: list[Path]) -> Iterator[Hub]:
+def hub(monkeypatch, tmp_path, logs):
     with hub_served() as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.url)
         monkeypatch.setenv("HF_TOKEN", TOKEN)
@@ -52,9 +50,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, logs: list[Path]) -> It
         f"{ROOT}/data",
     ],
 )
-def test_files_of_a_data_set_are_scored_and_named_by_their_commit(
-    hub: Hub, logs: list[Path], place: str
-) -> None:
+def test_files_of_a_data_set_are_scored_and_named_by_their_commit(hub, logs, place):
     found = fastscore.score(place, OPTIONS)
     local = fastscore.score([str(log) for log in logs], OPTIONS)
     assert found.tables["steps"].equals(local.tables["steps"])
@@ -63,17 +59,13 @@ def test_files_of_a_data_set_are_scored_and_named_by_their_commit(
 
 
 @pytest.mark.parametrize("place", ["data/log-00.jsonl", "packed.zip", "packed.zip/inner.jsonl"])
-def test_single_files_and_members_of_archives_are_scored(
-    hub: Hub, logs: list[Path], place: str
-) -> None:
+def test_single_files_and_members_of_archives_are_scored(hub, logs, place):
     found = fastscore.score(f"hf://datasets/owner/logs/{place}", OPTIONS)
     local = fastscore.score(str(logs[0]), OPTIONS)
     assert found.tables["steps"].equals(local.tables["steps"])
 
 
-def test_a_run_keeps_its_commit_and_its_files_are_fetched_once(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_keeps_its_commit_and_its_files_are_fetched_once(hub, tmp_path, monkeypatch):
     run = fastscore.score("hf://datasets/owner/logs/data", OPTIONS, output=tmp_path / "run")
     assert len(hub.downloads()) == 4
     hub.add("datasets/owner/logs", LATER, {"data/other.jsonl": b"no log"})
@@ -85,7 +77,7 @@ def test_a_run_keeps_its_commit_and_its_files_are_fetched_once(
     assert len(hub.downloads()) == 4
 
 
-def test_the_command_line_shows_the_commit_and_no_token(hub: Hub, tmp_path: Path) -> None:
+def test_the_command_line_shows_the_commit_and_no_token(hub, tmp_path):
     words = ["score", "score_dialogue", "hf://datasets/owner/logs/data", "-o", tmp_path / "run"]
     done = fastscore_command([*words, "--lex-weight", 1])
     assert done.returncode == 0, done.stderr
@@ -109,7 +101,7 @@ def test_the_command_line_shows_the_commit_and_no_token(hub: Hub, tmp_path: Path
         ("hf://datasets/owner/logs/*.csv", r"The glob .*\*\.csv' matched nothing"),
     ],
 )
-def test_what_is_not_there_is_named(hub: Hub, place: str, message: str) -> None:
+def test_what_is_not_there_is_named(hub, place, message):
     with pytest.raises(InputError, match=message):
         fastscore.score(place, OPTIONS)
 
@@ -117,7 +109,7 @@ def test_what_is_not_there_is_named(hub: Hub, place: str, message: str) -> None:
 @pytest.mark.parametrize(
     "place", ["hf://owner/logs", "hf://models/owner/name/a.jsonl", "hf://user:word@host/a.jsonl"]
 )
-def test_addresses_that_name_no_data_set_are_refused(place: str) -> None:
+def test_addresses_that_name_no_data_set_are_refused(place):
     with pytest.raises(UsageError, match="names no data set") as raised:
         fastscore.score(place, OPTIONS)
     assert "word" not in str(raised.value)
@@ -132,9 +124,7 @@ def test_addresses_that_name_no_data_set_are_refused(place: str) -> None:
         ("v1.0", "v1.0"),
     ],
 )
-def test_revisions_are_written_as_the_hubs_tools_take_them(
-    hub: Hub, typed: str, revision: str
-) -> None:
+def test_revisions_are_written_as_the_hubs_tools_take_them(hub, typed, revision):
     hub.revisions["datasets/owner/logs"][revision] = COMMIT
     found = objects.look_up(f"hf://datasets/owner/logs@{typed}/data/log-00.jsonl")
     assert found is not None

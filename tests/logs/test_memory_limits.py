@@ -101,7 +101,7 @@ BOMBS: dict[str, Callable[[Path], Path]] = {
 @pytest.mark.parametrize(
     "bomb", ["line ends", pytest.param("bad lines", marks=pytest.mark.slow), "empty objects"]
 )
-def test_the_budget_is_kept(tmp_path: Path, bomb: str) -> None:
+def test_the_budget_is_kept(tmp_path, bomb):
     log = BOMBS[bomb](tmp_path)
     code, peak, message = score(log, "--max-rejects", "1", "--max-ratio", "5000")
     assert (code, peak < BUDGET) == (0, True), (code, peak, message)
@@ -113,7 +113,7 @@ def test_the_budget_is_kept(tmp_path: Path, bomb: str) -> None:
     assert table["count"].sum() == left
 
 
-def test_rejects_beyond_the_first_are_counted(tmp_path: Path) -> None:
+def test_rejects_beyond_the_first_are_counted(tmp_path):
     log = plain(
         tmp_path / "log.jsonl", iter([HEAD, b"x\n[]\n" * 3000, HEAD.replace(b"first", b"b")])
     )
@@ -137,9 +137,7 @@ def test_rejects_beyond_the_first_are_counted(tmp_path: Path) -> None:
         (("--max-ratio", "5000", "--max-unpacked", "70"), "more than 70 MiB"),
     ],
 )
-def test_what_unpacks_to_too_much_is_refused(
-    tmp_path: Path, options: tuple[str, ...], told: str
-) -> None:
+def test_what_unpacks_to_too_much_is_refused(tmp_path, options, told):
     log = packed(tmp_path / "log.jsonl.gz", repeated(b"\0", 300))
     code, peak, message = score(log, *options)
     assert (code, peak < BUDGET) == (3, True), (code, peak, message)
@@ -148,7 +146,7 @@ def test_what_unpacks_to_too_much_is_refused(
     assert ("max_unpacked" if options else "max_ratio") in message
 
 
-def test_a_budget_that_is_too_small_is_an_error(tmp_path: Path) -> None:
+def test_a_budget_that_is_too_small_is_an_error(tmp_path):
     row = {"event": "predicted", "utterance_index": 0, "prediction": "b" * (40 * MIB)}
     opened = json.dumps(row).encode().removesuffix(b"}")
     lines = (opened + b', "step": %d}\n' % step for step in range(5))
@@ -209,7 +207,7 @@ def read(log: Path) -> tuple[int, int, int, str]:
     return int(shards), int(rows), int(rejects), reasons
 
 
-def test_a_document_is_read_element_by_element(tmp_path: Path) -> None:
+def test_a_document_is_read_element_by_element(tmp_path):
     n_rows, text = often(45_000, 600_000), "a text of some length " * 60
 
     def parts() -> Iterator[bytes]:
@@ -223,7 +221,7 @@ def test_a_document_is_read_element_by_element(tmp_path: Path) -> None:
     assert shards > 3
 
 
-def test_a_long_element_leaves_the_others(tmp_path: Path) -> None:
+def test_a_long_element_leaves_the_others(tmp_path):
     def parts() -> Iterator[bytes]:
         yield b'[{"id":"a","text":"b"},{"id":"long","text":"'
         for _ in range(often(100, 1024)):
@@ -233,13 +231,13 @@ def test_a_long_element_leaves_the_others(tmp_path: Path) -> None:
     assert read(plain(tmp_path / "log.json", parts()))[1:] == (2, 1, "line_too_long")
 
 
-def test_elements_that_are_no_rows_are_counted(tmp_path: Path) -> None:
+def test_elements_that_are_no_rows_are_counted(tmp_path):
     times = often(4, 100)
     log = packed(tmp_path / "log.json.gz", iter([b"[1", *([b",{}" * (MIB // 3)] * times), b"]"]))
     assert read(log)[1:] == (0, times * (MIB // 3) + 1, "missing_field,not_an_object")
 
 
-def test_an_open_quote_takes_one_record(tmp_path: Path) -> None:
+def test_an_open_quote_takes_one_record(tmp_path):
     def parts() -> Iterator[bytes]:
         yield b'id,text\na,b\nc,"'
         for _ in range(often(100, 1024)):
@@ -252,7 +250,7 @@ def test_an_open_quote_takes_one_record(tmp_path: Path) -> None:
     assert reasons == "line_too_long,wrong_cell_count"
 
 
-def test_a_parquet_row_has_the_same_limit(tmp_path: Path) -> None:
+def test_a_parquet_row_has_the_same_limit(tmp_path):
     log = tmp_path / "log.parquet"
     texts = ["short", "a" * (MAX_RECORD_BYTES + 1), "last"]
     pl.DataFrame({"id": ["a", "b", "c"], "text": texts}).write_parquet(log)
@@ -260,9 +258,7 @@ def test_a_parquet_row_has_the_same_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["score", "inspect"])
-def test_values_that_parquet_stores_once_are_read_in_bounded_parts(
-    tmp_path: Path, command: str
-) -> None:
+def test_values_that_parquet_stores_once_are_read_in_bounded_parts(tmp_path, command):
     """A few kilobytes hold conversations of 460 MiB: a text that all rows share."""
     text, log = "word " * 1_200, tmp_path / "log.parquet"
     turns = [{"speaker": who, "text": text, "turn": 1} for who in ("USER", "SYSTEM")] * 4

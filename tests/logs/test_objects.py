@@ -9,7 +9,6 @@ import ssl
 import subprocess
 import threading
 import zipfile
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ OPTIONS = fastscore.ScoreDialogue(lex_weight=1.0)
 
 
 @pytest.fixture
-def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Store]:
+def store(monkeypatch, tmp_path):
     with served() as store:
         for name, value in environment_of(store).items():
             monkeypatch.setenv(name, value)
@@ -55,12 +54,12 @@ def steps(source: Any) -> pl.DataFrame:
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> list[Path]:
+def logs(tmp_path):
     return write_logs(tmp_path / "logs", files=7)
 
 
 @pytest.fixture(params=["small", "large"])
-def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def size(request, monkeypatch):
     """Whether objects are fetched whole, or read by ranges of few bytes."""
     if request.param == "large":
         monkeypatch.setattr(objects, "FIRST_BYTES", 100)
@@ -78,9 +77,7 @@ def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     ],
     indirect=["size"],
 )
-def test_what_is_below_an_address_is_scored_as_files_are(
-    store: Store, logs: list[Path], size: str, place: str
-) -> None:
+def test_what_is_below_an_address_is_scored_as_files_are(store, logs, size, place):
     put(store, logs)
     store.objects["bucket/logs/.hidden.jsonl"] = b"no log"
     store.objects["bucket/logs/notes.txt"] = b"no log"
@@ -92,9 +89,7 @@ def test_what_is_below_an_address_is_scored_as_files_are(
     assert found.tables["dialogues"]["file"].unique(maintain_order=True).to_list() == names
 
 
-def test_what_comes_late_in_an_object_is_found(
-    store: Store, logs: list[Path], size: str, tmp_path: Path
-) -> None:
+def test_what_comes_late_in_an_object_is_found(store, logs, size, tmp_path):
     lines = logs[0].read_text().splitlines(keepends=True)
     begun = next(line for line in lines if '"predicted"' in line).replace('"step"', '"at"')
     log = tmp_path / "late.jsonl"
@@ -132,9 +127,7 @@ PACKED = ("log.jsonl", "log.jsonl.gz", "log.jsonl.zst", "log.parquet", "log.zip"
     ],
     indirect=["size"],
 )
-def test_single_objects_of_all_kinds_are_scored(
-    store: Store, logs: list[Path], size: str, name: str
-) -> None:
+def test_single_objects_of_all_kinds_are_scored(store, logs, size, name):
     store.objects.update({f"bucket/{kind}": data for kind, data in packed(logs[0]).items()})
     place = f"s3://bucket/{name}"
     found = steps(place)
@@ -145,9 +138,7 @@ def test_single_objects_of_all_kinds_are_scored(
     assert "score_dialogue" in str(fastscore.inspect(place))
 
 
-def test_a_run_of_objects_is_resumed_explained_and_read_by_other_verbs(
-    store: Store, logs: list[Path], size: str, tmp_path: Path
-) -> None:
+def test_a_run_of_objects_is_resumed_explained_and_read_by_other_verbs(store, logs, size, tmp_path):
     put(store, logs)
     run = fastscore.score("s3://bucket/logs", OPTIONS, output=tmp_path / "run")
     again = fastscore.score("s3://bucket/logs", OPTIONS, output=tmp_path / "run")
@@ -164,9 +155,7 @@ def test_a_run_of_objects_is_resumed_explained_and_read_by_other_verbs(
     assert not any(SECRET.encode() in path.read_bytes() for path in written)
 
 
-def test_a_run_goes_on_with_objects_that_were_moved(
-    store: Store, logs: list[Path], tmp_path: Path
-) -> None:
+def test_a_run_goes_on_with_objects_that_were_moved(store, logs, tmp_path):
     put(store, logs, "a")
     before = fastscore.score("s3://bucket/a", OPTIONS, output=tmp_path / "run").tables["steps"]
     store.objects = {key.replace("/a/", "/b/"): value for key, value in store.objects.items()}
@@ -177,8 +166,8 @@ def test_a_run_goes_on_with_objects_that_were_moved(
 
 
 def test_logs_that_were_moved_to_a_bucket_are_not_scored_again(
-    store: Store, logs: list[Path], size: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    store, logs, size, tmp_path, monkeypatch
+):
     run = fastscore.score([str(log) for log in logs], OPTIONS, output=tmp_path / "run")
     before = run.tables["steps"]
     put(store, logs)
@@ -194,20 +183,20 @@ def test_logs_that_were_moved_to_a_bucket_are_not_scored_again(
     assert moved.tables["dialogues"]["file"][0] == "s3://bucket/logs/log-00.jsonl"
 
 
-def test_an_object_that_is_written_again_is_scored_anew(store: Store, logs: list[Path]) -> None:
+def test_an_object_that_is_written_again_is_scored_anew(store, logs):
     for log in logs[:2]:
         store.objects["bucket/log.jsonl"] = log.read_bytes()
         found = steps("s3://bucket/log.jsonl")
         assert found.drop("line").equals(steps(str(log)).drop("line"))
 
 
-def test_small_objects_are_read_once_for_all_stages(store: Store, logs: list[Path]) -> None:
+def test_small_objects_are_read_once_for_all_stages(store, logs):
     put(store, logs)
     steps("s3://bucket/logs")
     assert {store.ranges(f"bucket/logs/{log.name}") for log in logs} == {1}
 
 
-def test_ranges_are_asked_for_ahead(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranges_are_asked_for_ahead(store, monkeypatch):
     content = bytes(range(256)) * 400
     store.objects["bucket/a"] = content
     monkeypatch.setattr(objects, "FIRST_BYTES", 100)
@@ -227,7 +216,7 @@ def test_ranges_are_asked_for_ahead(store: Store, monkeypatch: pytest.MonkeyPatc
     assert store.bytes_read("bucket/a") == 1900
 
 
-def test_so_many_ranges_are_on_their_way(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_many_ranges_are_on_their_way(store, monkeypatch):
     names = ["s3://bucket/a", "s3://bucket/b", "s3://bucket/c"]
     for name in names:
         store.objects[name.removeprefix("s3://")] = bytes(100_000)
@@ -243,8 +232,8 @@ def test_so_many_ranges_are_on_their_way(store: Store, monkeypatch: pytest.Monke
 
 
 def test_a_large_object_is_read_once_for_planning_and_once_for_scoring(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    store, tmp_path, monkeypatch
+):
     log = write_varied_logs(tmp_path / "logs", files=1, dialogues=1200)[0]
     size = log.stat().st_size
     monkeypatch.setattr("fastscore.logs.objects.SMALL_BYTES", 0)
@@ -257,9 +246,7 @@ def test_a_large_object_is_read_once_for_planning_and_once_for_scoring(
     assert found.tables["steps"].equals(steps(str(log)))
 
 
-def test_an_object_is_cut_into_shards(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_object_is_cut_into_shards(store, tmp_path, monkeypatch):
     log = write_varied_logs(tmp_path / "logs", files=1, dialogues=1200)[0]
     size = log.stat().st_size
     monkeypatch.setattr("fastscore.logs.objects.SMALL_BYTES", 0)
@@ -276,9 +263,7 @@ def test_an_object_is_cut_into_shards(
     assert store.bytes_read(f"bucket/logs/{log.name}") <= most
 
 
-def test_an_object_that_changes_is_refused_by_name(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_object_that_changes_is_refused_by_name(store, monkeypatch):
     store.objects["bucket/a"] = b"a" * 300
     monkeypatch.setattr(objects, "FIRST_BYTES", 100)
     with objects.open_file("s3://bucket/a") as file:
@@ -293,9 +278,7 @@ def test_an_object_that_changes_is_refused_by_name(
 
 
 @pytest.mark.parametrize("tag", [None, 'W/"{}"', '"another"'])
-def test_a_tag_that_becomes_another_is_a_change(
-    store: Store, monkeypatch: pytest.MonkeyPatch, tag: str | None
-) -> None:
+def test_a_tag_that_becomes_another_is_a_change(store, monkeypatch, tag):
     store.objects["bucket/a"] = b"a" * 300
     monkeypatch.setattr(objects, "FIRST_BYTES", 100)
     with objects.open_file("s3://bucket/a") as file:
@@ -305,7 +288,7 @@ def test_a_tag_that_becomes_another_is_a_change(
             file.read()
 
 
-def test_a_store_without_ranges_is_refused(store: Store) -> None:
+def test_a_store_without_ranges_is_refused(store):
     store.objects["bucket/a"] = b"a" * 300
     store.ignores_ranges = True
     with (
@@ -331,9 +314,7 @@ def test_a_store_without_ranges_is_refused(store: Store) -> None:
         ("s3://bucket/b*.jsonl", None, "The glob 's3://bucket/b.*matched nothing"),
     ],
 )
-def test_errors_name_the_object_and_nothing_secret(
-    store: Store, place: str, refused: tuple[int, str] | None, message: str
-) -> None:
+def test_errors_name_the_object_and_nothing_secret(store, place, refused, message):
     store.objects.update({"bucket/a.jsonl": b"{}\n", "bucket/t/a.txt": b"words"})
     store.refused = refused
     with pytest.raises(InputError, match=message) as raised:
@@ -361,12 +342,12 @@ CONNECT, METADATA = "kind: Connect", "GET http://169.254.169.254/latest/api/toke
         ("gs://b/a", f"{METADATA} {CONNECT}", "read", "^no credentials are found$"),
     ],
 )
-def test_the_reason_is_that_of_the_cloud(url: str, told: str, doing: str, reason: str) -> None:
+def test_the_reason_is_that_of_the_cloud(url, told, doing, reason):
     found = objects.refusal(url, OSError(told), doing)
     assert re.search(reason, found or "")
 
 
-def test_a_server_that_is_not_there_is_said_so() -> None:
+def test_a_server_that_is_not_there_is_said_so():
     with pytest.raises(InputError, match=r"'https://127\.0\.0\.1:1/a\.jsonl' .*cannot be reached"):
         steps("https://127.0.0.1:1/a.jsonl")
 
@@ -375,13 +356,13 @@ def test_a_server_that_is_not_there_is_said_so() -> None:
     "place",
     ["s3://key:word@bucket/a.jsonl", "https://host/a.jsonl?X-Amz-Signature=word", "s3:///a"],
 )
-def test_addresses_with_credentials_are_refused_unshown(place: str) -> None:
+def test_addresses_with_credentials_are_refused_unshown(place):
     with pytest.raises(UsageError, match="cannot be used") as raised:
         steps(place)
     assert "word" not in str(raised.value)
 
 
-def test_single_files_are_read_over_http(store: Store, logs: list[Path]) -> None:
+def test_single_files_are_read_over_http(store, logs):
     store.objects["files/log.jsonl"] = logs[0].read_bytes()
     found = steps(f"{store.url}/files/log.jsonl")
     assert found.drop("line").equals(steps(str(logs[0])).drop("line"))
@@ -389,7 +370,7 @@ def test_single_files_are_read_over_http(store: Store, logs: list[Path]) -> None
         steps(f"{store.url}/files/gone.jsonl")
 
 
-def test_the_command_line_takes_addresses(store: Store, logs: list[Path], tmp_path: Path) -> None:
+def test_the_command_line_takes_addresses(store, logs, tmp_path):
     put(store, logs)
     words = [
         "score",
@@ -414,9 +395,7 @@ def test_the_command_line_takes_addresses(store: Store, logs: list[Path], tmp_pa
     assert not any(SECRET.encode() in path.read_bytes() for path in written)
 
 
-def test_without_the_extra_the_command_that_installs_it_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_the_extra_the_command_that_installs_it_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "obstore", None)
     with pytest.raises(FastscoreError, match=r"fastscore-dialogue\[cloud\]"):
         steps("s3://bucket/a.jsonl")
@@ -458,9 +437,7 @@ def _certified(folder: Path) -> tuple[Path, ssl.SSLContext]:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="makes certificates by openssl")
-def test_https_is_never_left_for_http(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_https_is_never_left_for_http(store, tmp_path, monkeypatch):
     authority, context = _certified(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(authority))
     store.objects["bucket/log.jsonl"] = b"{}"

@@ -6,8 +6,6 @@ import json
 import sys
 import types
 import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +24,7 @@ from fastscore_models.recipe import parse_recipe
 
 from fastscore.errors import UsageError
 from fastscore.logs.objects import find_data_set
-from tests.hub import Hub, hub_served
+from tests.hub import hub_served
 
 FIRST, SECOND = "1" * 40, "2" * 40
 TOKEN = "hf_very_secret"
@@ -40,7 +38,7 @@ FILES = {
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
+def hub(monkeypatch, tmp_path):
     with hub_served() as hub:
         for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_HUB_OFFLINE", "HF_TOKEN_PATH"):
             monkeypatch.delenv(name, raising=False)
@@ -60,14 +58,14 @@ def located(name: str) -> tuple[Repository, HubFile]:
     return found, file
 
 
-def test_a_branch_is_pinned_to_its_commit(hub: Hub) -> None:
+def test_a_branch_is_pinned_to_its_commit(hub):
     assert find_repository("datasets", "owner/logs").commit == SECOND
     old = find_repository("datasets", "owner/logs", FIRST)
     assert [file.path for file in list_files(old)] == ["old.jsonl"]
     assert find_file(old, "z.txt") is None
 
 
-def test_weights_of_a_recipe_are_those_of_its_commit(hub: Hub, tmp_path: Path) -> None:
+def test_weights_of_a_recipe_are_those_of_its_commit(hub, tmp_path):
     hub.add("models/owner/tiny", FIRST, {"config.json": b"first"})
     hub.add("models/owner/tiny", SECOND, {"config.json": b"second"})
     text = """
@@ -81,7 +79,7 @@ source = {hub = "owner/tiny", revision = "%s"}
     assert (found / "config.json").read_bytes() == b"first"
 
 
-def test_files_are_listed_page_by_page(hub: Hub) -> None:
+def test_files_are_listed_page_by_page(hub):
     found = find_repository("datasets", "owner/logs")
     assert {file.path: file.size for file in list_files(found)} == {
         name: len(content) for name, content in FILES.items()
@@ -91,7 +89,7 @@ def test_files_are_listed_page_by_page(hub: Hub) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_is_downloaded_once(hub: Hub, tmp_path: Path, name: str) -> None:
+def test_a_file_is_downloaded_once(hub, tmp_path, name):
     found, file = located(name)
     for _ in range(2):
         download(found, file, tmp_path / "cache" / "file")
@@ -100,7 +98,7 @@ def test_a_file_is_downloaded_once(hub: Hub, tmp_path: Path, name: str) -> None:
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["file"]
 
 
-def test_a_download_goes_on_where_it_ended(hub: Hub, tmp_path: Path) -> None:
+def test_a_download_goes_on_where_it_ended(hub, tmp_path):
     found, file = located("data/a.jsonl")
     hub.cut_after = 1000
     with pytest.raises(HubError, match="came in part only"):
@@ -114,7 +112,7 @@ def test_a_download_goes_on_where_it_ended(hub: Hub, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["data/a.jsonl", "README.md"])
-def test_what_came_damaged_is_not_kept(hub: Hub, tmp_path: Path, name: str) -> None:
+def test_what_came_damaged_is_not_kept(hub, tmp_path, name):
     found, file = located(name)
     hub.damaged = True
     with pytest.raises(HubError, match="came damaged"):
@@ -125,9 +123,7 @@ def test_what_came_damaged_is_not_kept(hub: Hub, tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("place", ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "home"])
-def test_the_token_goes_to_the_hub_alone(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
+def test_the_token_goes_to_the_hub_alone(hub, tmp_path, monkeypatch, place):
     hub.token = TOKEN
     path = tmp_path / ("home/token" if place == "home" else "elsewhere")
     path.parent.mkdir(exist_ok=True)
@@ -142,7 +138,7 @@ def test_the_token_goes_to_the_hub_alone(
     assert all(token == TOKEN for path, token in tokens if "resolve" in path)
 
 
-def test_a_busy_hub_is_asked_again(hub: Hub) -> None:
+def test_a_busy_hub_is_asked_again(hub):
     hub.busy = 2
     assert find_repository("datasets", "owner/logs").commit == SECOND
     hub.busy = 3
@@ -161,9 +157,7 @@ def test_a_busy_hub_is_asked_again(hub: Hub) -> None:
         ((418, ""), "", "the hub answers with status 418"),
     ],
 )
-def test_refusals_name_the_repository_and_no_token(
-    hub: Hub, monkeypatch: pytest.MonkeyPatch, refused: tuple[int, str], token: str, message: str
-) -> None:
+def test_refusals_name_the_repository_and_no_token(hub, monkeypatch, refused, token, message):
     monkeypatch.setenv("HF_TOKEN", token)
     hub.refused = refused
     with pytest.raises(HubError, match=message) as raised:
@@ -172,12 +166,12 @@ def test_refusals_name_the_repository_and_no_token(
     assert TOKEN not in f"{raised.value} {raised.value.hint}"
 
 
-def test_a_revision_that_is_not_there_is_named(hub: Hub) -> None:
+def test_a_revision_that_is_not_there_is_named(hub):
     with pytest.raises(HubError, match="'owner/logs' at 'gone': there is no such revision"):
         find_repository("datasets", "owner/logs", "gone")
 
 
-def test_without_a_network_the_hub_is_named(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_network_the_hub_is_named(hub, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
     with pytest.raises(HubError, match=r"the hub http://127\.0\.0\.1:1 cannot be reached"):
         find_repository("datasets", "owner/logs")
@@ -186,9 +180,7 @@ def test_without_a_network_the_hub_is_named(hub: Hub, monkeypatch: pytest.Monkey
         find_repository("datasets", "owner/logs")
 
 
-def test_the_address_is_the_variables_or_the_packages(
-    hub: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_address_is_the_variables_or_the_packages(hub, monkeypatch):
     monkeypatch.delenv("HF_ENDPOINT")
     package = types.ModuleType("huggingface_hub.constants")
     package.ENDPOINT = hub.url  # type: ignore[attr-defined]
@@ -226,9 +218,7 @@ def listed(**entry: Any) -> bytes:
         pytest.param(listed(), '</next>; rel="next"', id="endless"),
     ],
 )
-def test_answers_that_are_not_of_a_hub_are_refused_in_one_sentence(
-    hub: Hub, body: bytes, link: str
-) -> None:
+def test_answers_that_are_not_of_a_hub_are_refused_in_one_sentence(hub, body, link):
     hub.raw = body, link
     refusal = "does not answer as the Hugging Face hub does"
     repository = Repository("datasets", "owner/logs", FIRST)
@@ -241,9 +231,7 @@ def test_answers_that_are_not_of_a_hub_are_refused_in_one_sentence(
         assert "asks for a login first" in raised.value.hint
 
 
-def test_an_answer_without_an_end_is_not_read_to_it(
-    hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_answer_without_an_end_is_not_read_to_it(hub, monkeypatch, tmp_path):
     monkeypatch.setattr(client, "_MOST_ANSWER", 1 << 10)
     hub.raw = b" " * (1 << 11) + b"{}", ""
     with pytest.raises(HubError, match="does not answer"):
@@ -256,14 +244,14 @@ def test_an_answer_without_an_end_is_not_read_to_it(
 
 
 @pytest.mark.parametrize("query", ["?token=hf_secret", "#token=hf_secret", "?a=1&token=hf_secret"])
-def test_a_token_in_an_address_is_refused_and_not_shown(query: str) -> None:
+def test_a_token_in_an_address_is_refused_and_not_shown(query):
     with pytest.raises(UsageError, match="HF_TOKEN") as raised:
         find_data_set(f"hf://datasets/owner/logs/a.jsonl{query}")
     assert "secret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("scheme", ["http", "ftp"])
-def test_a_redirect_leaves_https_for_nothing_less(scheme: str) -> None:
+def test_a_redirect_leaves_https_for_nothing_less(scheme):
     request = urllib.request.Request("https://hub.example/file")
     headers = http.client.HTTPMessage()
     with pytest.raises(HubError, match=f"hub.example redirects from https to {scheme}"):

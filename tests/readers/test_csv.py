@@ -104,7 +104,7 @@ def check(data: bytes, width: int, records: int = 1 << 14) -> None:
 @example(b'1,"he said "hi"",2\n3,4,5\n', 3, 3)
 @example(b'1,"never\n2,"closed"\n3,x\n', 2, 3)
 @example(b'a,b\r\r\n"\r\n",c\r', 2, 1)
-def test_oracle_any_bytes(data: bytes, width: int, records: int) -> None:
+def test_oracle_any_bytes(data, width, records):
     check(data, width, records)
 
 
@@ -117,9 +117,7 @@ def test_oracle_any_bytes(data: bytes, width: int, records: int) -> None:
         lambda end: st.tuples(st.just(end), st.booleans() if end == "\r\n" else st.just(True))
     ),
 )
-def test_oracle_what_python_writes_is_read_back(
-    rows: list[list[str]], written: tuple[str, bool]
-) -> None:
+def test_oracle_what_python_writes_is_read_back(rows, written):
     line_end, all_quoted = written
     out = io.StringIO(newline="")
     quoting = csv.QUOTE_ALL if all_quoted else csv.QUOTE_MINIMAL
@@ -131,7 +129,7 @@ def test_oracle_what_python_writes_is_read_back(
     assert {record.status for record in found} <= {"row"}
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     data = b'a,"b, ""c""\nd"\n\nx,y,z\nlast,"'
     found, blank = scanned(data, 2)
     assert blank == 1
@@ -142,7 +140,7 @@ def test_by_hand() -> None:
     ]
 
 
-def test_a_record_that_the_buffer_cuts_is_left() -> None:
+def test_a_record_that_the_buffer_cuts_is_left():
     whole = np.frombuffer(b'a,b\r\nc,"d\r\ne"\r\nf,', np.uint8)
     for size in range(whole.size + 1):
         scan = scan_csv(whole[:size], np.arange(2), [PLACES] * 2, final=False)
@@ -152,7 +150,7 @@ def test_a_record_that_the_buffer_cuts_is_left() -> None:
         assert scan.fault_line.size == 0
 
 
-def test_a_record_that_is_too_long_is_given_up_at_its_first_line() -> None:
+def test_a_record_that_is_too_long_is_given_up_at_its_first_line():
     data = np.frombuffer(b'a,"b\nc,d\ne,f\ng,h', np.uint8)
     scan = scan_csv(data, np.arange(2), [PLACES] * 2, final=False, limit=8)
     assert scan.fault_status.tolist() == [TOO_LONG]
@@ -166,7 +164,7 @@ def test_a_record_that_is_too_long_is_given_up_at_its_first_line() -> None:
     assert scan.stop == 20
 
 
-def test_bad_arguments() -> None:
+def test_bad_arguments():
     data = np.zeros(4, np.uint8)
     with pytest.raises(TypeError, match="`data` has dtype float64; expected uint8"):
         scan_csv(data.astype(float), np.arange(1), [PLACES])

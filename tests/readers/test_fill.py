@@ -54,7 +54,7 @@ def as_list(kind: int, filled: Filled) -> list[Any]:
 
 @given(rows, st.booleans())
 @example([{"t": "y" * 30}] * 3 + [{"t": "y" * 29 + "z"}, {"t": "y" * 30}], True)
-def test_columns_equal_json(table: list[dict[str, Any]], ascii_only: bool) -> None:
+def test_columns_equal_json(table, ascii_only):
     texts = [json.dumps(row, ensure_ascii=ascii_only) for row in table]
     data = "\n".join(texts).encode("utf-8", "surrogatepass")
     scan = lines.scan_jsonl(np.frombuffer(data, np.uint8), tuple(KINDS), fill=KINDS)
@@ -76,7 +76,7 @@ def is_utf8(text: str) -> bool:
     return True
 
 
-def test_an_integer_with_a_sign_is_no_text() -> None:
+def test_an_integer_with_a_sign_is_no_text():
     data = b'{"d": 10}\n{"d": 0}\n{"d": null}\n{"n": -0}'
     scan = lines.scan_jsonl(np.frombuffer(data, np.uint8), tuple(KINDS), fill=KINDS)
     assert as_list(TEXT_OR_WHOLE, scan.filled[1]) == ["10", "0", None, None]
@@ -86,7 +86,7 @@ def test_an_integer_with_a_sign_is_no_text() -> None:
     assert scan.filled[1].odd == 2
 
 
-def test_texts_of_many_blocks_stand_in_one_buffer() -> None:
+def test_texts_of_many_blocks_stand_in_one_buffer():
     texts = [f"{row % 7} " * 20 for row in range(20_000)]
     data = "\n".join(json.dumps({"t": text}) for text in texts).encode()
     scan = lines.scan_jsonl(np.frombuffer(data, np.uint8), (b"t",), fill={b"t": TEXT})

@@ -145,12 +145,12 @@ def logs(draw: st.DrawFn) -> bytes:
 @example(b"")
 @example(b"\r")
 @example(b'{"a":1}\r\r\n{"a":2}')
-def test_equals_json(data: bytes) -> None:
+def test_equals_json(data):
     check_against_json(data)
 
 
 @given(st.binary(max_size=60))
-def test_equals_json_on_any_bytes(data: bytes) -> None:
+def test_equals_json_on_any_bytes(data):
     check_against_json(data)
 
 
@@ -163,7 +163,7 @@ NUMBERS = [
 
 @pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("form", ['{"a":%s}', '{"a":[%s, 1]}', '{"a":{"b": %s}}', "%s"])
-def test_number_syntax(number: str, form: str) -> None:
+def test_number_syntax(number, form):
     check_against_json((form % number).encode())
 
 
@@ -175,19 +175,19 @@ NO_SPACES = "\u200b \ufeff \u180e \x00"
 
 
 @pytest.mark.parametrize("space", f"{SPACES} {NO_SPACES}".split(" "))
-def test_white_space_round_a_line(space: str) -> None:
+def test_white_space_round_a_line(space):
     for form in ('{s}{{"a":1}}', '{{"a":1}}{s}', " {s}{{}} {s} ", "{s}", '{{"a":{s}1}}', "{s}x{s}"):
         check_against_json(form.format(s=space).encode())
 
 
-def test_all_single_bytes_between_tokens_and_in_strings() -> None:
+def test_all_single_bytes_between_tokens_and_in_strings():
     for byte in range(256):
         for form in (b'{"a":1%s}', b'{"a":"%s"}', b'{"a":"\\%s"}', b"%s", b'{"a"%s:[]}'):
             check_against_json(form.replace(b"%s", bytes([byte])))
 
 
 @pytest.mark.parametrize("length", [500, 501, 5000])
-def test_depth(length: int) -> None:
+def test_depth(length):
     for line in (
         b'{"a":' + b"[" * (length - 1) + b"]" * (length - 1) + b"}",
         b'{"a":' * length + b"1" + b"}" * length,
@@ -197,19 +197,19 @@ def test_depth(length: int) -> None:
         assert scan.fault_status.tolist() == [faults.TOO_DEEP] * (length > tokens.MAX_DEPTH)
 
 
-def test_last_equal_key_wins_and_escaped_keys_match() -> None:
+def test_last_equal_key_wins_and_escaped_keys_match():
     line = b'{"a":1,"\\u0061":"x","b":{"a":7},"c":["a"]}'
     scan = jsonl.scan_jsonl(as_bytes(line), (b"a",))
     assert scan.tags.tolist() == [[tokens.STRING]]
     assert line[scan.value_start[0, 0] : scan.value_end[0, 0]] == b"x"
 
 
-def test_a_faulty_line_leaves_no_value_behind() -> None:
+def test_a_faulty_line_leaves_no_value_behind():
     scan = jsonl.scan_jsonl(as_bytes(b'{"a":1,"b":2\n{"b":3}\n'), (b"a", b"b"))
     assert scan.tags.tolist() == [[tokens.ABSENT], [tokens.INTEGER]]
 
 
-def test_line_ends_are_counted_in_pieces_that_may_part_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_ends_are_counted_in_pieces_that_may_part_one(monkeypatch):
     piece = 100
     monkeypatch.setattr(line_ends, "_PIECE_BYTES", piece)
     # a return before a line feed ends its line with it
@@ -226,21 +226,21 @@ def test_line_ends_are_counted_in_pieces_that_may_part_one(monkeypatch: pytest.M
     assert line_ends.count_line_ends(as_bytes(data[1:])) == piece + 5
 
 
-def test_lines_are_found_in_what_positions_reach() -> None:
+def test_lines_are_found_in_what_positions_reach():
     data = np.broadcast_to(np.uint8(0), 1 << 32)
     with pytest.raises(ValueError, match=r"^4294967296 bytes .* fewer than 4 GiB$"):
         line_ends.line_begins(data)
 
 
 @given(st.lists(st.sampled_from((b"a" * 61, b"\xe6\xb3\xa2", *LINE_ENDS))))
-def test_lines_begin_after_line_ends(parts: list[bytes]) -> None:
+def test_lines_begin_after_line_ends(parts):
     data = b"".join(parts)
     lines = data.splitlines(keepends=True)
     expected = np.cumsum([len(line) for line in lines if line.endswith((b"\n", b"\r"))])
     assert line_ends.line_begins(as_bytes(data)).tolist() == expected.tolist()
 
 
-def test_rows_may_stand_closer_behind_the_first_block() -> None:
+def test_rows_may_stand_closer_behind_the_first_block():
     data = b'{"a":1,"b":"%s"}\n' % (b"x" * 300_000)
     data += b"".join(
         b'{"a":%d,"b":"row %d and some text"}\n' % (row, row) for row in range(2, 20_000)
@@ -256,7 +256,7 @@ def test_rows_may_stand_closer_behind_the_first_block() -> None:
             assert scan.filled[0].values.tolist() == list(range(1, 20_000))
 
 
-def test_many_short_lines_have_room_behind_one_very_long_line() -> None:
+def test_many_short_lines_have_room_behind_one_very_long_line():
     many = 200_000
     data = b'{"a":"%s"}\n' % (b"x" * 2_000_000) + b'{"a":1}\n' * many + b'{"a":\n' * many
     for fill in (None, {b"a": TEXT}):
@@ -266,7 +266,7 @@ def test_many_short_lines_have_room_behind_one_very_long_line() -> None:
         assert scan.tags[0].tolist() == [tokens.STRING] + [tokens.INTEGER] * many
 
 
-def test_buffers_of_another_type_are_refused() -> None:
+def test_buffers_of_another_type_are_refused():
     with pytest.raises(TypeError, match="`data` has dtype float64; expected uint8"):
         jsonl.scan_jsonl(np.zeros(4), ())
     with pytest.raises(ValueError, match="distinct"):
@@ -274,14 +274,14 @@ def test_buffers_of_another_type_are_refused() -> None:
 
 
 @given(LONG_TEXT, st.none() | st.sampled_from(FAULTS), st.integers(0, 8))
-def test_long_texts_are_read_in_blocks(pieces: list[bytes], fault: bytes | None, at: int) -> None:
+def test_long_texts_are_read_in_blocks(pieces, fault, at):
     """Characters and faults at every place of a block, with whole blocks after them."""
     if fault is not None:
         pieces = [*pieces[:at], fault, *pieces[at:]]
     check_against_json(b'{"a":"' + b"".join(pieces) + b'"}\n{"event":"' + b"y" * 200 + b'"}')
 
 
-def test_every_fault_is_found_at_every_place_of_a_block() -> None:
+def test_every_fault_is_found_at_every_place_of_a_block():
     after = b'"}\n{"a":"' + b"z" * 200 + b'"}'
     for fault in [b"", *FAULTS]:
         for before in range(68):

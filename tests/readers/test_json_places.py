@@ -107,7 +107,7 @@ def find(texts: list[bytes], shape: Shape) -> tuple[Place, list[int], bytes]:
 
 
 @given(st.lists(VALUES, max_size=4), SHAPES, st.booleans())
-def test_oracle(values: list[Any], shape: Shape, ascii: bool) -> None:
+def test_oracle(values, shape, ascii):
     texts = [written(value, ascii) for value in values]
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     place, faulty, data = find(encoded, shape)
@@ -118,16 +118,14 @@ def test_oracle(values: list[Any], shape: Shape, ascii: bool) -> None:
 
 @given(st.binary(max_size=200), SHAPES)
 @example(b'"', None)
-def test_values_of_any_bytes_lie_within_them(text: bytes, shape: Shape) -> None:
+def test_values_of_any_bytes_lie_within_them(text, shape):
     place, _, data = find([text, b"[]"], shape)
     found = place.tags != tokens.ABSENT
     assert ((place.start <= place.end) & (place.end <= len(data)))[found].all()
 
 
 @given(VALUES, SHAPES, st.data())
-def test_values_that_are_no_json_are_absent_and_leave_the_others(
-    value: Any, shape: Shape, data: st.DataObject
-) -> None:
+def test_values_that_are_no_json_are_absent_and_leave_the_others(value, shape, data):
     text = written(value, True)
     place = data.draw(st.integers(0, len(text)))
     broken = data.draw(
@@ -145,7 +143,7 @@ def test_values_that_are_no_json_are_absent_and_leave_the_others(
     check(found, naive_place(values, [0, 1, 2], shape), whole)
 
 
-def test_of_equal_keys_the_last_counts() -> None:
+def test_of_equal_keys_the_last_counts():
     text = b'{"a":[{"b":[1,2]},{"b":[3]}],"c":1,"a":[{"b":[4]}],"\\u0063":null}'
     place, _, data = find([text], {"a": [{"b": [None]}], "c": None})
     objects = place.members["a"].elements
@@ -157,7 +155,7 @@ def test_of_equal_keys_the_last_counts() -> None:
     assert place.members["c"].tags.tolist() == [tokens.NULL]
 
 
-def test_more_values_than_expected() -> None:
+def test_more_values_than_expected():
     """Room is made while the walk goes on, and a value that found none is walked again."""
     rows = [b'{"a":[' + b",".join([b"[1]"] * n) + b"]}" for n in (3, 5_000, 0, 700)]
     place, faulty, _ = find(rows, {"a": [[None]]})
@@ -169,12 +167,12 @@ def test_more_values_than_expected() -> None:
     assert arrays.elements.owner.tolist() == list(range(5_703))
 
 
-def test_keys_must_be_distinct_shapes_whole() -> None:
+def test_keys_must_be_distinct_shapes_whole():
     with pytest.raises(ValueError, match="values to unpack"):
         find([b"[]"], [None, None])
 
 
-def test_many_short_texts_have_room_behind_a_very_long_one() -> None:
+def test_many_short_texts_have_room_behind_a_very_long_one():
     many = 200_000
     texts = [b'["%s"]' % (b"x" * 2_000_000), *[b"[1]"] * many]
     root, wrong = find_places(*ranges(texts), [None])
@@ -189,7 +187,7 @@ def test_many_short_texts_have_room_behind_a_very_long_one() -> None:
     st.lists(st.lists(st.sampled_from(b"\n\r\t ax"), max_size=200).map(bytes), max_size=5),
     st.integers(0, 70),
 )
-def test_texts_are_gathered_with_tabs_for_line_ends(gathered: list[bytes], between: int) -> None:
+def test_texts_are_gathered_with_tabs_for_line_ends(gathered, between):
     gap = b"\n" * between
     ends = np.cumsum([len(text) + between for text in gathered], dtype=np.int64) - between
     starts = ends - np.array([len(text) for text in gathered], np.int64)

@@ -27,7 +27,7 @@ def python_value(data: bytes, tag: int, start: int, end: int) -> Any:
 
 
 @given(st.lists(VALUES, max_size=4), st.sampled_from(["", " ", "\n\t"]))
-def test_value_kinds_oracle(values: list[Any], blank: str) -> None:
+def test_value_kinds_oracle(values, blank):
     texts = [(blank + json.dumps(value) + blank).encode() for value in values]
     tags, begins, finishes = value_kinds(*ranges(texts))
     data = b"".join(texts)
@@ -36,13 +36,13 @@ def test_value_kinds_oracle(values: list[Any], blank: str) -> None:
         assert python_value(data, tag, begin, end) == value
 
 
-def test_blank_ranges_hold_nothing() -> None:
+def test_blank_ranges_hold_nothing():
     tags, _, _ = value_kinds(*ranges([b" ", b"", b"[]"]))
     assert tags.tolist() == [tokens.ABSENT, tokens.ABSENT, tokens.ARRAY]
 
 
 @given(st.lists(st.text(max_size=9) | st.sampled_from(["\ud83d\ude00", "\ud800", "a\udfff"])))
-def test_unescaped(texts: list[str]) -> None:
+def test_unescaped(texts):
     raw = [json.dumps(text)[1:-1].encode() for text in texts]
     out, starts, ends = located_values.unescaped(*ranges(raw))
     for text, start, end in zip(texts, starts, ends, strict=True):
@@ -54,7 +54,7 @@ def test_unescaped(texts: list[str]) -> None:
 
 
 @given(st.lists(st.text(max_size=30)), st.lists(st.text(max_size=30)))
-def test_views_make_string_columns(first: list[str], second: list[str]) -> None:
+def test_views_make_string_columns(first, second):
     import polars as pl
     import pyarrow as pa
 
@@ -76,7 +76,7 @@ def test_views_make_string_columns(first: list[str], second: list[str]) -> None:
 
 
 @given(LONG_TEXT, LONG_TEXT)
-def test_long_texts_are_unescaped_in_blocks(left: list[bytes], right: list[bytes]) -> None:
+def test_long_texts_are_unescaped_in_blocks(left, right):
     texts = [b"".join(pieces) for pieces in (left, right)]
     texts = [text for text in texts if is_string(text)]
     plain, at, until = located_values.unescaped(*ranges(texts))

@@ -1,7 +1,6 @@
 """A table appears complete and unchanged, or not at all."""
 
 import io
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -14,9 +13,7 @@ from fastscore.run.commit import commit_table
 FRAME = pl.DataFrame({"value": [1, 2, 3]})
 
 
-def test_what_the_disk_does_not_keep_is_no_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_disk_does_not_keep_is_no_table(tmp_path, monkeypatch):
     path = tmp_path / "part.parquet"
     commit_table(path, FRAME, {})
     before = path.read_bytes()

@@ -21,7 +21,7 @@ LONG = "I would like a comedy with a robot, please."
 
 
 @pytest.fixture
-def catalogue(tmp_path: Path) -> str:
+def catalogue(tmp_path):
     (tmp_path / "catalogue.json").write_text(json.dumps(CATALOGUE))
     return str(tmp_path / "catalogue.json")
 
@@ -49,9 +49,7 @@ def notes(suite: str, paths: Sequence[Path], **more: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("shard_bytes", [1, 1 << 20])
-def test_lines_of_one_id_that_repeat_a_dialogue(
-    tmp_path: Path, catalogue: str, shard_bytes: int
-) -> None:
+def test_lines_of_one_id_that_repeat_a_dialogue(tmp_path, catalogue, shard_bytes):
     path = tmp_path / "log.jsonl"
     lines = [conversation(name, f"{LONG} {name}") for name in ("a", "b", "c")]
     other = conversation("b", "No comedies.")
@@ -66,13 +64,13 @@ def test_lines_of_one_id_that_repeat_a_dialogue(
     assert note in scores.notes
 
 
-def test_equal_dialogues_without_a_name_are_no_copies(tmp_path: Path, catalogue: str) -> None:
+def test_equal_dialogues_without_a_name_are_no_copies(tmp_path, catalogue):
     path = tmp_path / "log.jsonl"
     path.write_text(conversation(None, LONG) * 3)
     assert notes("preference_shift", [path], catalogue=catalogue, segments="metadata") == []
 
 
-def test_files_that_are_copies_are_named_once(tmp_path: Path, catalogue: str) -> None:
+def test_files_that_are_copies_are_named_once(tmp_path, catalogue):
     paths = [tmp_path / f"{name}.jsonl" for name in "abcd"]
     for path, name in zip(paths, "xxyx", strict=True):
         path.write_text(conversation(name, LONG))
@@ -91,7 +89,7 @@ def test_files_that_are_copies_are_named_once(tmp_path: Path, catalogue: str) ->
     )
 
 
-def test_messages_that_repeat_a_row_of_their_dialogue(tmp_path: Path) -> None:
+def test_messages_that_repeat_a_row_of_their_dialogue(tmp_path):
     path = tmp_path / "log.csv"
     rows = [
         {"conversation_id": name, "role": role, "content": content}
@@ -110,7 +108,7 @@ def test_messages_that_repeat_a_row_of_their_dialogue(tmp_path: Path) -> None:
     )
 
 
-def test_what_chats_without_a_name_share_is_no_repeat(tmp_path: Path) -> None:
+def test_what_chats_without_a_name_share_is_no_repeat(tmp_path):
     path = tmp_path / "log.jsonl"
     turns = [{"role": role, "content": LONG} for role in ("user", "assistant", "user")]
     shared = [{**turn, "content": f"{n} {LONG}"} for n, turn in enumerate(turns)]
@@ -120,7 +118,7 @@ def test_what_chats_without_a_name_share_is_no_repeat(tmp_path: Path) -> None:
     assert not [note for note in found if "repeat an earlier row" in note]
 
 
-def test_steps_that_are_predicted_again(tmp_path: Path) -> None:
+def test_steps_that_are_predicted_again(tmp_path):
     """Without a revealed row an utterance has as many steps as predicted rows."""
     path = tmp_path / "log.jsonl"
     lines = dialogue_lines("d")
@@ -137,7 +135,7 @@ def test_steps_that_are_predicted_again(tmp_path: Path) -> None:
     )
 
 
-def test_systems_under_a_key_that_is_not_read_are_refused(tmp_path: Path) -> None:
+def test_systems_under_a_key_that_is_not_read_are_refused(tmp_path):
     path, lines = tmp_path / "log.jsonl", [json.loads(line) for line in dialogue_lines("d")]
     rows = [{**row, "agent_name": name} for name in ("gpt", "llama") for row in lines]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -157,7 +155,7 @@ def test_systems_under_a_key_that_is_not_read_are_refused(tmp_path: Path) -> Non
     assert again.tables["dialogues"].height == 1
 
 
-def test_rows_that_name_no_dialogue_are_refused_if_most_are_replaced(tmp_path: Path) -> None:
+def test_rows_that_name_no_dialogue_are_refused_if_most_are_replaced(tmp_path):
     """Three dialogues under a key that is not read are one, by the last rows of each step."""
     path, rows = tmp_path / "log.jsonl", []
     for name in ("d", "e", "f"):
@@ -172,7 +170,7 @@ def test_rows_that_name_no_dialogue_are_refused_if_most_are_replaced(tmp_path: P
     assert told.tables["dialogues"].height == 3
 
 
-def test_a_key_that_tells_dialogues_of_one_name_apart_is_noted(tmp_path: Path) -> None:
+def test_a_key_that_tells_dialogues_of_one_name_apart_is_noted(tmp_path):
     turn = {"turn_pair_id": 1, "turn_status": "ok", "user_text": "Hi", "gt_turn_tags": {}}
     rows = [
         {

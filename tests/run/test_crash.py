@@ -24,15 +24,13 @@ from tests.run.running import contents, run_lexical, start_lexical
 
 
 @pytest.fixture(scope="module")
-def logs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def logs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("logs")
     return write_logs(folder, files=12, dialogues=40)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(
-    logs: list[Path], tmp_path_factory: pytest.TempPathFactory
-) -> tuple[dict[str, bytes], float]:
+def undisturbed(logs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("undisturbed")
     finish_lexical(logs, folder / "here", "--workers", "2")  # kernels are compiled from now on
     started = time.monotonic()
@@ -55,9 +53,7 @@ KILLS = often(3, 200)
 
 
 @pytest.mark.parametrize("seed", range(KILLS))
-def test_a_run_killed_at_any_moment_is_finished_by_the_next(
-    logs: list[Path], undisturbed: tuple[dict[str, bytes], float], tmp_path: Path, seed: int
-) -> None:
+def test_a_run_killed_at_any_moment_is_finished_by_the_next(logs, undisturbed, tmp_path, seed):
     expected, seconds = undisturbed
     run = tmp_path / "run"
     process = start_lexical(logs, run, "--workers", "2")
@@ -72,13 +68,8 @@ def test_a_run_killed_at_any_moment_is_finished_by_the_next(
 @pytest.mark.parametrize("seed", range(often(1, 20)))
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_ends_soon_and_is_finished_by_the_next(
-    logs: list[Path],
-    undisturbed: tuple[dict[str, bytes], float],
-    tmp_path: Path,
-    number: int,
-    code: int,
-    seed: int,
-) -> None:
+    logs, undisturbed, tmp_path, number, code, seed
+):
     expected, seconds = undisturbed
     run = tmp_path / "run"
     process = start_lexical(logs, run, "--workers", "2")
@@ -138,9 +129,7 @@ def failure_of_a_run(logs: list[Path], run: Path) -> str | None:
 
 @pytest.mark.parametrize("code", FAILURES)
 @pytest.mark.parametrize("name", ["open_new", "replace", "fsync"])
-def test_a_failing_disk_loses_nothing_that_was_committed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: int
-) -> None:
+def test_a_failing_disk_loses_nothing_that_was_committed(tmp_path, monkeypatch, name, code):
     """Every call fails: by day by one of the codes in turn, by night by each."""
     logs = write_logs(tmp_path / "logs", files=2, dialogues=often(1, 2))
     run_lexical(logs, tmp_path / "expected", shard_bytes=1)
@@ -162,7 +151,7 @@ def test_a_failing_disk_loses_nothing_that_was_committed(
     assert number > 10
 
 
-def test_a_full_disk_is_named(tmp_path: Path) -> None:
+def test_a_full_disk_is_named(tmp_path):
     logs = write_logs(tmp_path / "logs", files=1, dialogues=3)
     script = (
         "import resource, signal, sys\n"
@@ -184,7 +173,7 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("default_model")
-def test_an_interrupted_embedding_ends_soon_and_goes_on_later(tmp_path: Path) -> None:
+def test_an_interrupted_embedding_ends_soon_and_goes_on_later(tmp_path):
     logs = write_logs(tmp_path / "logs", files=4, dialogues=200)
     words = ["--lex-weight", "0", "--store", str(tmp_path / "store"), "--baseline-pairs", "10"]
     process = start_lexical(logs, tmp_path / "run", *words)
@@ -197,7 +186,7 @@ def test_an_interrupted_embedding_ends_soon_and_goes_on_later(tmp_path: Path) ->
     finish_lexical(logs, tmp_path / "run", *words)
 
 
-def test_torn_manifests_and_receipts_are_made_again(tmp_path: Path) -> None:
+def test_torn_manifests_and_receipts_are_made_again(tmp_path):
     logs = write_logs(tmp_path / "logs", files=1, dialogues=3)
     run = tmp_path / "run"
     run_lexical(logs, run, shard_bytes=1)
@@ -274,8 +263,8 @@ COMMITS = [
 
 @pytest.mark.parametrize(("point", "number", "when"), COMMITS)
 def test_a_run_killed_at_any_point_of_a_commit_is_finished_by_the_next(
-    tmp_path: Path, point: str, number: int, when: str
-) -> None:
+    tmp_path, point, number, when
+):
     logs = write_logs(tmp_path / "logs", files=2, dialogues=2)
     run_lexical(logs, tmp_path / "expected", shard_bytes=1)
     run_until_killed(logs, tmp_path / "run", point, number, when=when)
@@ -284,7 +273,7 @@ def test_a_run_killed_at_any_point_of_a_commit_is_finished_by_the_next(
 
 
 @pytest.mark.parametrize("done", range(0, 12, often(5, 1)))
-def test_a_run_killed_after_some_shards_does_the_others_alone(tmp_path: Path, done: int) -> None:
+def test_a_run_killed_after_some_shards_does_the_others_alone(tmp_path, done):
     logs = write_logs(tmp_path / "logs", files=4, dialogues=3)
     run_until_killed(logs, tmp_path / "run", "receipt", done + 1)
     receipts = tmp_path / "run" / "receipts"
@@ -296,7 +285,7 @@ def test_a_run_killed_after_some_shards_does_the_others_alone(tmp_path: Path, do
     assert contents(tmp_path / "run") == contents(tmp_path / "expected")
 
 
-def test_a_second_writer_is_refused_and_a_dead_ones_lock_is_taken_over(tmp_path: Path) -> None:
+def test_a_second_writer_is_refused_and_a_dead_ones_lock_is_taken_over(tmp_path):
     logs = write_logs(tmp_path / "logs", files=4, dialogues=40)
     run = tmp_path / "run"
     first = start_lexical(logs, run)

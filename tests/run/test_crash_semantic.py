@@ -24,12 +24,12 @@ TEXTS_COLLECTED = ".work/texts/part-*.parquet"
 
 
 @pytest.fixture(scope="module")
-def logs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def logs(tmp_path_factory):
     return write_varied_logs(tmp_path_factory.mktemp("logs"), files=6, dialogues=40)
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cache(tmp_path_factory):
     """A cache that holds a tiny model, which knows the logs' words, and the compiled kernels."""
     cache = tmp_path_factory.mktemp("cache")
     folder = write_folder(cache / "source", word_tokenizer(WORDS))
@@ -68,9 +68,7 @@ def finished(logs: list[Path], run: Path, cache: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(
-    logs: list[Path], cache: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[dict[str, bytes], float]:
+def undisturbed(logs, cache, tmp_path_factory):
     """What a run leaves that nobody kills, and how long a process takes once kernels are there."""
     found = finished(logs, tmp_path_factory.mktemp("undisturbed") / "run", cache)
     assert sum(name.startswith("steps/") for name in found) > 5
@@ -93,12 +91,8 @@ KILLS = often(1, 30)
 
 @pytest.mark.parametrize("seed", range(KILLS))
 def test_a_run_killed_at_any_moment_is_finished_by_the_next(
-    logs: list[Path],
-    cache: Path,
-    undisturbed: tuple[dict[str, bytes], float],
-    tmp_path: Path,
-    seed: int,
-) -> None:
+    logs, cache, undisturbed, tmp_path, seed
+):
     expected, seconds = undisturbed
     moment = (seed + random.Random(seed).random()) / KILLS  # spread evenly over the run
     moment = (0.3 + 0.7 * moment) * seconds
@@ -118,12 +112,8 @@ def test_a_run_killed_at_any_moment_is_finished_by_the_next(
     ],
 )
 def test_a_run_killed_in_a_certain_stage_is_finished_by_the_next(
-    logs: list[Path],
-    cache: Path,
-    undisturbed: tuple[dict[str, bytes], float],
-    tmp_path: Path,
-    sign: str,
-) -> None:
+    logs, cache, undisturbed, tmp_path, sign
+):
     process = start(logs, tmp_path / "run", cache)
     while process.poll() is None and not any(tmp_path.glob(sign)):
         time.sleep(0.001)
@@ -132,9 +122,7 @@ def test_a_run_killed_in_a_certain_stage_is_finished_by_the_next(
 
 
 @pytest.mark.slow
-def test_a_run_killed_again_and_again_is_finished(
-    logs: list[Path], cache: Path, undisturbed: tuple[dict[str, bytes], float], tmp_path: Path
-) -> None:
+def test_a_run_killed_again_and_again_is_finished(logs, cache, undisturbed, tmp_path):
     expected, seconds = undisturbed
     rng = random.Random(0)
     for _ in range(3):
@@ -145,9 +133,7 @@ def test_a_run_killed_again_and_again_is_finished(
     assert not os.path.lexists(tmp_path / "run" / ".work")
 
 
-def test_a_run_whose_texts_are_all_stored_reads_its_logs_once(
-    logs: list[Path], cache: Path, undisturbed: tuple[dict[str, bytes], float], tmp_path: Path
-) -> None:
+def test_a_run_whose_texts_are_all_stored_reads_its_logs_once(logs, cache, undisturbed, tmp_path):
     stages = []
     for name in ("cold", "warm"):
         assert finished(logs, tmp_path / name, cache) == undisturbed[0]
@@ -157,8 +143,8 @@ def test_a_run_whose_texts_are_all_stored_reads_its_logs_once(
 
 
 def test_a_store_that_is_cold_warm_or_deleted_meanwhile_changes_no_number(
-    logs: list[Path], cache: Path, tmp_path: Path, undisturbed: tuple[dict[str, bytes], float]
-) -> None:
+    logs, cache, tmp_path, undisturbed
+):
     expected, _ = undisturbed
     assert finished(logs, tmp_path / "cold", cache) == expected
     assert finished(logs, tmp_path / "warm", cache) == expected
@@ -176,8 +162,8 @@ def test_a_store_that_is_cold_warm_or_deleted_meanwhile_changes_no_number(
 
 
 def test_a_read_only_store_serves_what_it_holds_and_what_it_lacks_is_named(
-    logs: list[Path], cache: Path, tmp_path: Path, undisturbed: tuple[dict[str, bytes], float]
-) -> None:
+    logs, cache, tmp_path, undisturbed
+):
     expected, _ = undisturbed
     with small_disk(tmp_path / "store", "64m") as store:
         assert finished(logs, tmp_path / "cold", cache) == expected

@@ -1,7 +1,6 @@
 """What the model cuts is counted, each text once, whatever the shards; and long texts are kept."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -19,7 +18,7 @@ LIMIT = 16
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def model(tmp_path_factory):
     cache = tmp_path_factory.mktemp("cache")
     folder = write_folder(cache / "source", word_tokenizer(WORDS))
     patch = pytest.MonkeyPatch()
@@ -46,7 +45,7 @@ WHOLE = " ".join(WORDS[:14])
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> Path:
+def logs(tmp_path):
     folder = tmp_path / "logs"
     folder.mkdir()
     write_log(folder / "a.jsonl", "a", LONG, WHOLE)
@@ -63,7 +62,7 @@ def score(logs: Path, output: Path, model: str, *more: object) -> str:
     return done.stdout
 
 
-def test_the_outcome_says_how_many_texts_were_cut(logs: Path, tmp_path: Path, model: str) -> None:
+def test_the_outcome_says_how_many_texts_were_cut(logs, tmp_path, model):
     shown = score(logs, tmp_path / "run", model)
     assert "2 texts cut at the model's limit" in shown
     run = fastscore.open_run(tmp_path / "run")
@@ -78,7 +77,7 @@ def test_the_outcome_says_how_many_texts_were_cut(logs: Path, tmp_path: Path, mo
     assert fastscore.open_run(tmp_path / "again").manifest.counts["cut_texts"] == 2
 
 
-def test_a_text_of_several_shards_counts_once(logs: Path, tmp_path: Path, model: str) -> None:
+def test_a_text_of_several_shards_counts_once(logs, tmp_path, model):
     request = {"embedder": model, "store": tmp_path / "store", "lex_weight": 0.5}
     scores = score_by_keywords(logs, "score_dialogue", **request)
     assert sorted(scores.cut_texts["text"].to_list()) == sorted([LONG, LONGER])
@@ -96,7 +95,7 @@ def test_a_text_of_several_shards_counts_once(logs: Path, tmp_path: Path, model:
     assert (outcome.manifest.shards, outcome.manifest.counts["cut_texts"]) == (2, 2)
 
 
-def test_without_an_embedder_nothing_is_cut(logs: Path, tmp_path: Path) -> None:
+def test_without_an_embedder_nothing_is_cut(logs, tmp_path):
     run = fastscore.score(
         logs, fastscore.ScoreDialogue(lex_weight=1.0), output=tmp_path / "run", embedder=None
     )
@@ -105,7 +104,7 @@ def test_without_an_embedder_nothing_is_cut(logs: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "run" / "cut_texts").exists()
 
 
-def test_long_texts_of_a_run_are_embedded_once(tmp_path: Path, model: str) -> None:
+def test_long_texts_of_a_run_are_embedded_once(tmp_path, model):
     plan = {"days": [{"lunch": "w1", "dinner": "w2"}], "raw_output": " ".join(WORDS * 3)}
     turns = [
         {"speaker": "a", "intent": "user_provide_cuisine", "utterance": "w1 w2"},

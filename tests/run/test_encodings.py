@@ -1,7 +1,6 @@
 """The probable encoding of text that is not UTF-8, and the command that converts it."""
 
 import gzip
-from pathlib import Path
 
 import pytest
 
@@ -20,11 +19,11 @@ from fastscore.logs.samples.refusals import likely_encoding, suggest_conversion
         ("안녕하세요 영화를 추천해 주세요\n", "euc_kr", "EUC-KR"),
     ],
 )
-def test_the_encoding_is_named(text: str, encoding: str, name: str) -> None:
+def test_the_encoding_is_named(text, encoding, name):
     assert likely_encoding(text.encode(encoding)) == name
 
 
-def test_the_command_converts_the_file(tmp_path: Path) -> None:
+def test_the_command_converts_the_file(tmp_path):
     text = "plain\n" * 20_000 + "Größe: schön, für Müller\n"
     path = tmp_path / "my log.csv"
     path.write_bytes(text.encode("cp1252"))

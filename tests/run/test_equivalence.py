@@ -60,9 +60,7 @@ def assert_equal(found: dict[str, pl.DataFrame], expected: dict[str, pl.DataFram
 @pytest.mark.parametrize(
     ("shard_bytes", "workers", "format"), COMBINATIONS[:: often(7, 1)], ids=str
 )
-def test_shards_workers_and_formats_change_nothing(
-    tmp_path: Path, shard_bytes: int, workers: int, format: str
-) -> None:
+def test_shards_workers_and_formats_change_nothing(tmp_path, shard_bytes, workers, format):
     plain = write_logs(tmp_path / "plain")
     run_lexical(plain, tmp_path / "expected")
     (tmp_path / "logs").mkdir()
@@ -75,7 +73,7 @@ def test_shards_workers_and_formats_change_nothing(
 
 
 @pytest.mark.parametrize("seed", range(often(3, 50)))
-def test_the_order_of_lines_and_of_files_changes_no_number(tmp_path: Path, seed: int) -> None:
+def test_the_order_of_lines_and_of_files_changes_no_number(tmp_path, seed):
     logs = write_logs(tmp_path / "logs")
     run_lexical(logs, tmp_path / "expected")
     shuffle = random.Random(seed).shuffle
@@ -104,9 +102,7 @@ def spoilt(path: Path, share: float, change: Callable[[dict[str, Any]], Any]) ->
 
 
 @pytest.mark.parametrize(("share", "code"), [(0.0009, 0), (0.0011, 3)])
-def test_rejects_within_the_budget_pass_and_beyond_it_do_not(
-    tmp_path: Path, share: float, code: int
-) -> None:
+def test_rejects_within_the_budget_pass_and_beyond_it_do_not(tmp_path, share, code):
     (path,) = write_logs(tmp_path / "logs", files=1, dialogues=50)
     spoiled, lines = spoilt(path, share, lambda row: [row])
     done = fastscore_command(
@@ -119,7 +115,7 @@ def test_rejects_within_the_budget_pass_and_beyond_it_do_not(
     assert counts["lines"] == counts["rows"] + counts["rejects"] + counts["blank"] == lines
 
 
-def test_rows_that_fail_never_move_a_mean_towards_one(tmp_path: Path) -> None:
+def test_rows_that_fail_never_move_a_mean_towards_one(tmp_path):
     (path,) = write_logs(tmp_path / "logs", files=1, dialogues=20)
     clean = run_lexical([path], tmp_path / "clean")
     before = {row["metric"]: row for row in open_run(tmp_path / "clean").summary.to_dicts()}

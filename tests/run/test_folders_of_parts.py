@@ -16,12 +16,12 @@ TABLES = ("steps", "utterances", "dialogues", "rejects")
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> list[Path]:
+def logs(tmp_path):
     return write_logs(tmp_path / "logs")
 
 
 @pytest.fixture
-def flat(logs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def flat(logs, tmp_path, monkeypatch):
     """A run of twelve shards with all parts of a table in one folder, as earlier releases wrote."""
     monkeypatch.setattr(commit, "PARTS_PER_FOLDER", FLAT)
     assert run_lexical(logs, tmp_path / "flat", shard_bytes=1).manifest.shards == 12
@@ -43,16 +43,14 @@ def same_rows(run: Path, other: Path, *, verify: bool = True) -> bool:
     return all(found[name].equals(frame, null_equal=True) for name, frame in expected.items())
 
 
-def test_the_first_thousand_parts_are_in_the_folder_of_the_table() -> None:
+def test_the_first_thousand_parts_are_in_the_folder_of_the_table():
     assert part_name(0) == "part-00000.parquet"
     assert part_name(999) == "part-00999.parquet"
     assert part_name(1000) == "00001/part-01000.parquet"
     assert part_name(123_456) == "00123/part-123456.parquet"
 
 
-def test_parts_in_folders_have_the_rows_of_parts_in_one(
-    logs: list[Path], flat: Path, tmp_path: Path
-) -> None:
+def test_parts_in_folders_have_the_rows_of_parts_in_one(logs, flat, tmp_path):
     run = tmp_path / "run"
     run_lexical(logs, run, shard_bytes=1)
     names = [f"part-{index:05d}.parquet" for index in range(12)]
@@ -69,9 +67,7 @@ def test_parts_in_folders_have_the_rows_of_parts_in_one(
     assert open_run(run).damaged() == []
 
 
-def test_a_run_with_all_parts_in_one_folder_is_read_and_continued(
-    logs: list[Path], flat: Path, tmp_path: Path
-) -> None:
+def test_a_run_with_all_parts_in_one_folder_is_read_and_continued(logs, flat, tmp_path):
     before = contents(flat)
     run_lexical(logs, flat, shard_bytes=1)
     assert contents(flat) == before
@@ -80,9 +76,7 @@ def test_a_run_with_all_parts_in_one_folder_is_read_and_continued(
     assert same_rows(flat, tmp_path / "run", verify=False)
 
 
-def test_a_damaged_part_of_such_a_run_is_made_again_in_its_folder(
-    logs: list[Path], flat: Path, tmp_path: Path
-) -> None:
+def test_a_damaged_part_of_such_a_run_is_made_again_in_its_folder(logs, flat, tmp_path):
     run_lexical(logs, tmp_path / "run", shard_bytes=1)
     (flat / "steps" / "part-00007.parquet").write_bytes(b"PAR1")
     run_lexical(logs, flat, shard_bytes=1)
@@ -93,9 +87,7 @@ def test_a_damaged_part_of_such_a_run_is_made_again_in_its_folder(
     assert open_run(flat).damaged() == []
 
 
-def test_parts_of_an_earlier_plan_are_removed_from_all_folders(
-    logs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_of_an_earlier_plan_are_removed_from_all_folders(logs, tmp_path, monkeypatch):
     monkeypatch.setattr(commit, "PARTS_PER_FOLDER", FEW)
     run_lexical(logs, tmp_path / "run", shard_bytes=1)
     run_lexical(logs, tmp_path / "run", shard_bytes=1 << 20)

@@ -31,7 +31,7 @@ def leave_free(disk: Path, pages: int) -> Path:
     return filler
 
 
-def test_a_disk_that_is_full_at_any_point_is_named_and_nothing_is_cut(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_at_any_point_is_named_and_nothing_is_cut(tmp_path):
     logs = write_logs(tmp_path / "logs", files=2, dialogues=2)
     run_lexical(logs, tmp_path / "expected", shard_bytes=1)
     expected = contents(tmp_path / "expected")
@@ -55,9 +55,7 @@ def test_a_disk_that_is_full_at_any_point_is_named_and_nothing_is_cut(tmp_path: 
     assert failed > often(2, 20)
 
 
-def test_the_command_ends_with_4_on_a_full_disk_and_with_0_when_there_is_room(
-    tmp_path: Path,
-) -> None:
+def test_the_command_ends_with_4_on_a_full_disk_and_with_0_when_there_is_room(tmp_path):
     logs = write_logs(tmp_path / "logs", files=4, dialogues=20)
     with small_disk(tmp_path / "disk", "64m") as disk:
         words = ["score", "score_dialogue", *logs, "-o", disk / "run", "--lex-weight", "1"]
@@ -76,7 +74,7 @@ def test_the_command_ends_with_4_on_a_full_disk_and_with_0_when_there_is_room(
         }
 
 
-def test_a_run_on_a_read_only_disk_is_read_and_not_touched(tmp_path: Path) -> None:
+def test_a_run_on_a_read_only_disk_is_read_and_not_touched(tmp_path):
     logs = write_logs(tmp_path / "logs", files=2, dialogues=2)
     with small_disk(tmp_path / "disk", "4m") as disk:
         run_lexical(logs, disk / "run", shard_bytes=1)

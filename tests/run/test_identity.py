@@ -37,7 +37,7 @@ def lines(path: Path, rows: list[Row]) -> Path:
 
 
 @pytest.fixture
-def suite(tmp_path: Path) -> fastscore.PreferenceShift:
+def suite(tmp_path):
     catalogue = lines(tmp_path / "catalogue.jsonl", [{"name": "Heat", "genre": ["drama"]}])
     return fastscore.PreferenceShift(catalogue=str(catalogue), segments="metadata")
 
@@ -50,9 +50,7 @@ def names(logs: Any, suite: Any, **more: Any) -> list[str]:
     return scored(logs, suite, **more).tables["dialogues"]["dialogue"].to_list()
 
 
-def test_a_name_is_the_id_the_variants_and_the_place_where_it_is_needed(
-    tmp_path: Path, suite: fastscore.PreferenceShift
-) -> None:
+def test_a_name_is_the_id_the_variants_and_the_place_where_it_is_needed(tmp_path, suite):
     rows = [
         talk(session_id=""),
         talk(session_id=None),
@@ -78,7 +76,7 @@ def test_a_name_is_the_id_the_variants_and_the_place_where_it_is_needed(
     assert names([b, a], suite) == theirs + ours
 
 
-def test_formats_and_lines_do_not_matter(tmp_path: Path, suite: fastscore.PreferenceShift) -> None:
+def test_formats_and_lines_do_not_matter(tmp_path, suite):
     rows = [talk(k, session_id="1", model_name=m) for m, k in (("a", 1), ("b", 2), ("c", 3))]
 
     @fastscore.metric(suite="preference_shift", range=(0, None), better="neither")
@@ -99,7 +97,7 @@ def test_formats_and_lines_do_not_matter(tmp_path: Path, suite: fastscore.Prefer
         assert run.summary.equals(first.summary)
 
 
-def test_names_do_not_depend_on_shards(tmp_path: Path) -> None:
+def test_names_do_not_depend_on_shards(tmp_path):
     rows = [talk(session_id=str(at % 50), model_name="ab"[at % 2]) for at in range(300)]
     paths = [str(lines(tmp_path / "a" / "x.jsonl", rows[:150])), str(tmp_path / "x.json")]
     Path(paths[1]).write_text(json.dumps(rows[150:]))
@@ -118,9 +116,7 @@ def test_names_do_not_depend_on_shards(tmp_path: Path) -> None:
     assert found[0].n_unique() == 300
 
 
-def test_a_sample_depends_on_names_alone(
-    tmp_path: Path, suite: fastscore.PreferenceShift, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sample_depends_on_names_alone(tmp_path, suite, monkeypatch):
     rows = [talk(session_id=str(at // 2), model_name="ab"[at % 2]) for at in range(40)]
     path = lines(tmp_path / "logs" / "c.jsonl", rows)
     (tmp_path / "packed.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
@@ -132,9 +128,7 @@ def test_a_sample_depends_on_names_alone(
     assert samples == [samples[0]] * len(logs)
 
 
-def test_ids_that_are_blank_in_some_rows_are_refused(
-    tmp_path: Path, suite: fastscore.PreferenceShift
-) -> None:
+def test_ids_that_are_blank_in_some_rows_are_refused(tmp_path, suite):
     path = tmp_path / "merged.csv"
     path.write_text("conversation_id,role,content\nd1,agent,x\n,agent,y\nd2,agent,z\n")
     with pytest.raises(InputError, match=r"merged\.csv:3: conversation_id: empty"):
@@ -144,9 +138,7 @@ def test_ids_that_are_blank_in_some_rows_are_refused(
         scored(lines(tmp_path / "log.jsonl", turns), suite, layout="turns")
 
 
-def test_models_within_an_id_are_told_apart_or_refused(
-    tmp_path: Path, suite: fastscore.PreferenceShift
-) -> None:
+def test_models_within_an_id_are_told_apart_or_refused(tmp_path, suite):
     path = tmp_path / "log.jsonl"
     apart = [turn("d", who, model=m) for m in "ab" for who in ("USER", "SYSTEM")]
     assert names(lines(path, apart), suite, layout="turns") == ["d/model=a", "d/model=b"]
@@ -157,14 +149,14 @@ def test_models_within_an_id_are_told_apart_or_refused(
         scored(lines(path, mixed), suite, layout="turns")
 
 
-def test_long_ids_of_turns_are_exact(tmp_path: Path, suite: fastscore.PreferenceShift) -> None:
+def test_long_ids_of_turns_are_exact(tmp_path, suite):
     ids = [20250101000000000001, 20250101000000000002]
     rows = [turn(id, who) for id in ids for who in ("USER", "SYSTEM")]
     found = names(lines(tmp_path / "log.jsonl", rows), suite, layout="turns")
     assert found == [str(id) for id in ids]
 
 
-def test_one_id_in_several_files_and_levels(tmp_path: Path) -> None:
+def test_one_id_in_several_files_and_levels(tmp_path):
     def message(id: str, **labels: Any) -> Row:
         return {"conversation_id": id, "role": "agent", "content": "hi", **labels}
 
@@ -179,7 +171,7 @@ def test_one_id_in_several_files_and_levels(tmp_path: Path) -> None:
     assert found == ["c/in=a/g.json", "c/level=2", "d", "c/in=b/g.json", "e"]
 
 
-def test_files_are_named_by_the_ends_of_their_paths() -> None:
+def test_files_are_named_by_the_ends_of_their_paths():
     paths = ["./logs/a/x.jsonl", "logs/b/x.jsonl.gz", "logs/b/y.jsonl", "z.json", "z.json.gz"]
     found = file_names(paths)
     assert [found[path] for path in paths] == [

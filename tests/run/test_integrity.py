@@ -30,12 +30,12 @@ SHARD_BYTES = 8_000
 
 
 @pytest.fixture(scope="module")
-def logs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def logs(tmp_path_factory):
     return write_logs(tmp_path_factory.mktemp("logs"))
 
 
 @pytest.fixture
-def run(logs: list[Path], tmp_path: Path) -> Path:
+def run(logs, tmp_path):
     run_lexical(logs, tmp_path / "run", shard_bytes=SHARD_BYTES)
     return tmp_path / "run"
 
@@ -57,7 +57,7 @@ def flip(path: Path, rng: random.Random) -> None:
     path.write_bytes(data)
 
 
-def test_no_flipped_bit_is_ever_shown(run: Path) -> None:
+def test_no_flipped_bit_is_ever_shown(run):
     before, expected = contents(run), shown(run)
     whole = {name: (run / name).read_bytes() for name in before}
     rng = random.Random(0)
@@ -75,7 +75,7 @@ def test_no_flipped_bit_is_ever_shown(run: Path) -> None:
     assert refused > 0.99 * FLIPS
 
 
-def test_a_damaged_part_is_scored_again_by_name(logs: list[Path], run: Path) -> None:
+def test_a_damaged_part_is_scored_again_by_name(logs, run):
     import io
 
     from fastscore.run.drive import execute
@@ -104,9 +104,7 @@ def test_a_damaged_part_is_scored_again_by_name(logs: list[Path], run: Path) -> 
 
 
 @pytest.mark.parametrize("mixed", ["one part", "all parts", "all but parts"])
-def test_what_two_runs_of_one_signature_are_mixed_of_is_refused(
-    logs: list[Path], run: Path, tmp_path: Path, mixed: str
-) -> None:
+def test_what_two_runs_of_one_signature_are_mixed_of_is_refused(logs, run, tmp_path, mixed):
     """As a copy of one run over another leaves them where it ends midway."""
     before, other = contents(run), tmp_path / "other"
     alike = [tmp_path / "other_logs" / path.name for path in logs]
@@ -127,13 +125,13 @@ def test_what_two_runs_of_one_signature_are_mixed_of_is_refused(
         assert contents(run) == before
 
 
-def test_a_receipt_in_the_place_of_another_is_found(run: Path) -> None:
+def test_a_receipt_in_the_place_of_another_is_found(run):
     receipts = run / "receipts"
     shutil.copyfile(receipts / "score-00000.json", receipts / "score-00001.json")
     assert open_run(run).damaged() == ["receipts"]
 
 
-def test_an_edited_receipt_is_no_receipt(logs: list[Path], run: Path) -> None:
+def test_an_edited_receipt_is_no_receipt(logs, run):
     before = contents(run)
     path = run / "receipts" / "score-00001.json"
     receipt = orjson.loads(path.read_bytes())
@@ -145,7 +143,7 @@ def test_an_edited_receipt_is_no_receipt(logs: list[Path], run: Path) -> None:
     assert contents(run) == before
 
 
-def test_an_edited_or_lost_manifest_is_made_anew_from_receipts(logs: list[Path], run: Path) -> None:
+def test_an_edited_or_lost_manifest_is_made_anew_from_receipts(logs, run):
     before = contents(run)
     times = {path: path.stat().st_mtime_ns for path in (run / "receipts").iterdir()}
     manifest = run / "manifest.json"
@@ -166,7 +164,7 @@ def test_an_edited_or_lost_manifest_is_made_anew_from_receipts(logs: list[Path],
     assert {path: path.stat().st_mtime_ns for path in (run / "receipts").iterdir()} == times
 
 
-def test_who_asks_not_to_verify_reads_what_stands_there(run: Path) -> None:
+def test_who_asks_not_to_verify_reads_what_stands_there(run):
     steps = pl.read_parquet(run / "steps" / "part-00000.parquet")
     steps.head(1).write_parquet(run / "steps" / "part-00000.parquet")
     with pytest.raises(RunError, match="not what was committed"):
@@ -175,7 +173,7 @@ def test_who_asks_not_to_verify_reads_what_stands_there(run: Path) -> None:
     assert rest < open_run(run, verify=False).manifest.tables["steps"]["rows"]
 
 
-def test_only_temporaries_of_our_own_form_are_removed(logs: list[Path], run: Path) -> None:
+def test_only_temporaries_of_our_own_form_are_removed(logs, run):
     before = contents(run)
     theirs = run / "steps" / "notes.tmp"
     theirs.write_text("mine")
@@ -196,7 +194,7 @@ def test_only_temporaries_of_our_own_form_are_removed(logs: list[Path], run: Pat
 
 
 @pytest.mark.parametrize("name", ["steps", "manifest.json", ".lock"])
-def test_links_in_a_run_are_refused(logs: list[Path], run: Path, name: str) -> None:
+def test_links_in_a_run_are_refused(logs, run, name):
     target = run.parent / "target"
     if (run / name).exists():
         (run / name).rename(target)
@@ -209,7 +207,7 @@ def test_links_in_a_run_are_refused(logs: list[Path], run: Path, name: str) -> N
     assert (target.read_bytes() if target.is_file() else sorted(target.iterdir())) == before
 
 
-def test_a_writer_whose_lock_was_removed_commits_nothing(tmp_path: Path) -> None:
+def test_a_writer_whose_lock_was_removed_commits_nothing(tmp_path):
     with run_lock(tmp_path) as first:
         check_writer(tmp_path, first)
         (tmp_path / ".lock").unlink()
@@ -222,7 +220,7 @@ def test_a_writer_whose_lock_was_removed_commits_nothing(tmp_path: Path) -> None
     assert not (tmp_path / ".lock").exists()
 
 
-def test_the_end_of_a_writer_that_was_replaced_leaves_the_others_lock(tmp_path: Path) -> None:
+def test_the_end_of_a_writer_that_was_replaced_leaves_the_others_lock(tmp_path):
     first = run_lock(tmp_path)
     first.__enter__()
     (tmp_path / ".lock").unlink()
@@ -252,9 +250,7 @@ POINTS = {
         for removed in ((False, True) if NIGHTLY else (turn % 2 == 1,))
     ],
 )
-def test_a_run_that_another_replaces_ends_with_one_sentence(
-    logs: list[Path], tmp_path: Path, place: str, removed: bool
-) -> None:
+def test_a_run_that_another_replaces_ends_with_one_sentence(logs, tmp_path, place, removed):
     run = tmp_path / "run"
     name = f"fastscore.run.{place}"
     original = pkgutil.resolve_name(name)
@@ -279,14 +275,14 @@ def test_a_run_that_another_replaces_ends_with_one_sentence(
     assert replaced[0] == contents(tmp_path / "alone")
 
 
-def test_what_fails_without_the_lock_is_a_conflict(tmp_path: Path) -> None:
+def test_what_fails_without_the_lock_is_a_conflict(tmp_path):
     with pytest.raises(RunConflictError, match="no longer holds"), run_lock(tmp_path):
         (tmp_path / ".lock").rename(tmp_path / "moved").with_name("gone").read_bytes()
     with pytest.raises(FileNotFoundError), run_lock(tmp_path):
         (tmp_path / "gone").read_bytes()
 
 
-def test_a_stopped_writer_that_comes_back_is_refused(logs: list[Path], tmp_path: Path) -> None:
+def test_a_stopped_writer_that_comes_back_is_refused(logs, tmp_path):
     run = tmp_path / "run"
     code = (
         "import os, signal, sys, time\n"
@@ -328,7 +324,7 @@ def test_a_stopped_writer_that_comes_back_is_refused(logs: list[Path], tmp_path:
 
 
 @pytest.mark.parametrize("path", ["steps/../../other.parquet", "/etc/passwd", "..\\other.parquet"])
-def test_a_receipt_whose_paths_leave_the_run_is_none(run: Path, path: str) -> None:
+def test_a_receipt_whose_paths_leave_the_run_is_none(run, path):
     """Whoever edits a receipt makes its checksum anew."""
     receipt = min((run / "receipts").glob("score-*.json"))
     content = read_checked(receipt)
@@ -339,9 +335,7 @@ def test_a_receipt_whose_paths_leave_the_run_is_none(run: Path, path: str) -> No
         open_run(run).tables["steps"]
 
 
-def test_a_manifest_whose_tables_leave_the_run_is_refused(
-    logs: list[Path], run: Path, tmp_path: Path
-) -> None:
+def test_a_manifest_whose_tables_leave_the_run_is_refused(logs, run, tmp_path):
     """Parts of shards that are no longer planned are removed, below the tables of the manifest."""
     others = tmp_path / "others"
     others.mkdir()

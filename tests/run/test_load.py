@@ -52,7 +52,7 @@ def peak_memory(logs: list[Path], output: Path) -> int:
     return int(done.stdout)
 
 
-def test_memory_grows_with_dialogues_by_a_kibibyte_at_most(tmp_path: Path) -> None:
+def test_memory_grows_with_dialogues_by_a_kibibyte_at_most(tmp_path):
     (log,) = write_varied_logs(tmp_path / "logs", files=1, dialogues=TURNS_OF_A_SHARD // 16)
     text = log.read_text()
     logs = [log.with_name(f"shard-{number:03d}.jsonl") for number in range(100)]
@@ -135,7 +135,7 @@ GROWTH = {
 """What the last quarter of the turns may hold more than the second one, of what each turn says."""
 
 
-def test_a_soak_leaves_memory_descriptors_and_threads_as_they_are(tmp_path: Path) -> None:
+def test_a_soak_leaves_memory_descriptors_and_threads_as_they_are(tmp_path):
     """The least that the turns of a quarter hold is compared.
 
     Allocators are told to give back what is freed: left alone they keep some of it for each of
@@ -164,9 +164,7 @@ def test_a_soak_leaves_memory_descriptors_and_threads_as_they_are(tmp_path: Path
     assert all(grown[what] <= most for what, most in GROWTH.items()), grown
 
 
-def test_throughput_is_no_less_than_its_floor(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_throughput_is_no_less_than_its_floor(tmp_path, monkeypatch):
     """Ours against the plain scorer in the same process, turn by turn, by the processor's time."""
     monkeypatch.setenv("FASTSCORE_THREADS", "1")
     (log,) = write_varied_logs(tmp_path, files=1, dialogues=300)

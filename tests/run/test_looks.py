@@ -44,7 +44,7 @@ def command(suite: str, folder: Path, run: Path) -> list[str]:
 
 
 @pytest.fixture
-def logs(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+def logs(tmp_path, request):
     """Write the example of a suite, score it once, so that all is loaded, and make it large."""
     folder = tmp_path / "example"
     write_example(request.param, folder)
@@ -54,7 +54,7 @@ def logs(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture
-def looks(logs: Path, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def looks(logs, monkeypatch):
     """Note the processor's time at each look that Python takes, of what scored the logs once."""
     found: list[float] = []
     original = threads.raise_if_stopped
@@ -72,9 +72,7 @@ def looks(logs: Path, monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.mark.parametrize(
     ("logs", "suite"), [(suite, suite) for suite in example_names()], indirect=["logs"]
 )
-def test_a_run_looks_often_whether_it_is_to_end(
-    tmp_path: Path, logs: Path, suite: str, looks: list[float]
-) -> None:
+def test_a_run_looks_often_whether_it_is_to_end(tmp_path, logs, suite, looks):
     began = time.process_time()
     result = CliRunner().invoke(cli, command(suite, logs, tmp_path / "run"))
     assert result.exit_code == 0, result.output

@@ -1,7 +1,6 @@
 """A run beyond its memory limit ends with advice, and a later run resumes it."""
 
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +29,7 @@ def allowed(more: int) -> Limits:
     return Limits(memory=own_memory() // MIB + more)
 
 
-def test_work_that_takes_too_much_is_stopped() -> None:
+def test_work_that_takes_too_much_is_stopped():
     limits = allowed(100)
     kept: list[np.ndarray] = []
 
@@ -49,13 +48,13 @@ def test_work_that_takes_too_much_is_stopped() -> None:
     assert not stop_flag()[0]
 
 
-def test_work_that_never_looks_is_an_error_when_it_ends() -> None:
+def test_work_that_never_looks_is_an_error_when_it_ends():
     with pytest.raises(MemoryLimitError), limit_memory(Limits(memory=1), "some"):
         pass
     assert not stop_flag()[0]
 
 
-def test_work_within_its_memory_is_left_alone() -> None:
+def test_work_within_its_memory_is_left_alone():
     with limit_memory(allowed(400), "some"):
         assert held(50).size == 50 * MIB
         time.sleep(4 * interrupt.MEMORY_POLL_SECONDS)
@@ -64,7 +63,7 @@ def test_work_within_its_memory_is_left_alone() -> None:
         raise StoppedError  # another's wish
 
 
-def test_what_is_given_back_soon_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_given_back_soon_ends_nothing(monkeypatch):
     monkeypatch.setattr(interrupt, "RELEASE_SECONDS", 60)  # soon, however busy the machine is
     with limit_memory(allowed(100), "some"):
         more = held(300)
@@ -74,7 +73,7 @@ def test_what_is_given_back_soon_ends_nothing(monkeypatch: pytest.MonkeyPatch) -
         raise_if_stopped()
 
 
-def test_the_wish_to_stop_outlives_a_pool_that_ends() -> None:
+def test_the_wish_to_stop_outlives_a_pool_that_ends():
     def work() -> None:
         with limit_memory(Limits(memory=1), "some"):
             while not stop_flag()[0]:
@@ -90,9 +89,7 @@ def test_the_wish_to_stop_outlives_a_pool_that_ends() -> None:
 
 
 @pytest.mark.parametrize("stage", ["plan", "score", "summary"])
-def test_a_run_beyond_its_memory_goes_on_with_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
-) -> None:
+def test_a_run_beyond_its_memory_goes_on_with_more(tmp_path, monkeypatch, stage):
     """Every stage in its turn finds the process too large; what was committed before it stays."""
     logs = write_logs(tmp_path / "logs")
     run_lexical(logs, tmp_path / "whole", shard_bytes=1)
@@ -109,9 +106,7 @@ def test_a_run_beyond_its_memory_goes_on_with_more(
     assert contents(run) == contents(tmp_path / "whole")
 
 
-def test_options_that_take_too_much_are_an_error_before_a_run_begins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_options_that_take_too_much_are_an_error_before_a_run_begins(tmp_path, monkeypatch):
     """As a catalogue of many items does, whose file is small."""
     catalogue = tmp_path / "items.jsonl"
     catalogue.write_text("".join(f'{{"name": "item {item}"}}\n' for item in range(20_000)))

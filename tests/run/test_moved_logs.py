@@ -22,9 +22,7 @@ def summary_bytes(run: Path) -> bytes:
 
 
 @pytest.mark.parametrize("suite", example_names()[-often(2, 9) :])
-def test_logs_in_another_folder_are_not_scored_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suite: str
-) -> None:
+def test_logs_in_another_folder_are_not_scored_again(tmp_path, monkeypatch, suite):
     write_example(suite, tmp_path)
     options = example_options(suite, tmp_path)
     run, fresh, moved = tmp_path / "run", tmp_path / "fresh", tmp_path / "elsewhere" / "moved"
@@ -56,9 +54,7 @@ def files_of_rejects(run: Path) -> list[str]:
     return pl.read_parquet(run / "rejects" / "*.parquet")["file"].to_list()
 
 
-def test_rejects_of_moved_files_name_them_where_they_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rejects_of_moved_files_name_them_where_they_are(tmp_path, monkeypatch):
     logs_with_a_reject(tmp_path / "logs")
     run_lexical([tmp_path / "logs"], tmp_path / "run", shard_bytes=1)
     moved = (tmp_path / "logs").rename(tmp_path / "moved")
@@ -69,9 +65,7 @@ def test_rejects_of_moved_files_name_them_where_they_are(
     assert files_of_rejects(tmp_path / "run") == [str(moved / "log-00.jsonl")]
 
 
-def test_a_renaming_that_was_cut_short_is_done_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_renaming_that_was_cut_short_is_done_again(tmp_path, monkeypatch):
     (log,) = write_logs(tmp_path / "logs", files=1)
     run_lexical([log], tmp_path / "run")
     (tmp_path / "moved").mkdir()
@@ -105,9 +99,7 @@ def test_a_renaming_that_was_cut_short_is_done_again(
         ("", "a/x.jsonl", "b/x.jsonl", False),
     ],
 )
-def test_names_count_where_values_depend_on_them(
-    tmp_path: Path, suite: str, before: str, after: str, is_same: bool
-) -> None:
+def test_names_count_where_values_depend_on_them(tmp_path, suite, before, after, is_same):
     own = Source(columns=(Column(name="text", kind="text"),), formats=("jsonl",))
     source = load_suite(suite).source if suite else own
     found = []

@@ -4,7 +4,7 @@ import gzip
 import json
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -72,7 +72,7 @@ def check(path: Path, output: Path) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_mutated_log_is_scored_or_refused_by_name(format: str, tmp_path: Path) -> None:
+def test_a_mutated_log_is_scored_or_refused_by_name(format, tmp_path):
     (plain,) = write_logs(tmp_path / "plain", files=1, dialogues=2)
     path = tmp_path / f"log.{format}"
     FORMATS[format](path, plain.read_bytes())
@@ -85,7 +85,7 @@ def test_a_mutated_log_is_scored_or_refused_by_name(format: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress], ids=["gz", "zst"])
-def test_mutated_lines_within_a_packed_log(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+def test_mutated_lines_within_a_packed_log(pack, tmp_path):
     (plain,) = write_logs(tmp_path / "plain", files=1, dialogues=2)
     suffix = "gz" if pack is gzip.compress else "zst"
     path = tmp_path / f"log.jsonl.{suffix}"
@@ -97,7 +97,7 @@ def test_mutated_lines_within_a_packed_log(pack: Callable[[bytes], bytes], tmp_p
 
 
 @pytest.mark.parametrize("suite", example_names())
-def test_a_mutated_example_of_each_suite(suite: str, tmp_path: Path) -> None:
+def test_a_mutated_example_of_each_suite(suite, tmp_path):
     write_example(suite, tmp_path / suite)
     log = min((tmp_path / suite / "logs").rglob("*.*"))
     data = gzip.decompress(log.read_bytes()) if log.suffix == ".gz" else log.read_bytes()
@@ -114,7 +114,7 @@ def test_a_mutated_example_of_each_suite(suite: str, tmp_path: Path) -> None:
             assert exit_code([*words, *example_options(suite, tmp_path / suite)]) in (0, 3)
 
 
-def test_a_mutated_configuration_is_read_or_refused(tmp_path: Path) -> None:
+def test_a_mutated_configuration_is_read_or_refused(tmp_path):
     (log,) = write_logs(tmp_path / "logs", files=1, dialogues=1)
     path = tmp_path / "fastscore.toml"
     rng = random.Random(0)
@@ -126,13 +126,13 @@ def test_a_mutated_configuration_is_read_or_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*.*")), ids=lambda path: path.name)
-def test_each_log_of_the_corpus(path: Path, tmp_path: Path) -> None:
+def test_each_log_of_the_corpus(path, tmp_path):
     copy = tmp_path / path.name
     copy.write_bytes(path.read_bytes())
     check(copy, tmp_path / "run")
 
 
-def test_mutations_keep_the_good_lines(tmp_path: Path) -> None:
+def test_mutations_keep_the_good_lines(tmp_path):
     """One broken line among good ones costs itself alone."""
     (plain,) = write_logs(tmp_path / "plain", files=1, dialogues=2)
     lines = plain.read_bytes().splitlines(keepends=True)

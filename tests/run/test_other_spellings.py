@@ -1,6 +1,5 @@
 """Runs and logs on a disk that ignores case: other spellings name the same files."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,12 @@ def write_log(path: Path) -> None:
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
+def disk(tmp_path):
     with disk_without_case(tmp_path / "disk") as folder:
         yield folder
 
 
-def test_logs_under_two_spellings_are_read_once(disk: Path) -> None:
+def test_logs_under_two_spellings_are_read_once(disk):
     (disk / "logs").mkdir()
     write_log(disk / "logs" / "a.jsonl")
     inputs = "logs/a.jsonl", "LOGS/A.jsonl", "Logs", "logs/*.jsonl"
@@ -31,7 +30,7 @@ def test_logs_under_two_spellings_are_read_once(disk: Path) -> None:
     assert fastscore.open_run(disk / "run").tables["dialogues"]["dialogue"].to_list() == ["d"]
 
 
-def test_a_run_goes_on_under_another_spelling(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_goes_on_under_another_spelling(disk, monkeypatch):
     write_log(disk / "a.jsonl")
     run_lexical([disk / "a.jsonl"], disk / "run")
     forbid_scoring(monkeypatch)
@@ -40,7 +39,7 @@ def test_a_run_goes_on_under_another_spelling(disk: Path, monkeypatch: pytest.Mo
     assert [path.name for path in disk.iterdir() if path.is_dir()] == ["run"]
 
 
-def test_two_spellings_of_a_run_have_one_writer(disk: Path) -> None:
+def test_two_spellings_of_a_run_have_one_writer(disk):
     with (
         run_lock(disk / "run"),
         pytest.raises(RunConflictError, match="another fastscore writes there"),
@@ -49,7 +48,7 @@ def test_two_spellings_of_a_run_have_one_writer(disk: Path) -> None:
         pass
 
 
-def test_two_unicode_forms_of_a_run_have_one_writer(tmp_path: Path) -> None:
+def test_two_unicode_forms_of_a_run_have_one_writer(tmp_path):
     composed, decomposed = tmp_path / "caf\u00e9", tmp_path / "cafe\u0301"
     composed.mkdir()
     with (

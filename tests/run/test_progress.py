@@ -4,7 +4,6 @@ import io
 import re
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -19,7 +18,7 @@ OPTIONS = fastscore.ScoreDialogue(lex_weight=0.5)
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def clock(monkeypatch):
     """Return the time, which a test moves."""
     seconds = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: seconds[0])
@@ -27,7 +26,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> list[Path]:
+def logs(tmp_path):
     return write_logs(tmp_path / "logs")
 
 
@@ -52,9 +51,7 @@ def without_memory(text: str) -> list[str]:
     return [line.partition(", peak memory")[0] for line in text.splitlines()]
 
 
-def test_a_line_comes_though_no_task_ends(
-    clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_comes_though_no_task_ends(clock, monkeypatch):
     monkeypatch.setattr(progress, "POLL_SECONDS", 0.001)
     stream = Lines()
     with progress.LineReporter(stream).stage("score", 2):
@@ -64,7 +61,7 @@ def test_a_line_comes_though_no_task_ends(
         assert without_memory(stream.wait()) == ["score: 0/2 tasks, 30.0 s, eta -:--:--"]
 
 
-def test_what_is_left_is_told_of_the_texts_that_are_left(clock: list[float]) -> None:
+def test_what_is_left_is_told_of_the_texts_that_are_left(clock):
     stream = io.StringIO()
     with progress.LineReporter(stream).stage("embed", 3, 400) as stage:
         stage.advance({"texts": 0})  # an earlier run has embedded all of its texts
@@ -87,7 +84,7 @@ def test_what_is_left_is_told_of_the_texts_that_are_left(clock: list[float]) -> 
     ]
 
 
-def test_workers_elsewhere_tell_of_whole_tasks(clock: list[float]) -> None:
+def test_workers_elsewhere_tell_of_whole_tasks(clock):
     stream = io.StringIO()
     with progress.LineReporter(stream).stage("embed", 2, 300) as stage:
         clock[0] = 30.0
@@ -102,7 +99,7 @@ def test_workers_elsewhere_tell_of_whole_tasks(clock: list[float]) -> None:
     ]
 
 
-def test_texts_that_are_embedded_while_a_shard_is_scored_count(clock: list[float]) -> None:
+def test_texts_that_are_embedded_while_a_shard_is_scored_count(clock):
     stream = io.StringIO()
     with progress.LineReporter(stream).stage("score", 2) as stage:
         clock[0] = 1.0
@@ -120,9 +117,7 @@ def test_texts_that_are_embedded_while_a_shard_is_scored_count(clock: list[float
     ]
 
 
-def test_a_bar_shows_what_is_done_and_left(
-    clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bar_shows_what_is_done_and_left(clock, monkeypatch):
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=160, get_time=lambda: clock[0])
     monkeypatch.setattr(progress, "note_console", lambda: console)
@@ -140,9 +135,7 @@ def test_a_bar_shows_what_is_done_and_left(
     assert "200/400 texts (100/s)" in shown
 
 
-def test_a_narrow_terminal_shows_totals_and_times_before_rates(
-    clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_narrow_terminal_shows_totals_and_times_before_rates(clock, monkeypatch):
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=80, get_time=lambda: clock[0])
     monkeypatch.setattr(progress, "note_console", lambda: console)
@@ -168,7 +161,7 @@ def call(told: Told) -> Callable[[str, int, int], None]:
 
 
 @pytest.fixture
-def distinct(logs: list[Path]) -> list[str]:
+def distinct(logs):
     """Return the distinct texts of the logs."""
     rows = pl.concat(
         [pl.read_ndjson(path, infer_schema_length=None) for path in logs], how="diagonal"
@@ -177,9 +170,7 @@ def distinct(logs: list[Path]) -> list[str]:
     return texts.to_list()
 
 
-def test_embedding_is_told_of_text_by_text(
-    logs: list[Path], distinct: list[str], tmp_path: Path, default_model: str
-) -> None:
+def test_embedding_is_told_of_text_by_text(logs, distinct, tmp_path, default_model):
     told: Told = []
     fastscore.score(
         logs, OPTIONS, output=tmp_path / "run", store=tmp_path / "store", progress=call(told)
@@ -201,7 +192,7 @@ def test_embedding_is_told_of_text_by_text(
     assert next(each for each in told if each[0] == "score") == ("score", 0, 1)
 
 
-def test_texts_whose_tokens_are_counted_are_not_told_of(tmp_path: Path, default_model: str) -> None:
+def test_texts_whose_tokens_are_counted_are_not_told_of(tmp_path, default_model):
     # more words than the model takes tokens
     turns = [
         {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "word " * 600},
@@ -214,12 +205,8 @@ def test_texts_whose_tokens_are_counted_are_not_told_of(tmp_path: Path, default_
 
 
 def test_texts_that_the_store_has_are_not_left(
-    logs: list[Path],
-    distinct: list[str],
-    tmp_path: Path,
-    default_model: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    logs, distinct, tmp_path, default_model, monkeypatch
+):
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 

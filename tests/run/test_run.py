@@ -25,7 +25,7 @@ from tests.run.running import contents, run_lexical, table_bytes
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> list[Path]:
+def logs(tmp_path):
     return write_logs(tmp_path / "logs")
 
 
@@ -33,7 +33,7 @@ def receipt_times(run: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in (run / "receipts").iterdir()}
 
 
-def test_a_run_leaves_exactly_these_files(logs: list[Path], tmp_path: Path) -> None:
+def test_a_run_leaves_exactly_these_files(logs, tmp_path):
     run_lexical(logs, tmp_path / "run")
     tables = ("steps", "utterances", "dialogues", "rejects")
     assert set(contents(tmp_path / "run")) == {
@@ -45,16 +45,14 @@ def test_a_run_leaves_exactly_these_files(logs: list[Path], tmp_path: Path) -> N
     }
 
 
-def test_a_suite_and_its_options_are_loaded_once_a_shard(
-    logs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_suite_and_its_options_are_loaded_once_a_shard(logs, tmp_path, monkeypatch):
     load, loaded = RunContext.load, []
     monkeypatch.setattr(RunContext, "load", lambda self: loaded.append(self) or load(self))
     manifest = run_lexical(logs, tmp_path / "run", shard_bytes=1).manifest
     assert len(loaded) == manifest.shards > 1
 
 
-def test_parquet_carries_signature_and_column_meanings(logs: list[Path], tmp_path: Path) -> None:
+def test_parquet_carries_signature_and_column_meanings(logs, tmp_path):
     outcome = run_lexical(logs, tmp_path / "run")
     path = tmp_path / "run" / "dialogues" / "part-00000.parquet"
     metadata = pl.read_parquet_metadata(path)
@@ -64,7 +62,7 @@ def test_parquet_carries_signature_and_column_meanings(logs: list[Path], tmp_pat
     assert columns["average_U_best_early"]["null_rule"]
 
 
-def test_a_complete_run_is_not_scored_again(logs: list[Path], tmp_path: Path) -> None:
+def test_a_complete_run_is_not_scored_again(logs, tmp_path):
     run = tmp_path / "run"
     run_lexical(logs, run, shard_bytes=1)
     before, times = contents(run), receipt_times(run)
@@ -75,7 +73,7 @@ def test_a_complete_run_is_not_scored_again(logs: list[Path], tmp_path: Path) ->
     assert receipt_times(run) == times
 
 
-def test_deleted_outputs_and_only_those_are_made_again(logs: list[Path], tmp_path: Path) -> None:
+def test_deleted_outputs_and_only_those_are_made_again(logs, tmp_path):
     run = tmp_path / "run"
     run_lexical(logs, run, shard_bytes=1)
     before, times = contents(run), receipt_times(run)
@@ -87,9 +85,7 @@ def test_deleted_outputs_and_only_those_are_made_again(logs: list[Path], tmp_pat
     assert changed == {"score-00003.json", "score-00007.json"}
 
 
-def test_an_added_file_and_a_changed_file_are_the_only_ones_scored(
-    logs: list[Path], tmp_path: Path
-) -> None:
+def test_an_added_file_and_a_changed_file_are_the_only_ones_scored(logs, tmp_path):
     run = tmp_path / "run"
     run_lexical(logs, run, shard_bytes=1)
     times = receipt_times(run)
@@ -107,7 +103,7 @@ def test_an_added_file_and_a_changed_file_are_the_only_ones_scored(
     assert table_bytes(run) == table_bytes(tmp_path / "fresh")
 
 
-def test_files_of_another_format_are_left_aside_aloud(logs: list[Path], tmp_path: Path) -> None:
+def test_files_of_another_format_are_left_aside_aloud(logs, tmp_path):
     folder = logs[0].parent
     for name in ("y.csv", "z.csv.gz"):
         (folder / name).write_text("event\n")
@@ -132,15 +128,13 @@ def test_files_of_another_format_are_left_aside_aloud(logs: list[Path], tmp_path
     assert note in stream.getvalue()
 
 
-def test_other_inputs_are_refused(logs: list[Path], tmp_path: Path) -> None:
+def test_other_inputs_are_refused(logs, tmp_path):
     run_lexical(logs, tmp_path / "run")
     with pytest.raises(RunConflictError, match=r"log-00\.jsonl, which is not among the inputs"):
         run_lexical(logs[1:], tmp_path / "run")
 
 
-def test_another_signature_is_refused_and_overwrite_starts_anew(
-    logs: list[Path], tmp_path: Path
-) -> None:
+def test_another_signature_is_refused_and_overwrite_starts_anew(logs, tmp_path):
     run = tmp_path / "run"
     jaccard = {"lex_weight": 0.5, "semantic": "jaccard"}
     run_lexical(logs, run, shard_bytes=1)
@@ -151,9 +145,7 @@ def test_another_signature_is_refused_and_overwrite_starts_anew(
     assert contents(run) == contents(tmp_path / "fresh")
 
 
-def test_a_raised_version_is_another_signature(
-    logs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_raised_version_is_another_signature(logs, tmp_path, monkeypatch):
     run = tmp_path / "run"
     run_lexical(logs, run, shard_bytes=1)
     before = contents(run)
@@ -168,7 +160,7 @@ def test_a_raised_version_is_another_signature(
     assert f"score_dialogue.{raised.version}" in open_run(run).signature
 
 
-def test_a_folder_of_something_else_is_never_touched(logs: list[Path], tmp_path: Path) -> None:
+def test_a_folder_of_something_else_is_never_touched(logs, tmp_path):
     theirs = tmp_path / "thesis"
     theirs.mkdir()
     (theirs / "chapter.txt").write_text("mine")
@@ -178,7 +170,7 @@ def test_a_folder_of_something_else_is_never_touched(logs: list[Path], tmp_path:
     assert [path.name for path in theirs.iterdir()] == ["chapter.txt"]
 
 
-def test_reading_an_incomplete_or_missing_run_is_refused(logs: list[Path], tmp_path: Path) -> None:
+def test_reading_an_incomplete_or_missing_run_is_refused(logs, tmp_path):
     with pytest.raises(UsageError, match="no run there"):
         open_run(tmp_path / "nothing")
     (tmp_path / "judgements.jsonl").touch()
@@ -201,22 +193,20 @@ def test_reading_an_incomplete_or_missing_run_is_refused(logs: list[Path], tmp_p
         _ = open_run(tmp_path / "run").summary
 
 
-def test_a_run_directory_may_have_any_name(logs: list[Path], tmp_path: Path) -> None:
+def test_a_run_directory_may_have_any_name(logs, tmp_path):
     run = tmp_path / "r[1]*?"
     run_lexical(logs, run, shard_bytes=1)
     assert open_run(run).scan("dialogues").collect().height == 12
 
 
-def test_dialogues_without_ground_truth_are_refused(tmp_path: Path) -> None:
+def test_dialogues_without_ground_truth_are_refused(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_text(dialogue_lines("d")[0] + "\n")
     outcome = run_lexical([path], tmp_path / "run")
     assert "Nothing was scored: there is no row for steps in 1 line of" in str(outcome.refusal)
 
 
-def test_a_log_that_was_moved_or_packed_otherwise_is_the_same_log(
-    logs: list[Path], tmp_path: Path
-) -> None:
+def test_a_log_that_was_moved_or_packed_otherwise_is_the_same_log(logs, tmp_path):
     run = tmp_path / "run"
     run_lexical(logs, run)
     moved = tmp_path / "moved.jsonl"

@@ -78,7 +78,7 @@ def kept_ids(path: Path, suite: str, choice: Choice) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_dialogues_without_an_id_are_chosen_by_place(tmp_path: Path, kind: str) -> None:
+def test_dialogues_without_an_id_are_chosen_by_place(tmp_path, kind):
     suite, maker = MAKERS[kind]
     rows = [maker(id) for id in IDS]
     for row, id in zip(rows, IDS, strict=True):
@@ -104,9 +104,7 @@ def test_dialogues_without_an_id_are_chosen_by_place(tmp_path: Path, kind: str) 
 @pytest.mark.parametrize(
     ("kind", "variant"), [("memory_finance", "run_id"), ("preference_shift", "model_name")]
 )
-def test_variants_of_a_dialogue_are_neighbours_in_a_sample(
-    tmp_path: Path, kind: str, variant: str
-) -> None:
+def test_variants_of_a_dialogue_are_neighbours_in_a_sample(tmp_path, kind, variant):
     suite, maker = MAKERS[kind]
     rows = [{**maker(id), variant: name} for name in ("x", "y") for id in IDS]
     path = write(tmp_path / "log.jsonl", rows)
@@ -116,7 +114,7 @@ def test_variants_of_a_dialogue_are_neighbours_in_a_sample(
     assert len(kept_ids(path, suite, Choice(sample=5))) == 3
 
 
-def test_dialogues_on_one_line_of_a_document_are_apart(tmp_path: Path) -> None:
+def test_dialogues_on_one_line_of_a_document_are_apart(tmp_path):
     rows = [{"metadata": {"dialogue_id": id}, "turns": TALK} for id in IDS]
     rows.insert(3, {"speaker": "Ann"})
     path = write(tmp_path / "log.json", [{"turns": TALK}, *rows])
@@ -127,9 +125,7 @@ def test_dialogues_on_one_line_of_a_document_are_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [{"limit": 7}, {"sample": 7}])
-def test_elements_of_arrays_are_chosen_by_the_row_of_the_array(
-    tmp_path: Path, more: dict[str, int]
-) -> None:
+def test_elements_of_arrays_are_chosen_by_the_row_of_the_array(tmp_path, more):
     names = ("event", "step", "utterance_index", "prediction", "ground_truth")
     columns = {name: f"steps[].{name}" for name in names}
     path = write(tmp_path / "log.jsonl", [{"steps": predicted(id)} for id in IDS])

@@ -2,8 +2,6 @@
 
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,7 +26,7 @@ SECONDS = 120
 
 
 @pytest.fixture
-def unsignalled() -> Iterator[None]:
+def unsignalled():
     """Forget a signal, which a process remembers until its end."""
     yield
     threads._PROCESS_FLAG[0] = 0
@@ -42,7 +40,7 @@ def is_stopped() -> bool:
     return False
 
 
-def test_a_flag_is_shared_by_the_threads_of_its_work_alone() -> None:
+def test_a_flag_is_shared_by_the_threads_of_its_work_alone():
     with own_stop_flag(), StoppablePool(2) as own, StoppablePool(1) as others:
         with own_stop_flag():
             assert not own.submit(is_stopped).result()
@@ -57,7 +55,7 @@ def test_a_flag_is_shared_by_the_threads_of_its_work_alone() -> None:
     assert not is_stopped()
 
 
-def test_a_run_that_begins_or_ends_takes_no_wish_back() -> None:
+def test_a_run_that_begins_or_ends_takes_no_wish_back():
     with own_stop_flag():
         request_stop()
         other = threading.Thread(target=own_stop_flag()(clear_stop))
@@ -71,7 +69,7 @@ def test_a_run_that_begins_or_ends_takes_no_wish_back() -> None:
 
 
 @pytest.mark.usefixtures("unsignalled")
-def test_a_signal_stops_all_that_runs_and_all_that_begins() -> None:
+def test_a_signal_stops_all_that_runs_and_all_that_begins():
     begun, signalled = threading.Event(), threading.Event()
     found: list[bool] = []
 
@@ -96,9 +94,7 @@ def test_a_signal_stops_all_that_runs_and_all_that_begins() -> None:
 
 
 @pytest.mark.parametrize("symbols", [300, 40_000])
-def test_distances_that_are_stopped_are_no_numbers(
-    monkeypatch: pytest.MonkeyPatch, symbols: int
-) -> None:
+def test_distances_that_are_stopped_are_no_numbers(monkeypatch, symbols):
     """Whoever asked may have taken it back before anybody looks."""
 
     def taken_back(work: Any) -> None:
@@ -114,9 +110,7 @@ def test_distances_that_are_stopped_are_no_numbers(
             levenshtein_pairs(texts, texts[::-1], threads=1)
 
 
-def test_a_run_that_fails_leaves_another_of_the_process_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_fails_leaves_another_of_the_process_alone(tmp_path, monkeypatch):
     logs = write_logs(tmp_path / "logs")
     run_lexical(logs, tmp_path / "whole", shard_bytes=1)
     begun, ended = threading.Event(), threading.Event()

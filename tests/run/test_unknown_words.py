@@ -47,7 +47,7 @@ def told(counted: Counter[str], n_rows: int) -> str:
     )
 
 
-def test_numbers_of_unknown_words_do_not_depend_on_shards(tmp_path: Path) -> None:
+def test_numbers_of_unknown_words_do_not_depend_on_shards(tmp_path):
     logs, counted, n_rows = write_logs(tmp_path / "logs")
     assert len(counted) > N_DIALOGUES * MOST_NAMED
     size = sum(path.stat().st_size for path in logs.iterdir())
@@ -74,7 +74,7 @@ def test_numbers_of_unknown_words_do_not_depend_on_shards(tmp_path: Path) -> Non
     assert list(scores.notes) == expected
 
 
-def test_a_part_of_unknown_words_is_made_again_or_removed(tmp_path: Path) -> None:
+def test_a_part_of_unknown_words_is_made_again_or_removed(tmp_path):
     logs, counted, n_rows = write_logs(tmp_path / "logs")
     run_lexical([logs], tmp_path / "run")
     (part,) = (tmp_path / "run" / UNKNOWN_WORDS).iterdir()
@@ -92,7 +92,7 @@ def test_a_part_of_unknown_words_is_made_again_or_removed(tmp_path: Path) -> Non
     assert not (tmp_path / "run" / UNKNOWN_WORDS).exists()
 
 
-def test_long_words_are_told_by_their_beginning(tmp_path: Path) -> None:
+def test_long_words_are_told_by_their_beginning(tmp_path):
     log = tmp_path / "log.jsonl"
     rows = [*RIGHT["score_dialogue"], {"event": "x" * 1000, "utterance_index": 0}]
     log.write_text("".join(json.dumps(row) + "\n" for row in rows))

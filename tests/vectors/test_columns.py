@@ -1,13 +1,10 @@
 """Columns of texts to columns of vectors, with and without a store."""
 
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
 
 from fastscore.errors import StoreError, UsageError
-from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.store import VectorStore
 
 TEXTS = pl.Series("said", ["b", None, "a", "b", "a b"])
@@ -17,7 +14,7 @@ def as_rows(vectors: pl.Series) -> list[list[float] | None]:
     return [None if each is None else list(each) for each in vectors.to_list()]
 
 
-def test_a_column_of_texts_becomes_a_column_of_vectors(tiny: Embedder) -> None:
+def test_a_column_of_texts_becomes_a_column_of_vectors(tiny):
     vectors = tiny.embed(TEXTS)
     assert vectors.name == "said"
     assert vectors.dtype == pl.Array(pl.Float32, tiny.dim)
@@ -31,7 +28,7 @@ def test_a_column_of_texts_becomes_a_column_of_vectors(tiny: Embedder) -> None:
     assert frame.filter(pl.col("said") == "b")["vector"].n_unique() == 1
 
 
-def test_errors_name_what_to_do(tiny: Embedder, tmp_path: Path) -> None:
+def test_errors_name_what_to_do(tiny, tmp_path):
     store = VectorStore.open(tiny.fingerprint, tiny.dim, root=tmp_path)
     with pytest.raises(UsageError, match=r"no embedder\. Open it by `VectorStore\.of\(embedder\)`"):
         store.get_or_embed(TEXTS)

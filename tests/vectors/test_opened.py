@@ -1,9 +1,7 @@
 """The models that the tasks of a process share, and runs that must not share them."""
 
 import shutil
-from pathlib import Path
 
-import pytest
 from fastscore_models import export
 
 from fastscore.run.context import PerplexitySettings
@@ -13,9 +11,7 @@ from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
 from tests.vectors.conftest import WORDS
 
 
-def test_runs_whose_caches_differ_share_no_embedder(
-    tiny_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_whose_caches_differ_share_no_embedder(tiny_cache, tmp_path, monkeypatch):
     other = tmp_path / "cache"
     other.mkdir()
     source = write_folder(other / "source", word_tokenizer(WORDS))
@@ -30,9 +26,7 @@ def test_runs_whose_caches_differ_share_no_embedder(
     assert opened[2] is opened[0]
 
 
-def test_runs_whose_caches_differ_share_no_perplexity_model(
-    masked_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_whose_caches_differ_share_no_perplexity_model(masked_cache, tmp_path, monkeypatch):
     other = shutil.copytree(masked_cache, tmp_path / "cache")
     settings = PerplexitySettings("tiny-mlm", tmp_path)
     opened = []

@@ -1,7 +1,6 @@
 """Stores of a folder: listed with their models, verified, and removed if no model is theirs."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from tests.conftest import fastscore_command
 
 
 @pytest.fixture
-def root(tiny_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(tiny_cache, tmp_path, monkeypatch):
     monkeypatch.setenv("FASTSCORE_CACHE", str(tiny_cache))
     tiny = Embedder("tiny", cache_dir=tiny_cache)
     for fingerprint, dim, texts in ((tiny.fingerprint, tiny.dim, 2), ("0" * 64, 3, 1)):
@@ -22,7 +21,7 @@ def root(tiny_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return tmp_path / "stores"
 
 
-def test_stores_are_listed_with_their_models(root: Path) -> None:
+def test_stores_are_listed_with_their_models(root):
     done = fastscore_command(["vectors", "list", "--store", root, "--json"])
     found = {row["model"]: row for row in json.loads(done.stdout)}
     assert found["tiny"]["vectors"] == 2
@@ -33,7 +32,7 @@ def test_stores_are_listed_with_their_models(root: Path) -> None:
     assert "no exported model" in plain
 
 
-def test_stores_of_no_model_are_removed_when_asked(root: Path) -> None:
+def test_stores_of_no_model_are_removed_when_asked(root):
     assert fastscore_command(["vectors", "prune", "--store", root]).returncode == 0
     assert len([*root.iterdir()]) == 2
     done = fastscore_command(["vectors", "prune", "--store", root, "--yes", "--json"])

@@ -1,7 +1,6 @@
 """Stores that others could have written are refused unless told."""
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,20 +13,18 @@ FINGERPRINT = "a" * 64
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def store(tmp_path, monkeypatch):
     monkeypatch.delenv(TRUST_VARIABLE, raising=False)
     return VectorStore.open(FINGERPRINT, 4, root=tmp_path / "vectors").folder
 
 
-def test_our_own_is_opened_again(store: Path) -> None:
+def test_our_own_is_opened_again(store):
     assert VectorStore.open(FINGERPRINT, 4, root=store.parent).folder == store
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o775])
 @pytest.mark.parametrize("above", [0, 1])
-def test_one_that_others_can_write_to_is_refused(
-    store: Path, monkeypatch: pytest.MonkeyPatch, above: int, mode: int
-) -> None:
+def test_one_that_others_can_write_to_is_refused(store, monkeypatch, above, mode):
     folder = (store, store.parent)[above]
     folder.chmod(mode)
     with pytest.raises(StoreError, match="trust_store") as refused:
@@ -38,7 +35,7 @@ def test_one_that_others_can_write_to_is_refused(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
-def test_one_of_another_user_is_refused(store: Path) -> None:
+def test_one_of_another_user_is_refused(store):
     os.chown(store, 12345, 12345)
     with pytest.raises(StoreError, match="another user"):
         VectorStore.open(FINGERPRINT, 4, root=store.parent)
@@ -46,9 +43,7 @@ def test_one_of_another_user_is_refused(store: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".ids", ".faiss", "store.json"])
 @pytest.mark.parametrize("how", ["group", "link"])
-def test_a_file_that_others_could_have_written_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, how: str
-) -> None:
+def test_a_file_that_others_could_have_written_is_refused(tmp_path, monkeypatch, suffix, how):
     monkeypatch.delenv(TRUST_VARIABLE, raising=False)
     before = os.umask(0o002)
     try:

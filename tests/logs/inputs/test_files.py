@@ -29,7 +29,7 @@ def pack(content: bytes, suffix: str) -> bytes:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("b.jsonl", "a.ndjson.gz", "sub/c.json", "sub/deep/d.parquet", "e.JSONL.zst"):
         path = tmp_path / "logs" / name
@@ -44,7 +44,7 @@ def paths(*patterns: str, formats: tuple[str, ...] = ("jsonl", "parquet")) -> li
     return [file.path for file in resolve_inputs(patterns, formats)]
 
 
-def test_a_file_is_described(folder: Path) -> None:
+def test_a_file_is_described(folder):
     assert resolve_inputs(["logs/a.ndjson.gz"]) == (
         InputFile("logs/a.ndjson.gz", "jsonl", "gz", len(gzip.compress(b"{}\n"))),
     )
@@ -56,8 +56,8 @@ def test_a_file_is_described(folder: Path) -> None:
     ids=["NFC and NFD", "case"],
 )
 def test_names_that_another_system_takes_for_one_are_the_files_of_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
-) -> None:
+    tmp_path, monkeypatch, names
+):
     monkeypatch.chdir(tmp_path)
     for name in names:
         Path(name).write_text("{}\n")
@@ -74,8 +74,8 @@ def test_names_that_another_system_takes_for_one_are_the_files_of_the_disk(
     ids=["NFC and NFD", "case"],
 )
 def test_a_file_counts_once_under_all_names_that_the_disk_takes_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
-) -> None:
+    tmp_path, monkeypatch, names
+):
     monkeypatch.chdir(tmp_path)
     first, second = map(Path, names)
     first.write_text("{}\n")
@@ -84,9 +84,7 @@ def test_a_file_counts_once_under_all_names_that_the_disk_takes_for_it(
         assert paths(*reversed(names)) == [names[1]]
 
 
-def test_an_archive_counts_once_under_two_names_and_each_member_by_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_archive_counts_once_under_two_names_and_each_member_by_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with zipfile.ZipFile("a.zip", "w") as archive:
         archive.writestr("one.jsonl", "{}\n")
@@ -96,7 +94,7 @@ def test_an_archive_counts_once_under_two_names_and_each_member_by_its_own(
         assert paths("a.zip", "A.zip", "A.zip/sub/two.jsonl") == found
 
 
-def test_hard_links_are_files_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hard_links_are_files_of_their_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a.jsonl").write_text("{}\n")
     os.link("a.jsonl", "b.jsonl")
@@ -104,7 +102,7 @@ def test_hard_links_are_files_of_their_own(tmp_path: Path, monkeypatch: pytest.M
     assert paths("a.jsonl", "b.jsonl", "c.jsonl") == ["a.jsonl", "b.jsonl"]
 
 
-def test_the_order_is_as_given_and_a_file_counts_once(folder: Path) -> None:
+def test_the_order_is_as_given_and_a_file_counts_once(folder):
     os.symlink("b.jsonl", "logs/z.jsonl")
     assert paths("logs/sub", "logs/b.jsonl", "logs", "./logs/b.jsonl") == [
         "logs/sub/c.json",
@@ -115,7 +113,7 @@ def test_the_order_is_as_given_and_a_file_counts_once(folder: Path) -> None:
     ]
 
 
-def test_globs(folder: Path) -> None:
+def test_globs(folder):
     assert paths("logs/*.jsonl", "logs/**/*.json") == ["logs/b.jsonl", "logs/sub/c.json"]
     assert paths("logs/s*") == ["logs/sub/c.json", "logs/sub/deep/d.parquet"]
     assert paths("logs/*") == [
@@ -127,13 +125,13 @@ def test_globs(folder: Path) -> None:
     ]
 
 
-def test_formats_are_those_of_the_source(folder: Path) -> None:
+def test_formats_are_those_of_the_source(folder):
     assert "logs/sub/deep/d.parquet" not in paths("logs", formats=("jsonl",))
     with pytest.raises(InputError, match=r"is a Parquet file, which this suite does not read"):
         paths("logs/sub/deep/d.parquet", formats=("jsonl",))
 
 
-def test_logs_of_other_formats_are_named(folder: Path) -> None:
+def test_logs_of_other_formats_are_named(folder):
     for name in ("logs/y.csv", "logs/sub/x.csv.gz", "logs/notes.txt", "logs/.hidden.csv"):
         Path(name).write_text("a")
     formats = ("jsonl", "parquet")
@@ -145,7 +143,7 @@ def test_logs_of_other_formats_are_named(folder: Path) -> None:
     assert list_left_aside(["logs/sub"], ("csv", "parquet")) == {"logs/sub/c.json": json}
 
 
-def test_a_json_document_is_told_from_json_lines_by_the_source(folder: Path) -> None:
+def test_a_json_document_is_told_from_json_lines_by_the_source(folder):
     for formats, expected in [
         (("jsonl",), "jsonl"),
         (("json", "jsonl"), "json"),
@@ -172,7 +170,7 @@ def test_a_json_document_is_told_from_json_lines_by_the_source(folder: Path) -> 
         ("logs/pipe.jsonl", "neither a file nor a folder"),
     ],
 )
-def test_what_is_refused(folder: Path, pattern: str, message: str) -> None:
+def test_what_is_refused(folder, pattern, message):
     Path("empty").mkdir()
     os.symlink("gone.jsonl", "logs/dangling.jsonl")
     os.mkfifo("logs/pipe.jsonl")
@@ -180,19 +178,19 @@ def test_what_is_refused(folder: Path, pattern: str, message: str) -> None:
         paths(pattern)
 
 
-def test_no_input(folder: Path) -> None:
+def test_no_input(folder):
     with pytest.raises(InputError, match="No input was given"):
         resolve_inputs([])
 
 
-def test_a_link_to_a_folder_around_it_is_passed_over(folder: Path) -> None:
+def test_a_link_to_a_folder_around_it_is_passed_over(folder):
     expected = paths("logs")
     os.symlink("..", "logs/sub/up")
     assert paths("logs") == expected
     assert paths("logs/**/*.json") == ["logs/sub/c.json"]
 
 
-def test_each_folder_is_searched_once_however_many_links_lead_to_it(folder: Path) -> None:
+def test_each_folder_is_searched_once_however_many_links_lead_to_it(folder):
     """Fifty links, two from each folder to the next: 2^25 paths lead to one log."""
     for depth in range(26):
         Path(f"deep/{depth}").mkdir(parents=True)
@@ -205,7 +203,7 @@ def test_each_folder_is_searched_once_however_many_links_lead_to_it(folder: Path
     assert paths("deep/0/**") == [nested]
 
 
-def test_folders_may_be_nested_deeply(folder: Path) -> None:
+def test_folders_may_be_nested_deeply(folder):
     for depth in range(1, 1_201):
         os.mkdir("d/" * depth)
     nested = "d/" * 1_200
@@ -219,7 +217,7 @@ def test_folders_may_be_nested_deeply(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["b.jsonl", "b.jsonl.gz", "d.parquet"])
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="there is no such file here")
-def test_a_file_that_opens_but_fails_to_read(folder: Path, name: str) -> None:
+def test_a_file_that_opens_but_fails_to_read(folder, name):
     """A process's memory is a regular file to whom reading its first byte is an error."""
     Path("broken").mkdir()
     os.symlink("/proc/self/mem", f"broken/{name}")
@@ -230,7 +228,7 @@ def test_a_file_that_opens_but_fails_to_read(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.json", "x.jsonl.zst"])
-def test_a_file_that_goes_after_it_was_listed(folder: Path, name: str) -> None:
+def test_a_file_that_goes_after_it_was_listed(folder, name):
     Path(name).write_bytes(b"")
     source = Source(columns=(), formats=("csv", "json", "jsonl", "parquet"))
     files = resolve_inputs([name], source.formats)
@@ -239,7 +237,7 @@ def test_a_file_that_goes_after_it_was_listed(folder: Path, name: str) -> None:
         plan_shards(files, source, scratch=folder)
 
 
-def test_a_folder_named_like_a_log_is_searched(folder: Path) -> None:
+def test_a_folder_named_like_a_log_is_searched(folder):
     Path("logs/x.jsonl").mkdir()
     Path("logs/x.jsonl/y.jsonl").write_text("{}")
     assert "logs/x.jsonl/y.jsonl" in paths("logs")
@@ -249,7 +247,7 @@ def test_a_folder_named_like_a_log_is_searched(folder: Path) -> None:
         paths("logs/x.jsonl")
 
 
-def test_outputs_of_fastscore_are_no_logs(folder: Path) -> None:
+def test_outputs_of_fastscore_are_no_logs(folder):
     """A run, judgements and an analysis lie among the logs, and none of their files is read."""
     expected = paths("logs")
     manifest = '{"signature": "fastscore=0.1.0", "suite_version": 3, "parts_hash": "00"}'
@@ -277,7 +275,7 @@ def test_outputs_of_fastscore_are_no_logs(folder: Path) -> None:
     assert "logs/run/manifest.json" in paths("logs")
 
 
-def test_first_lines_are_kept_up_to_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_lines_are_kept_up_to_a_size(tmp_path, monkeypatch):
     """Screening reads them from there; a long line, and those beyond the size, from the file."""
     monkeypatch.setattr(files, "_FIRST_LINES_BYTES", 20)
     texts = {"a": '{"a": 1}\n{}\n', "b": f'{{"b": "{"x" * 2_000}"}}\n', "c": '{"c": 1}\n'}

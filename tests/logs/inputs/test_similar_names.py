@@ -36,7 +36,7 @@ def text(name: str) -> Column:
     "reference",
     ["gt_assistant_text", "assistant_text_gold", "refResponse", "label_text", "user_response"],
 )
-def test_a_reference_is_never_proposed_for_a_reply(reference: str) -> None:
+def test_a_reference_is_never_proposed_for_a_reply(reference):
     assert nearest_key(text("pred_assistant_text"), keys(**{reference: "string"})) is None
     inside = {f"{reference}__response": "string"}
     assert nearest_key(text("pred_assistant_text"), keys(**inside)) is None
@@ -44,20 +44,20 @@ def test_a_reference_is_never_proposed_for_a_reply(reference: str) -> None:
     assert nearest_key(text("pred_assistant_text"), keys(**both)) == "reply"
 
 
-def test_a_reply_is_never_proposed_for_a_reference() -> None:
+def test_a_reply_is_never_proposed_for_a_reference():
     found = keys(pred_text="string", predAnswer="string", model__answer="string")
     assert nearest_key(text("ground_truth"), found) is None
     assert nearest_key(text("ground_truth"), found | keys(gold="string")) == "gold"
     assert nearest_key(text("ground_truth"), keys(answer_text="string")) is None
 
 
-def test_what_only_says_that_a_value_is_a_text_is_no_part_of_a_name() -> None:
+def test_what_only_says_that_a_value_is_a_text_is_no_part_of_a_name():
     found = keys(pred_text="string", gt_text="string")
     assert nearest_key(text("prediction"), found) == "pred_text"
     assert nearest_key(text("ground_truth"), found) == "gt_text"
 
 
-def test_values_that_the_column_cannot_take_are_not_proposed() -> None:
+def test_values_that_the_column_cannot_take_are_not_proposed():
     assert nearest_key(text("utterance"), keys(utterances="integer")) is None
     assert nearest_key(text("utterance"), keys(turn="integer", message="string")) == "message"
     step = Column(name="step", kind="integer", accepts=("boolean",))
@@ -67,19 +67,19 @@ def test_values_that_the_column_cannot_take_are_not_proposed() -> None:
     assert nearest_key(index, keys(turn_index="string")) == "turn_index"
 
 
-def test_names_that_only_share_letters_are_not_near() -> None:
+def test_names_that_only_share_letters_are_not_near():
     assert nearest_key(text("utterance"), keys(appearance="string")) is None
     assert nearest_key(text("utterance"), keys(utterence="string")) == "utterence"
 
 
-def test_keys_of_other_columns_are_taken_aliases_too() -> None:
+def test_keys_of_other_columns_are_taken_aliases_too():
     source = load_suite("group_travel").source
     taken = keys_of_others(source.columns, "intent")
     assert {"utterance", "text", "speaker", "dialogue_id"} <= taken
     assert "intent" not in taken
 
 
-def test_of_endlessly_many_keys_the_first_are_looked_at() -> None:
+def test_of_endlessly_many_keys_the_first_are_looked_at():
     class Endless(dict[str, KeyProfile]):
         def items(self) -> Any:
             return ((f"key {n}", next(iter(self.values()))) for n in itertools.count())
@@ -90,7 +90,7 @@ def test_of_endlessly_many_keys_the_first_are_looked_at() -> None:
     assert list_keys(found.keys).endswith("and at least 9,992 more")
 
 
-def test_each_word_for_a_speaker_has_one_role_that_layouts_know() -> None:
+def test_each_word_for_a_speaker_has_one_role_that_layouts_know():
     content = tomllib.loads(files("fastscore.logs.inputs").joinpath("names.toml").read_text())
     assert set(content["roles"]) == set(ROLES)
     words = [word for of_role in content["roles"].values() for word in of_role]

@@ -113,7 +113,7 @@ def read(tmp_path: Path, *lines: bytes):
     return read_shard(whole_file(str(path)), SOURCE)
 
 
-def test_every_bad_line_in_one_file(tmp_path: Path) -> None:
+def test_every_bad_line_in_one_file(tmp_path):
     good = [json.dumps({"id": f"good {number}"}).encode() for number in range(len(BAD))]
     lines = [line for pair in zip(good, (bad for bad, _, _ in BAD), strict=True) for line in pair]
     rows = read(tmp_path, *lines)
@@ -128,7 +128,7 @@ def test_every_bad_line_in_one_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("line", "expected"), GOOD)
-def test_odd_lines_that_are_good(tmp_path: Path, line: bytes, expected: dict[str, object]) -> None:
+def test_odd_lines_that_are_good(tmp_path, line, expected):
     rows = read(tmp_path, line)
     assert rows.rejects.height == 0
     (row,) = rows.frame.rows(named=True)

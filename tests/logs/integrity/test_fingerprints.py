@@ -47,7 +47,7 @@ def plan(folder: Path, path: Path, shard_bytes: int = 1 << 20) -> Plan:
 
 
 @pytest.mark.parametrize("name", [*FILES, "log.parquet"])
-def test_a_changed_file_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_changed_file_is_refused(tmp_path, name):
     path = write(tmp_path, name)
     (shard,) = plan(tmp_path, path).shards
     assert read_shard(shard, SOURCE).frame.height == len(ROWS)
@@ -63,7 +63,7 @@ def test_a_changed_file_is_refused(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*FILES, "log.parquet"])
-def test_a_file_that_went_is_named(tmp_path: Path, name: str) -> None:
+def test_a_file_that_went_is_named(tmp_path, name):
     path = write(tmp_path, name)
     (shard,) = plan(tmp_path, path).shards
     path.unlink()
@@ -72,7 +72,7 @@ def test_a_file_that_went_is_named(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.csv", "log.json"])
-def test_a_file_that_grows_is_read_as_it_was_planned(tmp_path: Path, name: str) -> None:
+def test_a_file_that_grows_is_read_as_it_was_planned(tmp_path, name):
     path = write(tmp_path, name)
     planned = plan(tmp_path, path)
     with path.open("ab") as file:
@@ -82,7 +82,7 @@ def test_a_file_that_grows_is_read_as_it_was_planned(tmp_path: Path, name: str) 
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_that_is_touched_is_the_same(tmp_path: Path, name: str) -> None:
+def test_a_file_that_is_touched_is_the_same(tmp_path, name):
     path = write(tmp_path, name)
     (shard,) = plan(tmp_path, path).shards
     os.utime(path)
@@ -90,7 +90,7 @@ def test_a_file_that_is_touched_is_the_same(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.csv"])
-def test_of_a_cut_file_only_the_changed_shard_is_refused(tmp_path: Path, name: str) -> None:
+def test_of_a_cut_file_only_the_changed_shard_is_refused(tmp_path, name):
     path = write(tmp_path, name)
     planned = plan(tmp_path, path, shard_bytes=path.stat().st_size // 5)
     assert len(planned.shards) > 4
@@ -105,7 +105,7 @@ def test_of_a_cut_file_only_the_changed_shard_is_refused(tmp_path: Path, name: s
         read_shard(last, SOURCE)
 
 
-def test_a_cut_parquet_file_is_refused_in_every_shard(tmp_path: Path) -> None:
+def test_a_cut_parquet_file_is_refused_in_every_shard(tmp_path):
     path = write(tmp_path, "log.parquet")
     planned = plan(tmp_path, path, shard_bytes=path.stat().st_size // 5)
     pl.DataFrame(ROWS).head(399).write_parquet(path)
@@ -114,7 +114,7 @@ def test_a_cut_parquet_file_is_refused_in_every_shard(tmp_path: Path) -> None:
             read_shard(shard, SOURCE)
 
 
-def test_an_unpacked_copy_is_the_runs_own(tmp_path: Path) -> None:
+def test_an_unpacked_copy_is_the_runs_own(tmp_path):
     path = write(tmp_path, "log.jsonl.gz")
     planned = plan(tmp_path, path, shard_bytes=4000)
     path.write_bytes(gzip.compress(b"something else"))
@@ -122,9 +122,7 @@ def test_an_unpacked_copy_is_the_runs_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.csv", "log.parquet"])
-def test_a_file_that_changes_while_it_is_planned_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_file_that_changes_while_it_is_planned_is_refused(tmp_path, monkeypatch, name):
     path = write(tmp_path, name)
     pack = shards.pack
 

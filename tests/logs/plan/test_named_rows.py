@@ -31,7 +31,7 @@ def spans(folder: Path, lines: list[str]) -> pl.DataFrame:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=40))
 @example(list(TEXTS))
-def test_rows_of_one_key_are_one_dialogue(tmp_path: Path, values: list[str | None]) -> None:
+def test_rows_of_one_key_are_one_dialogue(tmp_path, values):
     lines = ["{}" if value is None else f'{{"k": {value}}}' for value in values]
     found = spans(tmp_path, lines)
     starts = [0, *itertools.accumulate(len(line) + 1 for line in lines)]
@@ -46,7 +46,7 @@ def test_rows_of_one_key_are_one_dialogue(tmp_path: Path, values: list[str | Non
 
 
 @pytest.mark.parametrize("longer", [False, True])
-def test_sequences_of_many_blocks(tmp_path: Path, longer: bool) -> None:
+def test_sequences_of_many_blocks(tmp_path, longer):
     more = " of a name that no view holds" if longer else ""
     lines = [f'{{"k":"{row // 3000}{more}","text":"{"x" * (row % 90)}"}}' for row in range(20_000)]
     assert spans(tmp_path, lines)["line"].to_list() == [*range(1, 20_001, 3000)]

@@ -4,7 +4,6 @@ import gzip
 import itertools
 import random
 import zlib
-from pathlib import Path
 
 import pytest
 import zstandard
@@ -24,9 +23,7 @@ def compress(data: bytes, suffix: str) -> bytes:
 @pytest.mark.parametrize(
     ("suffix", "shard_bytes"), [("gz", 20_000), ("zst", 20_000), ("zst", 32 << 20)]
 )
-def test_compressed_equals_plain(
-    tmp_path: Path, one_log: Path, suffix: str, shard_bytes: int
-) -> None:
+def test_compressed_equals_plain(tmp_path, one_log, suffix, shard_bytes):
     frame, rejects, counts = read(plan(tmp_path, str(one_log)))
     data = one_log.read_bytes()
     half = data.index(b"\n", len(data) // 2) - 5
@@ -46,7 +43,7 @@ def test_compressed_equals_plain(
 
 
 @pytest.mark.parametrize("scale", [1.1, 1.5])
-def test_a_compressed_file_within_a_shard_is_not_cut(tmp_path: Path, scale: float) -> None:
+def test_a_compressed_file_within_a_shard_is_not_cut(tmp_path, scale):
     """Files of near sizes: what is left of a shard would hold some dialogues of the next file."""
     contents = [log(12, seed=seed) for seed in range(5)]
     names = ["a.jsonl", "b.jsonl.gz", "c.jsonl.zst", "d.jsonl", "e.jsonl.gz"]
@@ -90,9 +87,7 @@ def test_a_compressed_file_within_a_shard_is_not_cut(tmp_path: Path, scale: floa
 
 
 @pytest.mark.parametrize("shard_bytes", [1_000, 32 << 20])
-def test_what_a_truncated_archive_lacks_begins_after_its_last_line(
-    tmp_path: Path, shard_bytes: int
-) -> None:
+def test_what_a_truncated_archive_lacks_begins_after_its_last_line(tmp_path, shard_bytes):
     data = log(12)
     packer = zlib.compressobj(wbits=31)
     path = tmp_path / "cut.jsonl.gz"
@@ -104,9 +99,7 @@ def test_what_a_truncated_archive_lacks_begins_after_its_last_line(
 
 
 @pytest.mark.parametrize(("suffix", "shard_bytes"), [("gz", 5_000), ("zst", 32 << 20)])
-def test_a_truncated_archive_gives_what_it_holds(
-    tmp_path: Path, one_log: Path, suffix: str, shard_bytes: int
-) -> None:
+def test_a_truncated_archive_gives_what_it_holds(tmp_path, one_log, suffix, shard_bytes):
     rng = random.Random(3)
     expected, _, _ = read(plan(tmp_path, str(one_log)))
     packed = compress(one_log.read_bytes(), suffix)
@@ -121,7 +114,7 @@ def test_a_truncated_archive_gives_what_it_holds(
 
 
 @pytest.mark.parametrize("suffix", ["gz", "zst"])
-def test_damaged_archives_never_raise(tmp_path: Path, one_log: Path, suffix: str) -> None:
+def test_damaged_archives_never_raise(tmp_path, one_log, suffix):
     rng = random.Random(5)
     packed = compress(one_log.read_bytes(), suffix)
     path = tmp_path / f"bad.jsonl.{suffix}"
@@ -137,7 +130,7 @@ def test_damaged_archives_never_raise(tmp_path: Path, one_log: Path, suffix: str
     assert rejects["reason"].to_list() == ["damaged_compression"]
 
 
-def test_zero_padding_behind_gzip_is_no_damage(tmp_path: Path) -> None:
+def test_zero_padding_behind_gzip_is_no_damage(tmp_path):
     path = tmp_path / "padded.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"index":1}\n') + b"\0" * 70_000)
     frame, rejects, _ = read(plan(tmp_path, str(path)))
@@ -145,9 +138,7 @@ def test_zero_padding_behind_gzip_is_no_damage(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["gz", "zst"])
-def test_a_bomb_is_unpacked_in_bounded_steps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
-) -> None:
+def test_a_bomb_is_unpacked_in_bounded_steps(tmp_path, monkeypatch, suffix):
     monkeypatch.undo()
     path = tmp_path / f"bomb.jsonl.{suffix}"
     path.write_bytes(compress(bytes(100 << 20), suffix))

@@ -17,7 +17,7 @@ from tests.logs.plan.planned import SOURCE, dialogue, log
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> Path:
+def logs(tmp_path):
     folder = tmp_path / "logs"
     folder.mkdir()
     for number, size in enumerate((0, 30, 3, 0, 200, 1)):
@@ -26,7 +26,7 @@ def logs(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_groups(monkeypatch):
     monkeypatch.setattr(shards, "MOST_GROUP_FILES", 2)
     monkeypatch.setattr(shards, "SHARDS_PER_TASK", 2)
 
@@ -51,9 +51,7 @@ def planned(folder: Path, scratch: Path, **how: Any) -> Plan:
 
 
 @pytest.mark.parametrize("shard_bytes", [500, 4000, 1 << 20])
-def test_the_plan_is_the_same_whoever_does_the_tasks(
-    logs: Path, tmp_path: Path, shard_bytes: int, small_groups: None
-) -> None:
+def test_the_plan_is_the_same_whoever_does_the_tasks(logs, tmp_path, shard_bytes, small_groups):
     elsewhere = Elsewhere()
     here = planned(logs, tmp_path / "here", shard_bytes=shard_bytes)
     there = planned(
@@ -65,7 +63,7 @@ def test_the_plan_is_the_same_whoever_does_the_tasks(
     assert not (tmp_path / "there").exists()
 
 
-def test_what_the_planner_is_told_is_less_than_100_bytes_a_dialogue(tmp_path: Path) -> None:
+def test_what_the_planner_is_told_is_less_than_100_bytes_a_dialogue(tmp_path):
     told = []
     for dialogues in (20, 2000):
         folder = tmp_path / str(dialogues)
@@ -79,9 +77,7 @@ def test_what_the_planner_is_told_is_less_than_100_bytes_a_dialogue(tmp_path: Pa
     assert told[1] - told[0] < 100 * 1980 * 2 * 6 / 5
 
 
-def test_the_first_dialogue_in_two_files_is_named_whoever_finds_it(
-    tmp_path: Path, small_groups: None
-) -> None:
+def test_the_first_dialogue_in_two_files_is_named_whoever_finds_it(tmp_path, small_groups):
     folder = tmp_path / "logs"
     folder.mkdir()
     for number in range(6):
@@ -97,7 +93,7 @@ def test_the_first_dialogue_in_two_files_is_named_whoever_finds_it(
     assert caught.value.message.endswith(expected)
 
 
-def test_a_file_is_read_no_further_when_its_task_is_to_end(logs: Path, tmp_path: Path) -> None:
+def test_a_file_is_read_no_further_when_its_task_is_to_end(logs, tmp_path):
     read = []
 
     def stop() -> None:
@@ -112,9 +108,7 @@ def test_a_file_is_read_no_further_when_its_task_is_to_end(logs: Path, tmp_path:
 
 
 @given(st.lists(st.lists(st.integers(1, 40), max_size=8), max_size=8), st.integers(1, 200))
-def test_shards_are_ranges_of_whole_files_and_of_parts(
-    tmp_path_factory: pytest.TempPathFactory, files: list[list[int]], shard_bytes: int
-) -> None:
+def test_shards_are_ranges_of_whole_files_and_of_parts(tmp_path_factory, files, shard_bytes):
     """Dialogues of some lines: every line is in one range, which begins and ends between them."""
     folder = tmp_path_factory.mktemp("logs")
     begins: list[set[int]] = []

@@ -26,7 +26,7 @@ KEYED = Source(columns=COLUMNS, dialogue_key=("id",), row_dialogues=("jsonl", "p
 
 
 @pytest.fixture(autouse=True)
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_blocks(monkeypatch):
     monkeypatch.setattr(lines, "BLOCK_BYTES", 4096)
     monkeypatch.setattr(log_rows, "BLOCK_BYTES", 4096)
 
@@ -49,7 +49,7 @@ def plan(folder: Path, path: Path, source: Source, shard_bytes: int, threads: in
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.parquet"])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_large_file_without_keys_is_cut(tmp_path: Path, name: str, threads: int) -> None:
+def test_a_large_file_without_keys_is_cut(tmp_path, name, threads):
     path = write(tmp_path, name, [None] * 2000)
     # a compressed Parquet file's few bytes are shared out by its rows, some at a time
     size = max(path.stat().st_size, 2000 * ROW_BYTES)
@@ -66,7 +66,7 @@ def test_a_large_file_without_keys_is_cut(tmp_path: Path, name: str, threads: in
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.parquet"])
-def test_rows_of_few_bytes_count_for_more(tmp_path: Path, name: str) -> None:
+def test_rows_of_few_bytes_count_for_more(tmp_path, name):
     path, n_rows = tmp_path / name, 20_000
     if name.endswith("parquet"):
         pl.DataFrame({"id": [None] * n_rows, "text": "x"}).write_parquet(path)
@@ -79,14 +79,14 @@ def test_rows_of_few_bytes_count_for_more(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.parquet"])
-def test_one_id_may_name_many_rows_where_there_is_no_key(tmp_path: Path, name: str) -> None:
+def test_one_id_may_name_many_rows_where_there_is_no_key(tmp_path, name):
     path = write(tmp_path, name, ["same"] * 500)
     assert plan(tmp_path, path, KEYLESS, 1 << 30).n_dialogues == 500
     assert plan(tmp_path, path, KEYED, 1 << 30).n_dialogues == 1
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.parquet"])
-def test_keyed_rows_stay_together_among_keyless_ones(tmp_path: Path, name: str) -> None:
+def test_keyed_rows_stay_together_among_keyless_ones(tmp_path, name):
     ids: list[str | None] = []
     for number in range(60):
         ids += [None] * 3 + [f"d{number}", None] * 12
@@ -102,14 +102,14 @@ def test_keyed_rows_stay_together_among_keyless_ones(tmp_path: Path, name: str) 
     assert len(seen) == 60
 
 
-def test_other_formats_keep_to_the_file(tmp_path: Path) -> None:
+def test_other_formats_keep_to_the_file(tmp_path):
     source = Source(columns=COLUMNS, row_dialogues=("jsonl",))
     parquet = write(tmp_path, "log.parquet", [None] * 500)
     assert plan(tmp_path, parquet, source, 500).n_dialogues == 1
     assert len(plan(tmp_path, parquet, source, 500).shards) == 1
 
 
-def test_places_do_not_grow_with_the_rows(tmp_path: Path) -> None:
+def test_places_do_not_grow_with_the_rows(tmp_path):
     path = write(tmp_path, "log.jsonl", [None] * 20_000)
     (file,) = resolve_inputs([str(path)])
     state = FileState(file, path=file.location)
@@ -120,9 +120,7 @@ def test_places_do_not_grow_with_the_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_block_that_cannot_be_read_ends_the_plan(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
-) -> None:
+def test_a_block_that_cannot_be_read_ends_the_plan(tmp_path, monkeypatch, threads):
     path = write(tmp_path, "log.jsonl", [None] * 500)
 
     class Broken(io.FileIO):
@@ -137,7 +135,7 @@ def test_a_block_that_cannot_be_read_ends_the_plan(
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.jsonl.gz"])
-def test_lines_of_any_kind_are_read_whole_and_once(tmp_path: Path, name: str) -> None:
+def test_lines_of_any_kind_are_read_whole_and_once(tmp_path, name):
     lines = []
     for number in range(300):
         lines.append(json.dumps({"id": "x", "text": f"{number} " + "y" * (number % 90)}))

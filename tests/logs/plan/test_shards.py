@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from pathlib import Path
 
 import pytest
 
@@ -16,9 +15,7 @@ pytestmark = pytest.mark.usefixtures("small_blocks")
 
 
 @pytest.mark.parametrize("n_shards", [2, 64])
-def test_any_number_of_shards_gives_the_same_rows(
-    tmp_path: Path, one_log: Path, n_shards: int
-) -> None:
+def test_any_number_of_shards_gives_the_same_rows(tmp_path, one_log, n_shards):
     whole = plan(tmp_path, str(one_log))
     assert len(whole.shards) == 1
     cut = plan(tmp_path, str(one_log), shard_bytes=one_log.stat().st_size // n_shards)
@@ -33,7 +30,7 @@ def test_any_number_of_shards_gives_the_same_rows(
     assert frame["text"][0] == lines[0]["text"]
 
 
-def test_shards_hold_whole_dialogues_and_every_byte_once(tmp_path: Path, one_log: Path) -> None:
+def test_shards_hold_whole_dialogues_and_every_byte_once(tmp_path, one_log):
     cut = plan(tmp_path, str(one_log), shard_bytes=5000)
     assert len(cut.shards) > 20
     seen: set[tuple[str, str]] = set()
@@ -54,7 +51,7 @@ def test_shards_hold_whole_dialogues_and_every_byte_once(tmp_path: Path, one_log
         assert data[: file_range.start].count(b"\n") + 1 == file_range.first_line
 
 
-def test_the_last_shards_are_smaller(tmp_path: Path) -> None:
+def test_the_last_shards_are_smaller(tmp_path):
     for number in range(100):
         (tmp_path / f"{number:02d}.jsonl").write_bytes(b" " * 99 + b"\n")
     packed = plan(tmp_path, str(tmp_path), shard_bytes=2400)
@@ -62,7 +59,7 @@ def test_the_last_shards_are_smaller(tmp_path: Path) -> None:
     assert [shard.n_bytes for shard in packed.shards] == [2400, 2400, 2400, 1400, 1400]
 
 
-def test_keyless_rows_hold_their_file_together(tmp_path: Path) -> None:
+def test_keyless_rows_hold_their_file_together(tmp_path):
     lines = ['{"index":1}', *dialogue("a", 90), *dialogue("b", 90), '{"index":2}']
     lines += dialogue("c", 90)
     (tmp_path / "x.jsonl").write_text("\n".join(lines))
@@ -70,14 +67,14 @@ def test_keyless_rows_hold_their_file_together(tmp_path: Path) -> None:
     assert [shard.file_ranges[0].first_line for shard in cut.shards] == [1, 183]
 
 
-def test_null_and_empty_key_parts_differ(tmp_path: Path) -> None:
+def test_null_and_empty_key_parts_differ(tmp_path):
     lines = dialogue("a", 2, miner=None) + dialogue("a", 2, miner="") + dialogue("a", 2, miner=0)
     lines += ['{"uid":"a","miner":"0"}', '{"uid":"","miner":"a"}']
     (tmp_path / "x.jsonl").write_text("\n".join(lines))
     assert plan(tmp_path, str(tmp_path)).n_dialogues == 4
 
 
-def test_a_dialogue_in_two_files_names_both_places(tmp_path: Path) -> None:
+def test_a_dialogue_in_two_files_names_both_places(tmp_path):
     (tmp_path / "a.jsonl").write_text("\n".join(dialogue("x", 3) + dialogue("shared", 3)))
     (tmp_path / "b.jsonl").write_text("\n".join(["", *dialogue("y", 1), *dialogue("shared", 1)]))
     message = f"{tmp_path}/a.jsonl:4 and {tmp_path}/b.jsonl:3"
@@ -85,7 +82,7 @@ def test_a_dialogue_in_two_files_names_both_places(tmp_path: Path) -> None:
         plan(tmp_path, str(tmp_path))
 
 
-def test_fingerprints_follow_content_and_names(tmp_path: Path, one_log: Path) -> None:
+def test_fingerprints_follow_content_and_names(tmp_path, one_log):
     def prints() -> list[str]:
         cut = plan(tmp_path, str(one_log), shard_bytes=20_000)
         return [shard.fingerprint for shard in cut.shards]
@@ -105,7 +102,7 @@ def test_fingerprints_follow_content_and_names(tmp_path: Path, one_log: Path) ->
     assert not set(second) & {shard.fingerprint for shard in cut.shards}
 
 
-def test_empty_files(tmp_path: Path) -> None:
+def test_empty_files(tmp_path):
     for name in ("a.jsonl", "b.jsonl.gz", "c.jsonl.zst"):
         (tmp_path / name).write_bytes(b"")
     (tmp_path / "d.jsonl.gz").write_bytes(gzip.compress(b""))
@@ -114,7 +111,7 @@ def test_empty_files(tmp_path: Path) -> None:
     assert set(counts.values()) == {0}
 
 
-def test_progress_ends_at_the_total(tmp_path: Path, one_log: Path) -> None:
+def test_progress_ends_at_the_total(tmp_path, one_log):
     seen: list[tuple[int, int]] = []
     files = resolve_inputs([str(one_log)])
     plan_shards(

@@ -18,11 +18,11 @@ def split(*keys: tuple[int, int, int, int, int]) -> str | None:
     return None
 
 
-def test_keys_are_equal_in_both_words_or_not_at_all() -> None:
+def test_keys_are_equal_in_both_words_or_not_at_all():
     assert split((5, 1, 0, 0, 1), (6, 2, 0, 9, 2), (5, 2, 1, 0, 1), (6, 1, 1, 9, 2)) is None
 
 
-def test_words_that_are_exchanged_are_another_key() -> None:
+def test_words_that_are_exchanged_are_another_key():
     # the exclusive or of the words is the same
     assert split((5, 1, 0, 0, 1), (1, 5, 1, 0, 1)) is None
     assert split() is None

@@ -90,7 +90,7 @@ def read(tmp_path: Path, *paths: Path, source: Source = SOURCE, shard: int = 1 <
 
 
 @pytest.mark.parametrize(("name", "writer"), NAMED)
-def test_the_rows_are_those_of_parquet(tmp_path: Path, writer: str, name: str) -> None:
+def test_the_rows_are_those_of_parquet(tmp_path, writer, name):
     (tmp_path / "other").mkdir()
     pl.DataFrame(table()).write_parquet(tmp_path / "other" / "log.parquet")
     path = tmp_path / name
@@ -106,14 +106,14 @@ def test_the_rows_are_those_of_parquet(tmp_path: Path, writer: str, name: str) -
     assert first == rows[0]
 
 
-def test_rows_without_a_column_are_counted(tmp_path: Path) -> None:
+def test_rows_without_a_column_are_counted(tmp_path):
     stream(tmp_path / "log.arrow", table(50))
     source = Source(columns=(), row_dialogues=("parquet",))
     planned, found = read(tmp_path, tmp_path / "log.arrow", source=source)
     assert (planned.n_dialogues, found.height) == (50, 50)
 
 
-def test_a_data_set_that_was_saved_to_disk(tmp_path: Path) -> None:
+def test_a_data_set_that_was_saved_to_disk(tmp_path):
     """As the Hugging Face library writes one with two splits: data, descriptions, a cache."""
     for split, begin in (("test", 0), ("train", 450)):
         folder = tmp_path / "ds" / split
@@ -133,7 +133,7 @@ def test_a_data_set_that_was_saved_to_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_any_rows_of_some_columns(tmp_path: Path, writer: str) -> None:
+def test_any_rows_of_some_columns(tmp_path, writer):
     path = tmp_path / "log.arrow"
     WRITERS[writer](path, table())
     whole = pl.DataFrame(table())
@@ -147,7 +147,7 @@ def test_any_rows_of_some_columns(tmp_path: Path, writer: str) -> None:
         assert counted == stop - start
 
 
-def test_a_dictionary_that_changes_within_a_stream(tmp_path: Path) -> None:
+def test_a_dictionary_that_changes_within_a_stream(tmp_path):
     kind = pa.schema({"id": pa.dictionary(pa.int32(), pa.string())})
     words = ([0, 1], ["a", "b"]), ([0, 1], ["b", "c"])
     with pa.ipc.new_stream(tmp_path / "log.arrow", kind) as out:
@@ -161,7 +161,7 @@ def test_a_dictionary_that_changes_within_a_stream(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("writer", ["lz4", "zstd"])
-def test_a_packed_buffer_of_an_impossible_size(tmp_path: Path, writer: str) -> None:
+def test_a_packed_buffer_of_an_impossible_size(tmp_path, writer):
     """The unpacked size stated in a packed buffer is not allocated."""
     path = tmp_path / "log.arrow"
     WRITERS[writer](path, table())
@@ -174,7 +174,7 @@ def test_a_packed_buffer_of_an_impossible_size(tmp_path: Path, writer: str) -> N
 
 
 @pytest.mark.parametrize("writer", ["file", "stream", "lz4", "polars"])
-def test_a_damaged_file_is_named(tmp_path: Path, writer: str) -> None:
+def test_a_damaged_file_is_named(tmp_path, writer):
     path = tmp_path / "log.arrow"
     WRITERS[writer](path, table())
     whole = path.read_bytes()

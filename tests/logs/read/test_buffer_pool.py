@@ -1,7 +1,6 @@
 """Buffers that blocks are read into."""
 
 import tracemalloc
-from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
@@ -14,7 +13,7 @@ SIZES = [1 << 20, (8 << 20) + 1, 40 << 20]
 
 
 @pytest.fixture
-def kept() -> Iterator[None]:
+def kept():
     with buffers_kept():
         yield
 
@@ -25,7 +24,7 @@ def address(view: memoryview) -> int:
 
 @pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("size", SIZES)
-def test_a_buffer_is_used_again_when_nothing_uses_it_any_more(size: int) -> None:
+def test_a_buffer_is_used_again_when_nothing_uses_it_any_more(size):
     first = take_buffer(size)
     place = address(first)
     assert len(first) == size
@@ -36,7 +35,7 @@ def test_a_buffer_is_used_again_when_nothing_uses_it_any_more(size: int) -> None
 
 @pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("size", SIZES)
-def test_a_buffer_is_not_used_again_while_a_column_shows_it(size: int) -> None:
+def test_a_buffer_is_not_used_again_while_a_column_shows_it(size):
     view = take_buffer(size)
     text = b"a text of more than twelve bytes"
     view[100 : 100 + len(text)] = text
@@ -50,7 +49,7 @@ def test_a_buffer_is_not_used_again_while_a_column_shows_it(size: int) -> None:
     assert column.to_list() == [text.decode()]
 
 
-def test_nothing_is_kept_when_nothing_reads() -> None:
+def test_nothing_is_kept_when_nothing_reads():
     tracemalloc.start()
     try:
         with buffers_kept():

@@ -91,9 +91,7 @@ def as_rows(read: Rows) -> tuple[list[dict[str, Any]], list[tuple[Any, ...]], di
 
 @given(csv_files(), st.sampled_from([7, 64, 8 << 20]))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_oracle_rows_rejects_and_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, block: int
-) -> None:
+def test_oracle_rows_rejects_and_counts(tmp_path, monkeypatch, data, block):
     monkeypatch.setattr(log_lines, "BLOCK_BYTES", block)
     monkeypatch.setattr(log_rows, "BLOCK_BYTES", block)
     path = tmp_path / "log.csv"
@@ -114,9 +112,7 @@ def test_oracle_rows_rejects_and_counts(
     st.sampled_from(["\n", "\r\n", "\r"]),
     st.sampled_from([3, 64, 1 << 14]),
 )
-def test_cells_of_samples_are_those_of_pythons_reader(
-    header: list[str], rows: list[list[str]], end: str, block: int
-) -> None:
+def test_cells_of_samples_are_those_of_pythons_reader(header, rows, end, block):
     text = written([header, *rows], end)
     data = text.encode()
     blocks = (data[at : at + block] for at in range(0, len(data), block))
@@ -146,7 +142,7 @@ BAD = [
 ]
 
 
-def test_every_bad_record_names_its_place(tmp_path: Path) -> None:
+def test_every_bad_record_names_its_place(tmp_path):
     good = b'"good\n""row""",7\n'
     bad = [text.encode() if isinstance(text, str) else text for text, *_ in BAD]
     data = b"text,index\n" + b"".join(good + each for each in bad) + good
@@ -159,7 +155,7 @@ def test_every_bad_record_names_its_place(tmp_path: Path) -> None:
         assert data[offset : offset + len(each)] == each
 
 
-def test_a_quote_that_is_never_closed_costs_one_line(tmp_path: Path) -> None:
+def test_a_quote_that_is_never_closed_costs_one_line(tmp_path):
     rows = read(tmp_path, 'text,index\na,1\n"b,2\nc,3\n"d, e",4\n')
     assert rows.frame["text"].to_list() == ["a", "c", "d, e"]
     (reject,) = rows.rejects.rows(named=True)
@@ -182,9 +178,7 @@ def test_a_quote_that_is_never_closed_costs_one_line(tmp_path: Path) -> None:
         (b"text,caf\xe9\na,1\n", 1, None, "not_utf8", "bytes that are not UTF-8"),
     ],
 )
-def test_a_header_that_cannot_serve_refuses_the_file(
-    tmp_path: Path, data: str | bytes, line: int, field: str | None, reason: str, found: str
-) -> None:
+def test_a_header_that_cannot_serve_refuses_the_file(tmp_path, data, line, field, reason, found):
     rows = read(tmp_path, data)
     assert rows.frame.is_empty()
     assert rows.counts == {"lines": 1, "blank": 0, "rows": 0, "rejects": 1}
@@ -193,7 +187,7 @@ def test_a_header_that_cannot_serve_refuses_the_file(
     assert reject["found"] == found
 
 
-def test_cells_of_many_megabytes(tmp_path: Path) -> None:
+def test_cells_of_many_megabytes(tmp_path):
     plan = json.dumps({"days": ["Café, \n"] * 600_000}, ensure_ascii=False)
     assert len(plan.encode()) > log_lines.BLOCK_BYTES // 2
     plans = [plan, plan + " ", plan * 3]
@@ -204,7 +198,7 @@ def test_cells_of_many_megabytes(tmp_path: Path) -> None:
     assert rows.frame["text"].to_list() == ["0", "1", "2", "last"]
 
 
-def test_a_record_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_that_is_too_long(tmp_path, monkeypatch):
     monkeypatch.setattr(csv_records, "MAX_RECORD_BYTES", 1000)
     monkeypatch.setattr(log_lines, "BLOCK_BYTES", 100)
     long, lines = "z" * 5000, "e\n" * 900
@@ -244,7 +238,7 @@ def read_all(planned: Plan, threads: int = 1) -> tuple[pl.DataFrame, pl.DataFram
 
 
 @pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_blocks(monkeypatch):
     monkeypatch.setattr(log_lines, "BLOCK_BYTES", 4096)
     monkeypatch.setattr(log_rows, "BLOCK_BYTES", 4096)
 
@@ -253,9 +247,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     ("suffix", "shard_bytes"), [("", 2_000), ("", 30_000), (".gz", 30_000), (".zst", 2_000)]
 )
 @pytest.mark.usefixtures("small_blocks")
-def test_a_large_file_is_cut_between_dialogues(
-    tmp_path: Path, suffix: str, shard_bytes: int
-) -> None:
+def test_a_large_file_is_cut_between_dialogues(tmp_path, suffix, shard_bytes):
     data = log(150)
     plain = tmp_path / "log.csv"
     plain.write_bytes(data)
@@ -278,7 +270,7 @@ def test_a_large_file_is_cut_between_dialogues(
     assert sum(len(each) for each in names) == len(set().union(*names)) == 150
 
 
-def test_every_keyless_file_is_one_dialogue(tmp_path: Path) -> None:
+def test_every_keyless_file_is_one_dialogue(tmp_path):
     paths = [tmp_path / name for name in ("a/x.csv", "b/x.csv", "c.csv")]
     for index, path in enumerate(paths):
         path.parent.mkdir(exist_ok=True)
@@ -293,7 +285,7 @@ def test_every_keyless_file_is_one_dialogue(tmp_path: Path) -> None:
     assert read_all(cut)[0].equals(frame)
 
 
-def test_hundreds_of_small_files_share_shards(tmp_path: Path) -> None:
+def test_hundreds_of_small_files_share_shards(tmp_path):
     for number in range(900):
         # every third file has another order of columns
         names = ["text", "index", "plan"] if number % 3 else ["plan", "index", "text"]
@@ -311,7 +303,7 @@ def test_hundreds_of_small_files_share_shards(tmp_path: Path) -> None:
     assert set(frame["line"]) == {2}
 
 
-def test_a_shard_behind_the_header_depends_on_it(tmp_path: Path) -> None:
+def test_a_shard_behind_the_header_depends_on_it(tmp_path):
     path = tmp_path / "log.csv"
     path.write_bytes(log(100))
     first = plan(tmp_path, str(path), shard_bytes=3000)
@@ -323,9 +315,7 @@ def test_a_shard_behind_the_header_depends_on_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("suffix", "shard_bytes"), [("gz", 2_000), ("zst", 32 << 20)])
 @pytest.mark.usefixtures("small_blocks")
-def test_a_cut_record_of_a_damaged_file_is_no_row(
-    tmp_path: Path, suffix: str, shard_bytes: int
-) -> None:
+def test_a_cut_record_of_a_damaged_file_is_no_row(tmp_path, suffix, shard_bytes):
     data = log(60)
     path = tmp_path / f"cut.csv.{suffix}"
     if suffix == "gz":
@@ -343,7 +333,7 @@ def test_a_cut_record_of_a_damaged_file_is_no_row(
     assert data[last["byte_offset"] :].startswith(last["raw"][:5].encode())
 
 
-def test_a_damaged_header_refuses_the_file(tmp_path: Path) -> None:
+def test_a_damaged_header_refuses_the_file(tmp_path):
     path = tmp_path / "cut.csv.gz"
     path.write_bytes(gzip.compress(log(60))[:11])
     _, rejects, counts = read_all(plan(tmp_path, str(path)))
@@ -351,7 +341,7 @@ def test_a_damaged_header_refuses_the_file(tmp_path: Path) -> None:
     assert counts == {"lines": 1, "blank": 0, "rows": 0, "rejects": 1}
 
 
-def test_a_header_takes_memory_for_one_record() -> None:
+def test_a_header_takes_memory_for_one_record():
     header = ",".join(f"column {number}" for number in range(2_000)).encode()
     tracemalloc.start()
     try:
@@ -361,7 +351,7 @@ def test_a_header_takes_memory_for_one_record() -> None:
         tracemalloc.stop()
 
 
-def test_small_files_of_two_separators_are_read_together(tmp_path: Path) -> None:
+def test_small_files_of_two_separators_are_read_together(tmp_path):
     text = "a longer text that no view holds inline, with a comma; and more"
     for name, mark in (("a", ","), ("b", ";"), ("c", ",")):
         with (tmp_path / f"{name}.csv").open("w", newline="") as file:

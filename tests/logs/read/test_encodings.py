@@ -70,9 +70,7 @@ def written(rows: list[tuple[str, str]], separator: str) -> str:
 @pytest.mark.parametrize("packer", PACKERS)
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("shard_bytes", [64, 32 << 20])
-def test_json_lines_in_any_encoding_packed_in_any_way(
-    tmp_path: Path, packer: str, encoding: str, shard_bytes: int
-) -> None:
+def test_json_lines_in_any_encoding_packed_in_any_way(tmp_path, packer, encoding, shard_bytes):
     path = tmp_path / "log.jsonl"  # the name says nothing of it
     path.write_bytes(PACKERS[packer](LOG.encode(encoding)))
     (file,) = resolve_inputs([path])
@@ -85,7 +83,7 @@ def test_json_lines_in_any_encoding_packed_in_any_way(
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 @pytest.mark.parametrize("begin", ["", "sep={}\r\n", '"sep={}"\n', "\ufeff", "\ufeffsep={}\n"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le"])
-def test_csv_of_any_separator(tmp_path: Path, separator: str, begin: str, encoding: str) -> None:
+def test_csv_of_any_separator(tmp_path, separator, begin, encoding):
     path = tmp_path / "log.csv"
     begin = begin if encoding != "utf-16" else begin.lstrip("\ufeff")  # it writes its own
     text = begin.format(separator) + written(ROWS, separator)
@@ -102,7 +100,7 @@ def test_csv_of_any_separator(tmp_path: Path, separator: str, begin: str, encodi
         assert begins == ["a", "a", "b", "c"]
 
 
-def test_a_separator_that_only_the_first_line_names(tmp_path: Path) -> None:
+def test_a_separator_that_only_the_first_line_names(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("sep=|\nid|text\na|x,y;z\n")
     assert rows_of(plan(tmp_path, path)) == [("a", "x,y;z")]
@@ -120,15 +118,13 @@ def test_a_separator_that_only_the_first_line_names(tmp_path: Path) -> None:
     ),
     separator=st.sampled_from([",", ";", "\t"]),
 )
-def test_cells_with_any_separator_in_them(
-    tmp_path: Path, rows: list[tuple[str, str]], separator: str
-) -> None:
+def test_cells_with_any_separator_in_them(tmp_path, rows, separator):
     path = tmp_path / "log.csv"
     path.write_bytes(written(rows, separator).encode())
     assert rows_of(plan(tmp_path, path)) == rows
 
 
-def test_marks_at_the_beginning_of_lines_are_passed_over(tmp_path: Path) -> None:
+def test_marks_at_the_beginning_of_lines_are_passed_over(tmp_path):
     """Files that begin with one were put one after another."""
     lines = LOG.splitlines(keepends=True)
     path = tmp_path / "log.jsonl"
@@ -144,7 +140,7 @@ def test_marks_at_the_beginning_of_lines_are_passed_over(tmp_path: Path) -> None
     assert [found[at : at + 1] for at in frame["byte_offset"]] == [b"a", b"a", b"b", b"c"]
 
 
-def test_half_a_character_and_lone_surrogates_are_rejects(tmp_path: Path) -> None:
+def test_half_a_character_and_lone_surrogates_are_rejects(tmp_path):
     path = tmp_path / "log.jsonl"
     good, lone = '{"id":"a","text":"x"}\n', '{"id":"a","text":"\ud800"}\n'
     path.write_bytes((good + lone + good).encode("utf-16", "surrogatepass") + b"\x7b")
@@ -161,7 +157,7 @@ def archive(path: Path, members: dict[str, bytes]) -> Path:
 
 
 @pytest.mark.parametrize("shard_bytes", [64, 32 << 20])
-def test_each_member_of_an_archive_is_an_input(tmp_path: Path, shard_bytes: int) -> None:
+def test_each_member_of_an_archive_is_an_input(tmp_path, shard_bytes):
     other = '{"id":"d","text":"other"}\n'
     members = {
         "logs/b.jsonl": LOG.encode(),
@@ -185,13 +181,13 @@ def test_each_member_of_an_archive_is_an_input(tmp_path: Path, shard_bytes: int)
         plan(tmp_path, path / "notes.txt")
 
 
-def test_archives_in_archives_are_refused(tmp_path: Path) -> None:
+def test_archives_in_archives_are_refused(tmp_path):
     path = archive(tmp_path / "a.zip", {"b.jsonl": b"{}", "in.zip": b"PK\x03\x04"})
     with pytest.raises(InputError, match=r"holds 'in\.zip', which is packed once more"):
         resolve_inputs([path])
 
 
-def test_an_encrypted_archive_is_refused(tmp_path: Path) -> None:
+def test_an_encrypted_archive_is_refused(tmp_path):
     path = archive(tmp_path / "a.zip", {"b.jsonl": b"{}"})
     data = bytearray(path.read_bytes())
     data[data.index(b"PK\x01\x02") + 8] |= 1
@@ -211,14 +207,14 @@ def test_an_encrypted_archive_is_refused(tmp_path: Path) -> None:
         "//h/b.csv",
     ],
 )
-def test_a_member_whose_name_leaves_its_archive_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_member_whose_name_leaves_its_archive_is_refused(tmp_path, name):
     (tmp_path / "b.jsonl").write_text(LOG)
     path = archive(tmp_path / "a.zip", {"a.jsonl": b"{}\n", name: b"{}\n"})
     with pytest.raises(InputError, match="a name that leaves the archive"):
         resolve_inputs([path])
 
 
-def test_no_local_file_is_read_for_a_member(tmp_path: Path) -> None:
+def test_no_local_file_is_read_for_a_member(tmp_path):
     """An absolute name joined to the archive's path was the local file of that name."""
     (tmp_path / "local.jsonl").write_text(LOG)
     path = archive(tmp_path / "a.zip", {str(tmp_path / "local.jsonl"): b"{}\n"})
@@ -227,7 +223,7 @@ def test_no_local_file_is_read_for_a_member(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_two_members_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_members_of_one_name_are_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as out:
         for text in ("first", "second"):
             out.writestr("log.jsonl", json.dumps({"id": "a", "text": text}))
@@ -243,9 +239,7 @@ def test_two_members_of_one_name_are_refused(tmp_path: Path) -> None:
         *((f"a{suffix}", "tar -xf") for suffix in (".tar", ".tar.gz", ".tgz", ".tar.xz")),
     ],
 )
-def test_what_is_packed_in_another_way_is_refused_with_what_to_type(
-    tmp_path: Path, name: str, command: str
-) -> None:
+def test_what_is_packed_in_another_way_is_refused_with_what_to_type(tmp_path, name, command):
     path = tmp_path / "logs" / name
     path.parent.mkdir()
     if command.startswith("tar"):
@@ -265,14 +259,14 @@ def test_what_is_packed_in_another_way_is_refused_with_what_to_type(
     assert aside == str(path)
 
 
-def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
+def test_a_damaged_archive_is_named(tmp_path):
     path = archive(tmp_path / "a.zip", {"b.jsonl": LOG.encode() * 50, "c.jsonl": LOG.encode()})
     path.write_bytes(path.read_bytes()[:120])
     with pytest.raises(InputError, match=r"cannot be read|damaged"):
         plan(tmp_path, path)
 
 
-def test_damage_within_a_zip_is_a_reject(tmp_path: Path) -> None:
+def test_damage_within_a_zip_is_a_reject(tmp_path):
     path = archive(tmp_path / "a.zip", {"b.jsonl": LOG.encode()})
     data = bytearray(path.read_bytes())
     data[60] ^= 0xFF
@@ -295,7 +289,7 @@ def test_damage_within_a_zip_is_a_reject(tmp_path: Path) -> None:
         (bytes(range(32)) * 4, "binary data"),
     ],
 )
-def test_what_is_not_read_is_named(tmp_path: Path, content: bytes, what: str) -> None:
+def test_what_is_not_read_is_named(tmp_path, content, what):
     folder = tmp_path / "logs"
     folder.mkdir()
     (folder / "log.csv").write_bytes(content)
@@ -307,7 +301,7 @@ def test_what_is_not_read_is_named(tmp_path: Path, content: bytes, what: str) ->
     assert [Path(file.path).name for file in resolve_inputs([folder])] == ["good.jsonl"]
 
 
-def test_a_workbook_is_no_archive_of_logs(tmp_path: Path) -> None:
+def test_a_workbook_is_no_archive_of_logs(tmp_path):
     path = archive(tmp_path / "a.zip", {"xl/workbook.xml": b"", "[Content_Types].xml": b""})
     with pytest.raises(InputError, match=r"is an Excel workbook.*Save it as CSV"):
         resolve_inputs([path])
@@ -317,9 +311,7 @@ def test_a_workbook_is_no_archive_of_logs(tmp_path: Path) -> None:
     ("content", "format"),
     [(LOG.encode(), "jsonl"), (b'[{"id":"a"}]', "json"), (b"id,text\na,b\n", "csv")],
 )
-def test_a_packed_file_without_a_suffix_is_told_by_its_content(
-    tmp_path: Path, content: bytes, format: str
-) -> None:
+def test_a_packed_file_without_a_suffix_is_told_by_its_content(tmp_path, content, format):
     path = tmp_path / "log.gz"
     path.write_bytes(gzip.compress(content))
     size = path.stat().st_size

@@ -3,7 +3,6 @@
 import gzip
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -73,9 +72,7 @@ def as_lines(data: bytes, whole_array: bool = False) -> list[tuple[int, int, byt
     st.sampled_from(["", " ", "\n", "\r\n \t"]),
     st.sampled_from(["\n", "\r\n", "\r"]),
 )
-def test_oracle_elements(
-    values: list[Any], indent: int | str | None, ascii_only: bool, space: str, line_end: str
-) -> None:
+def test_oracle_elements(values, indent, ascii_only, space, line_end):
     text = json.dumps(values, indent=indent, ensure_ascii=ascii_only).replace("\n", line_end)
     data = f"{space}{text}{space}".encode()
     found = as_lines(data)
@@ -91,12 +88,12 @@ def test_oracle_elements(
 
 
 @given(st.lists(OBJECTS, max_size=6), st.sampled_from(["\n", " ", "\r\n\n"]))
-def test_oracle_values_one_behind_another(values: list[Any], between: str) -> None:
+def test_oracle_values_one_behind_another(values, between):
     data = between.join(json.dumps(value, indent=1) for value in values).encode()
     assert [json.loads(line) for _, _, line in as_lines(data)] == values
 
 
-def test_an_array_is_a_row_an_element(tmp_path: Path) -> None:
+def test_an_array_is_a_row_an_element(tmp_path):
     rows = read(tmp_path, '[{"id": "a"}, {"id":\n"b"},\n\n  {"id": "c"}]\n')
     assert rows.frame.select("line", "byte_offset", "id").rows() == [
         (1, 1, "a"),
@@ -106,7 +103,7 @@ def test_an_array_is_a_row_an_element(tmp_path: Path) -> None:
     assert read(tmp_path, " [ ] ").counts == dict.fromkeys(("lines", "blank", "rows", "rejects"), 0)
 
 
-def test_an_array_is_one_row_in_its_column(tmp_path: Path) -> None:
+def test_an_array_is_one_row_in_its_column(tmp_path):
     turns = [{"text": "hi, \n]["}, {"text": "bye"}]
     text = json.dumps(turns, indent=2)
     rows = read(tmp_path, f"\n{text}\n", WHOLE)
@@ -117,7 +114,7 @@ def test_an_array_is_one_row_in_its_column(tmp_path: Path) -> None:
     assert (row["id"], row["turns"]) == ("a", "[1]")
 
 
-def test_an_array_as_a_line(tmp_path: Path) -> None:
+def test_an_array_as_a_line(tmp_path):
     lines = '[{"a": 1}]\n{"id": "x", "turns": []}\n[1,]\n"text"\n[]\n'
     rows = read(tmp_path, lines, WHOLE, "log.jsonl")
     assert rows.frame.select("line", "id", "turns").rows() == [
@@ -130,7 +127,7 @@ def test_an_array_as_a_line(tmp_path: Path) -> None:
     assert refused["reason"].to_list() == ["not_an_object", "not_json", *["not_an_object"] * 2]
 
 
-def test_every_faulty_element_names_its_place(tmp_path: Path) -> None:
+def test_every_faulty_element_names_its_place(tmp_path):
     bad = [
         ('{"id": True}', "not_json", None, "'T' at byte 8 of the line"),
         ('{"id": "x\ny"}', "not_json", None, "a line end within a string at byte 10 of the line"),
@@ -173,9 +170,7 @@ def test_every_faulty_element_names_its_place(tmp_path: Path) -> None:
         (" \n", [], 1, 0, "an empty file"),
     ],
 )
-def test_a_fault_between_elements_leaves_the_rest_aside(
-    tmp_path: Path, text: str, ids: list[str], line: int, offset: int, found: str
-) -> None:
+def test_a_fault_between_elements_leaves_the_rest_aside(tmp_path, text, ids, line, offset, found):
     rows = read(tmp_path, text)
     assert rows.frame["id"].to_list() == ids
     (reject,) = rows.rejects.rows(named=True)
@@ -184,7 +179,7 @@ def test_a_fault_between_elements_leaves_the_rest_aside(
     assert rows.counts == {"lines": len(ids) + 1, "blank": 0, "rows": len(ids), "rejects": 1}
 
 
-def test_a_cut_off_element_is_one_reject(tmp_path: Path) -> None:
+def test_a_cut_off_element_is_one_reject(tmp_path):
     rows = read(tmp_path, '[{"id":"a"},\n{"id":"b')
     assert rows.frame["id"].to_list() == ["a"]
     faults = rows.rejects.select("line", "reason", "found").rows()
@@ -192,9 +187,7 @@ def test_a_cut_off_element_is_one_reject(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", [1, 3, 7, 1 << 20])
-def test_an_element_that_is_too_long_leaves_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
-) -> None:
+def test_an_element_that_is_too_long_leaves_the_others(tmp_path, monkeypatch, block):
     monkeypatch.setattr(json_documents, "MAX_RECORD_BYTES", 10)
     monkeypatch.setattr(lines, "BLOCK_BYTES", block)
     long = '{"id":\n"b]\\"}{,\r\n"}'
@@ -219,9 +212,7 @@ DOCUMENTS = (
 
 @pytest.mark.parametrize("text", DOCUMENTS)
 @pytest.mark.parametrize("whole_array", [False, True])
-def test_blocks_do_not_change_what_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, *, whole_array: bool
-) -> None:
+def test_blocks_do_not_change_what_is_read(tmp_path, monkeypatch, text, *, whole_array):
     source = WHOLE if whole_array else ROWS
     expected = read(tmp_path, text, source)
     for block in range(3, 12):  # a byte order mark is in one block
@@ -232,7 +223,7 @@ def test_blocks_do_not_change_what_is_read(
         assert found.counts == expected.counts
 
 
-def test_a_damaged_document_gives_its_whole_elements(tmp_path: Path) -> None:
+def test_a_damaged_document_gives_its_whole_elements(tmp_path):
     rows = [{"id": f"d{index}", "turns": [index] * 50} for index in range(400)]
     path = tmp_path / "cut.json.gz"
     path.write_bytes(gzip.compress(json.dumps(rows).encode())[:-300])
@@ -243,9 +234,7 @@ def test_a_damaged_document_gives_its_whole_elements(tmp_path: Path) -> None:
     assert read_back.rejects["reason"].to_list() == ["truncated_compression"]
 
 
-def test_documents_and_lines_are_packed_and_scored_alike(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_documents_and_lines_are_packed_and_scored_alike(tmp_path, monkeypatch):
     monkeypatch.setattr(lines, "BLOCK_BYTES", 512)
     monkeypatch.setattr(log_rows, "BLOCK_BYTES", 512)
     rows = [{"id": f"d{index}", "index": index, "turns": [index]} for index in range(300)]

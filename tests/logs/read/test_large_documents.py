@@ -59,9 +59,7 @@ def write(path: Path, kind: str, between: str) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("between", [", ", ",\n"], ids=["one line", "lines"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_array_of_dialogues_is_read_in_bounded_memory(
-    kind: str, between: str, tmp_path: Path
-) -> None:
+def test_an_array_of_dialogues_is_read_in_bounded_memory(kind, between, tmp_path):
     path = tmp_path / "log.json"
     n_dialogues = write(path, kind, between)
     assert path.stat().st_size > 64 * MIB
@@ -83,7 +81,7 @@ def test_an_array_of_dialogues_is_read_in_bounded_memory(
 
 
 @pytest.mark.slow
-def test_one_object_of_more_than_64_mib_is_named(tmp_path: Path) -> None:
+def test_one_object_of_more_than_64_mib_is_named(tmp_path):
     """An object is one value: it is not cut, and the message says what to type."""
     path = tmp_path / "log.json"
     write(path, "openai", ", ")

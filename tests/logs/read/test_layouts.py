@@ -357,12 +357,12 @@ def written(path: Path, documents: list[Any]) -> Path:
     return path
 
 
-def test_every_bundled_layout_is_tested() -> None:
+def test_every_bundled_layout_is_tested():
     assert set(layout_names()) == set(DOCUMENTS)
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_documents_become_the_turns_that_they_contain(name: str, tmp_path: Path) -> None:
+def test_documents_become_the_turns_that_they_contain(name, tmp_path):
     documents, expected = DOCUMENTS[name]
     columns = layout_map(name, "preference_shift")
     for path in (tmp_path / "log.jsonl", tmp_path / "log.json"):
@@ -372,7 +372,7 @@ def test_documents_become_the_turns_that_they_contain(name: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("kind", ["code", "text"])
-def test_calls_of_tools_in_chatgpt_are_told_by_the_recipient(kind: str, tmp_path: Path) -> None:
+def test_calls_of_tools_in_chatgpt_are_told_by_the_recipient(kind, tmp_path):
     call = _message("c", "1", "assistant", "")
     call["message"] |= {"recipient": "web", "content": {"content_type": kind, "text": "search()"}}
     reply = _message("2", "c", "assistant", HEAT)
@@ -384,7 +384,7 @@ def test_calls_of_tools_in_chatgpt_are_told_by_the_recipient(kind: str, tmp_path
     assert dialogues(read(path, "preference_shift", columns)) == [("d", TWO)]
 
 
-def test_an_attachment_of_claude_is_the_text_of_an_empty_message(tmp_path: Path) -> None:
+def test_an_attachment_of_claude_is_the_text_of_an_empty_message(tmp_path):
     pasted = [{"file_name": "paste.txt", "extracted_content": ASK}]
     empty = [{"type": "text", "text": ""}]
     asked = {"sender": "human", "text": "", "content": empty, "attachments": pasted}
@@ -402,7 +402,7 @@ def test_an_attachment_of_claude_is_the_text_of_an_empty_message(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_messages_become_rows(name: str, tmp_path: Path) -> None:
+def test_messages_become_rows(name, tmp_path):
     """Of the suite whose rows are messages, prompts and tools' messages are rows as well."""
     documents, expected = DOCUMENTS[name]
     path = written(tmp_path / "log.jsonl", documents)
@@ -415,7 +415,7 @@ def test_messages_become_rows(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_examples_have_a_turn_of_a_known_speaker(name: str, tmp_path: Path) -> None:
+def test_examples_have_a_turn_of_a_known_speaker(name, tmp_path):
     example = load_layout(name).example
     path = written(tmp_path / "log.json", example if isinstance(example, list) else [example])
     found = dialogues(read(path, "preference_shift", layout_map(name, "preference_shift")))
@@ -423,7 +423,7 @@ def test_examples_have_a_turn_of_a_known_speaker(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_a_layout_is_written_as_it_is_read(name: str, tmp_path: Path) -> None:
+def test_a_layout_is_written_as_it_is_read(name, tmp_path):
     columns = layout_map(name, "preference_shift")
     path = tmp_path / "mine.toml"
     path.write_text(as_toml("Mine", columns, "preference_shift"))
@@ -451,7 +451,7 @@ messages = st.builds(
     deadline=None,
 )
 @given(chats=st.lists(st.lists(messages, max_size=5), min_size=1, max_size=4))
-def test_paths_and_documents_give_the_same_turns(tmp_path: Path, chats: list[list[Any]]) -> None:
+def test_paths_and_documents_give_the_same_turns(tmp_path, chats):
     """A layout that is compiled to paths, and one that reads each document."""
     path = written(tmp_path / "log.jsonl", [{"messages": chat} for chat in chats])
     layout = layout_map("openai", "preference_shift").chat
@@ -484,7 +484,7 @@ def test_paths_and_documents_give_the_same_turns(tmp_path: Path, chats: list[lis
     assert frames[0].equals(frames[1])
 
 
-def test_an_array_beside_others_is_no_dialogue_by_its_key(tmp_path: Path) -> None:
+def test_an_array_beside_others_is_no_dialogue_by_its_key(tmp_path):
     """A document is a map of dialogues if its values are objects with turns, or turns alone."""
     turns = [{"speaker": who, "text": text} for who, text in FOUR]
     path = written(tmp_path / "log.jsonl", [{"dialogue_id": "a", "log": turns}])
@@ -496,7 +496,7 @@ def test_an_array_beside_others_is_no_dialogue_by_its_key(tmp_path: Path) -> Non
     assert dialogues(frame) == [("a", FOUR), ("b", FOUR)]
 
 
-def test_rows_that_are_turns_are_read_from_tables(tmp_path: Path) -> None:
+def test_rows_that_are_turns_are_read_from_tables(tmp_path):
     rows = [
         {"conversation_id": name, "speaker": who, "text": f'{text} "x"'}
         for name in ("a", "b")
@@ -514,7 +514,7 @@ def test_rows_that_are_turns_are_read_from_tables(tmp_path: Path) -> None:
         assert frame["line"].to_list() == ([2, 6] if name == "log.csv" else [1, 5])
 
 
-def test_nested_documents_are_read_from_tables(tmp_path: Path) -> None:
+def test_nested_documents_are_read_from_tables(tmp_path):
     """Traces as Parquet keeps them: lists of structs, or JSON text."""
     rows = [{"id": "a", "input": OPENAI[:3], "output": OPENAI[3]}]
     pl.DataFrame(rows).write_parquet(tmp_path / "nested.parquet")
@@ -525,7 +525,7 @@ def test_nested_documents_are_read_from_tables(tmp_path: Path) -> None:
         assert dialogues(read(tmp_path / name, "preference_shift", columns)) == [("a", FOUR)]
 
 
-def test_lines_and_bytes_are_those_of_documents(tmp_path: Path) -> None:
+def test_lines_and_bytes_are_those_of_documents(tmp_path):
     path = tmp_path / "log.jsonl"
     lines = [
         json.dumps({"samples": [{"id": f"{n}{m}", "messages": OPENAI} for m in range(2)]})

@@ -1,7 +1,5 @@
 """Logs by bundled layouts, scored: as the turns that were written by hand for their documents."""
 
-from typing import Any
-
 import pytest
 
 import fastscore
@@ -16,9 +14,7 @@ DOCUMENTS_OF = {
 
 @pytest.mark.parametrize("layout", DOCUMENTS_OF)
 @pytest.mark.parametrize("key", ["id", "dialogue_id", "session_id", "conversation_id", None])
-def test_every_suite_keeps_what_names_a_document_and_its_model(
-    layout: str, key: str | None
-) -> None:
+def test_every_suite_keeps_what_names_a_document_and_its_model(layout, key):
     row = {**DOCUMENTS_OF[layout], "model": "m", "target_order": ["burger"]}
     row |= {key: "d9"} if key else {}
     options = fastscore.GuestSimulation(level=3)
@@ -28,7 +24,7 @@ def test_every_suite_keeps_what_names_a_document_and_its_model(
 
 
 @pytest.mark.parametrize("layout", DOCUMENTS_OF)
-def test_one_id_under_two_models_is_two_dialogues(layout: str) -> None:
+def test_one_id_under_two_models_is_two_dialogues(layout):
     rows = [{**DOCUMENTS_OF[layout], "id": "d9", "model": model} for model in "ab"]
     options = fastscore.GuestSimulation(level=3)
     found = fastscore.score(
@@ -49,7 +45,7 @@ TURNS = NATIVE | {"layout": "turns", "values": {"role": {"guest": "guest"}}}
 
 
 @pytest.mark.parametrize("reading", [NATIVE, TURNS])
-def test_rows_of_one_id_under_two_models_are_two_dialogues(reading: dict[str, Any]) -> None:
+def test_rows_of_one_id_under_two_models_are_two_dialogues(reading):
     for given in (ROWS_OF_MODELS, [ROWS_OF_MODELS[at] for at in (0, 2, 1, 3)]):
         found = fastscore.score(given, fastscore.GuestSimulation(level=3), **reading)
         dialogues = found.tables["dialogues"].select("dialogue", "model", "n_guest_messages")
@@ -57,7 +53,7 @@ def test_rows_of_one_id_under_two_models_are_two_dialogues(reading: dict[str, An
 
 
 @pytest.mark.parametrize("reading", [NATIVE, TURNS])
-def test_a_model_in_the_rows_of_one_side_is_that_of_the_dialogue(reading: dict[str, Any]) -> None:
+def test_a_model_in_the_rows_of_one_side_is_that_of_the_dialogue(reading):
     rows, options = ROWS_OF_MODELS, fastscore.GuestSimulation(level=3)
     one = [{**rows[0], "engine": None}, rows[1]]
     (dialogue,) = fastscore.score(one, options, **reading).tables["dialogues"].to_dicts()
@@ -66,7 +62,7 @@ def test_a_model_in_the_rows_of_one_side_is_that_of_the_dialogue(reading: dict[s
         fastscore.score([*one, {**rows[2], "engine": None}, rows[3]], options, **reading)
 
 
-def test_models_of_one_side_that_no_option_names_are_refused() -> None:
+def test_models_of_one_side_that_no_option_names_are_refused():
     rows = [{**row, "model": row["engine"]} for row in ROWS_OF_MODELS]
     options = fastscore.GuestSimulation(level=3)
     with pytest.raises(InputError, match=r"engine is 'b' after 'a'.*model=engine"):

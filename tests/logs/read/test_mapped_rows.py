@@ -74,9 +74,7 @@ texts = st.text(max_size=6) | st.sampled_from(
     shard_bytes=st.sampled_from([1, 1 << 20]),
     format=st.sampled_from(FORMATS),
 )
-def test_nested_columns_are_read_as_if_they_stood_at_the_top(
-    tmp_path: Path, rows: list[tuple[str, str, int, int]], shard_bytes: int, format: str
-) -> None:
+def test_nested_columns_are_read_as_if_they_stood_at_the_top(tmp_path, rows, shard_bytes, format):
     theirs, ours = [], []
     for event, text, step, dialogue in sorted(rows, key=lambda row: row[3]):
         meta = {"kind": event, "uid": {"name": f"d{dialogue}"}}
@@ -117,7 +115,7 @@ def test_nested_columns_are_read_as_if_they_stood_at_the_top(
 
 
 @pytest.mark.parametrize("format", ["jsonl", "parquet", "json"])
-def test_elements_of_arrays_become_rows(tmp_path: Path, format: str) -> None:
+def test_elements_of_arrays_become_rows(tmp_path, format):
     chats = [
         {"conversation_id": "c1", "messages": [{"role": "user", "content": "hi"}]},
         {
@@ -144,7 +142,7 @@ def test_elements_of_arrays_become_rows(tmp_path: Path, format: str) -> None:
     ]
 
 
-def test_a_row_without_the_array_is_a_reject(tmp_path: Path) -> None:
+def test_a_row_without_the_array_is_a_reject(tmp_path):
     rows: list[Row] = [
         {"messages": [{"role": "user", "content": "hi"}]},
         {"messages": "none"},
@@ -162,7 +160,7 @@ def test_a_row_without_the_array_is_a_reject(tmp_path: Path) -> None:
     ]
 
 
-def test_a_key_with_a_dot_is_a_key_first(tmp_path: Path) -> None:
+def test_a_key_with_a_dot_is_a_key_first(tmp_path):
     rows: list[Row] = [
         {"conversation_id": "c", "meta.role": "agent", "content": "x"},
         {"conversation_id": "c", "meta.role": "guest", "content": "y"},
@@ -173,7 +171,7 @@ def test_a_key_with_a_dot_is_a_key_first(tmp_path: Path) -> None:
         assert frame["role"].to_list() == ["agent", "guest"]
 
 
-def test_json_in_cells_is_followed(tmp_path: Path) -> None:
+def test_json_in_cells_is_followed(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text('conversation_id,meta,content\nc,"{""role"": ""agent""}",x\nc,,y\nc,{bad,z\n')
     frame = read(path, "guest_simulation", column_map({"role": "meta.role"}))
@@ -181,7 +179,7 @@ def test_json_in_cells_is_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_cell_that_is_no_array_of_rows_is_a_reject(tmp_path: Path, suffix: str) -> None:
+def test_a_cell_that_is_no_array_of_rows_is_a_reject(tmp_path, suffix):
     turns = json.dumps([{"role": "user", "content": "Hi"}])
     frame = pl.DataFrame({"id": ["a", "b", "c"], "log": [turns, turns[:-3], turns]})
     path = tmp_path / f"log{suffix}"
@@ -193,7 +191,7 @@ def test_a_cell_that_is_no_array_of_rows_is_a_reject(tmp_path: Path, suffix: str
     assert rejects.select("line", "field", "reason").rows() == [(place, "log", "missing_field")]
 
 
-def test_frames_and_rows_are_mapped_alike(tmp_path: Path) -> None:
+def test_frames_and_rows_are_mapped_alike(tmp_path):
     rows: list[Row] = [
         {"messages": [{"role": "user", "content": "a"}, {"role": "x", "content": "b"}]}
     ]
@@ -215,13 +213,13 @@ def test_frames_and_rows_are_mapped_alike(tmp_path: Path) -> None:
         ({"session_id": "turns[].id"}, "The suite's own array is 'conversation'"),
     ],
 )
-def test_maps_that_lead_nowhere(columns: dict[str, str], said: str) -> None:
+def test_maps_that_lead_nowhere(columns, said):
     with pytest.raises(UsageError) as caught:
         map_source(load_suite("preference_shift").source, column_map(columns))
     assert said in str(caught.value)
 
 
-def test_values_are_of_text_columns() -> None:
+def test_values_are_of_text_columns():
     with pytest.raises(UsageError, match="holds no words"):
         map_source(load_suite("score_dialogue").source, column_map(values={"step": {"a": "b"}}))
     with pytest.raises(UsageError, match="expected COLUMN:FROM=TO"):
@@ -230,7 +228,7 @@ def test_values_are_of_text_columns() -> None:
         parse_map(["speaker"], [])
 
 
-def test_a_dialogues_name_stands_beside_its_rows() -> None:
+def test_a_dialogues_name_stands_beside_its_rows():
     columns = column_map({"role": "m[].role", "conversation_id": "m[].id"})
     with pytest.raises(UsageError, match="names a whole dialogue"):
         map_source(load_suite("guest_simulation").source, columns)
@@ -239,7 +237,7 @@ def test_a_dialogues_name_stands_beside_its_rows() -> None:
         map_source(load_suite("guest_simulation").source, columns)
 
 
-def test_what_is_mapped_stands_in_the_signature() -> None:
+def test_what_is_mapped_stands_in_the_signature():
     columns = parse_map(["text=a.b", "speaker=turns[].x|y"], ["speaker:me=USER"])
     assert columns.signed == ("columns=speaker=turns[].x%7Cy,text=a.b", "values=speaker:me:USER")
     assert NO_MAP.signed == ()
@@ -249,9 +247,7 @@ def test_what_is_mapped_stands_in_the_signature() -> None:
     )
 
 
-def test_packages_add_layouts_by_entry_points(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packages_add_layouts_by_entry_points(tmp_path, monkeypatch):
     path = tmp_path / "shop.toml"
     path.write_text('title = "Shop"\n[columns]\ntext = "said"\n')
 
@@ -274,7 +270,7 @@ def test_packages_add_layouts_by_entry_points(
         layout._places.cache_clear()
 
 
-def test_a_layout_is_a_file_that_anybody_can_write(tmp_path: Path) -> None:
+def test_a_layout_is_a_file_that_anybody_can_write(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(
         'title = "Mine"\n[columns]\ntext = "said"\n[preference_shift.columns]\nspeaker = "who"\n'

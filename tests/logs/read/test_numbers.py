@@ -39,7 +39,7 @@ def converted(values: list[str], column: Column) -> Converted:
 
 @given(st.lists(NUMBERS, max_size=8))
 @example(["0.5", "12.25", "-3", "1e3", "0.1", "1E-3", "7"])
-def test_numbers_are_the_nearest_doubles(texts: list[str]) -> None:
+def test_numbers_are_the_nearest_doubles(texts):
     found = converted(texts, Column(name="k", kind="number"))
     for text, value, fault in zip(texts, found.values, found.faults.tolist(), strict=True):
         is_huge = text.removeprefix("-").isdigit() and abs(float(text)) == float("inf")
@@ -49,7 +49,7 @@ def test_numbers_are_the_nearest_doubles(texts: list[str]) -> None:
 
 
 @given(st.lists(WHOLE | SPELLED.map(json.dumps), max_size=8))
-def test_whole_numbers_are_those_of_python(texts: list[str]) -> None:
+def test_whole_numbers_are_those_of_python(texts):
     found = converted(texts, Column(name="k", kind="integer", accepts=("string",)))
     for text, value, fault in zip(texts, found.values, found.faults.tolist(), strict=True):
         try:

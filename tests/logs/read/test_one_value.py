@@ -89,9 +89,7 @@ def read_file(path: Path, source: Source, scratch: Path) -> Told:
 @example(
     column=(Column(name="a", kind="text", accepts=("integer",)), "doubles", [-(2.0**63), 2.0**63])
 )
-def test_every_format_takes_and_rejects_the_same(
-    tmp_path: Path, column: tuple[Column, str, list[Any]]
-) -> None:
+def test_every_format_takes_and_rejects_the_same(tmp_path, column):
     declared, of, values = column
     source = Source(columns=(declared,), formats=FORMATS, row_dialogues=FORMATS)
     frame = frame_of(of, values)
@@ -117,7 +115,7 @@ def test_every_format_takes_and_rejects_the_same(
 
 
 @pytest.mark.parametrize("name", ["jsonl", "csv", "parquet", "arrow"])
-def test_whole_doubles_are_integers_and_nan_is_missing(tmp_path: Path, name: str) -> None:
+def test_whole_doubles_are_integers_and_nan_is_missing(tmp_path, name):
     source = Source(columns=(Column(name="a", kind="integer"),), formats=FORMATS)
     values = [1.0, math.nan, 2.5, 3.0]
     path = tmp_path / f"log.{name}"

@@ -67,9 +67,7 @@ def records(n_dialogues: int) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("shard_bytes", [400, 32 << 20])
-def test_equals_json_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard_bytes: int
-) -> None:
+def test_equals_json_lines(tmp_path, monkeypatch, shard_bytes):
     rows = records(60)
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
     pl.DataFrame(rows).write_parquet(tmp_path / "b.parquet")
@@ -86,7 +84,7 @@ def test_equals_json_lines(
     assert found.counts == expected.counts
 
 
-def test_values_by_the_rules_of_json(tmp_path: Path) -> None:
+def test_values_by_the_rules_of_json(tmp_path):
     pl.DataFrame(
         {
             "index": [1.7, float("nan"), None, 1e30, -2.0],
@@ -107,7 +105,7 @@ def test_values_by_the_rules_of_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3])
-def test_strings_of_which_one_read_has_none(tmp_path: Path, rows: int) -> None:
+def test_strings_of_which_one_read_has_none(tmp_path, rows):
     path = str(tmp_path / "a.parquet")
     values = ["1", "2", None, None, "3", None, None]
     pl.DataFrame({"index": pl.Series(values, dtype=pl.String)}).write_parquet(path)
@@ -118,7 +116,7 @@ def test_strings_of_which_one_read_has_none(tmp_path: Path, rows: int) -> None:
     ]
 
 
-def test_a_field_is_read_only_where_its_row_uses_it(tmp_path: Path) -> None:
+def test_a_field_is_read_only_where_its_row_uses_it(tmp_path):
     source = Source(
         columns=(
             Column(name="event", kind="text"),
@@ -162,16 +160,14 @@ def test_a_field_is_read_only_where_its_row_uses_it(tmp_path: Path) -> None:
         ("done", [b"x"], r"column 'done' is of type Binary; expected Boolean"),
     ],
 )
-def test_a_column_that_can_never_serve(
-    tmp_path: Path, column: str, values: list[object], message: str
-) -> None:
+def test_a_column_that_can_never_serve(tmp_path, column, values, message):
     path = tmp_path / "a.parquet"
     pl.DataFrame({"uid": ["a"], column: values}).write_parquet(path)
     with pytest.raises(InputError, match=f"{path}: the {message}"):
         read(plan(path))
 
 
-def test_a_required_column_must_be_there(tmp_path: Path) -> None:
+def test_a_required_column_must_be_there(tmp_path):
     source = Source(columns=(Column(name="id", kind="text", otherwise="required"),))
     pl.DataFrame({"x": [1]}).write_parquet(tmp_path / "a.parquet")
     with pytest.raises(InputError, match=r"there is no column 'id'.*Columns: 'x'"):
@@ -181,7 +177,7 @@ def test_a_required_column_must_be_there(tmp_path: Path) -> None:
     assert found.rejects.select("line", "reason").rows() == [(2, "missing_field")]
 
 
-def test_a_compressed_file_is_unpacked(tmp_path: Path) -> None:
+def test_a_compressed_file_is_unpacked(tmp_path):
     import gzip
 
     pl.DataFrame(records(5)).write_parquet(tmp_path / "a.parquet")
@@ -195,7 +191,7 @@ def test_a_compressed_file_is_unpacked(tmp_path: Path) -> None:
         plan(packed)
 
 
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+def test_a_damaged_file_is_named(tmp_path):
     path = tmp_path / "a.parquet"
     pl.DataFrame(records(50)).write_parquet(path)
     data = path.read_bytes()
@@ -217,8 +213,8 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 
 
 def test_rows_that_take_more_than_there_may_be_are_refused_before_they_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     path = tmp_path / "log.parquet"
     pl.DataFrame({"uid": ["a"], "text": ["x" * (80 << 20)]}).write_parquet(path)
     # whatever other tests have taken, and freed meanwhile
@@ -233,7 +229,7 @@ def test_rows_that_take_more_than_there_may_be_are_refused_before_they_are_read(
     assert (count, frame["uid"].to_list()) == (1, ["a"])
 
 
-def test_no_sample_is_taken_of_rows_that_are_too_long(tmp_path: Path) -> None:
+def test_no_sample_is_taken_of_rows_that_are_too_long(tmp_path):
     path = tmp_path / "log.parquet"
     pl.DataFrame({"uid": ["a"], "text": ["x" * (MAX_RECORD_BYTES + 1)]}).write_parquet(path)
     given_up: list[bool] = []
@@ -242,6 +238,6 @@ def test_no_sample_is_taken_of_rows_that_are_too_long(tmp_path: Path) -> None:
     assert given_up == [True]
 
 
-def test_a_panic_of_polars_is_a_damaged_footer() -> None:
+def test_a_panic_of_polars_is_a_damaged_footer():
     found = reason_of(pl.exceptions.PanicException("slice"))
     assert found == "its footer does not fit its content"

@@ -3,7 +3,6 @@
 import io
 import random
 import time
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -60,7 +59,7 @@ def size_of(column: Any) -> int:
 
 @pytest.mark.parametrize("columns", [None, ["text"], ["turns", "is_user"], []])
 @pytest.mark.parametrize("writer", WRITERS)
-def test_sizes_are_those_of_pyarrow(writer: str, columns: list[str] | None, tmp_path: Path) -> None:
+def test_sizes_are_those_of_pyarrow(writer, columns, tmp_path):
     out = io.BytesIO()
     WRITERS[writer](out)
     expected = by_pyarrow(io.BytesIO(out.getvalue()), columns)
@@ -70,7 +69,7 @@ def test_sizes_are_those_of_pyarrow(writer: str, columns: list[str] | None, tmp_
     assert group_sizes(str(path), columns) == expected
 
 
-def test_a_file_that_was_written_again_is_read_again(tmp_path: Path) -> None:
+def test_a_file_that_was_written_again_is_read_again(tmp_path):
     path = tmp_path / "log.parquet"
     for n_rows in (9, 8):
         FRAME[:n_rows].write_parquet(path)
@@ -125,9 +124,7 @@ def telling(rows: int) -> bytes:
         (telling(2000), "tells 2,000 rows, its row groups 1,656"),
     ],
 )
-def test_a_footer_that_is_made_to_harm_is_refused(
-    content: bytes, message: str, tmp_path: Path
-) -> None:
+def test_a_footer_that_is_made_to_harm_is_refused(content, message, tmp_path):
     path = tmp_path / "log.parquet"
     path.write_bytes(content)
     started = time.perf_counter()
@@ -141,7 +138,7 @@ def test_a_footer_that_is_made_to_harm_is_refused(
     assert parquet_rows(str(path), "log.parquet") == 0
 
 
-def test_a_damaged_footer_is_an_error_or_a_number() -> None:
+def test_a_damaged_footer_is_an_error_or_a_number():
     out = io.BytesIO()
     WRITERS["index"](out)
     whole = out.getvalue()

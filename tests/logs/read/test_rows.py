@@ -94,9 +94,7 @@ def check(rows: Rows, contents: list[tuple[str, bytes]], source: Source) -> None
 @given(
     contents=st.lists(files(), min_size=1, max_size=4), block=st.sampled_from([40, 200, 1 << 20])
 )
-def test_equals_the_plain_reader(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, contents: list[bytes], block: int
-) -> None:
+def test_equals_the_plain_reader(tmp_path, monkeypatch, contents, block):
     with monkeypatch.context() as patch:
         patch.setattr(lines, "BLOCK_BYTES", block)
         patch.setattr(log_rows, "BLOCK_BYTES", block)
@@ -119,7 +117,7 @@ def read_one(tmp_path: Path, content: bytes, source: Source = SOURCE) -> Rows:
     return read_shard(whole_file(str(path)), source)
 
 
-def test_rejects_say_what_was_found(tmp_path: Path) -> None:
+def test_rejects_say_what_was_found(tmp_path):
     rows = read_one(tmp_path, b'{"id":"a","index":"x"}\n{"id":3}\n{"index":1}\nnot json\n{"id"')
     told = rows.rejects.select("line", "field", "reason", "found", "expected", "raw").rows()
     assert told == [
@@ -131,21 +129,21 @@ def test_rejects_say_what_was_found(tmp_path: Path) -> None:
     ]
 
 
-def test_empty_file_and_no_piece(tmp_path: Path) -> None:
+def test_empty_file_and_no_piece(tmp_path):
     rows = read_one(tmp_path, b"")
     assert rows.frame.schema == row_schema(SOURCE)
     assert rows.counts == {"lines": 0, "blank": 0, "rows": 0, "rejects": 0}
     assert read_shard(Shard(0, (), 0, ""), SOURCE).frame.height == 0
 
 
-def test_raw_text_is_cut(tmp_path: Path) -> None:
+def test_raw_text_is_cut(tmp_path):
     rows = read_one(tmp_path, b'{"id": 1, "x": "' + "é".encode() * 500 + b'"}')
     assert len(rows.rejects["raw"][0]) == 200
     rows = read_one(tmp_path, b'{"id": [' + b"1," * 500 + b"2]}")
     assert len(rows.rejects["found"][0]) <= len("array ") + 80
 
 
-def test_a_line_of_fifty_megabytes(tmp_path: Path) -> None:
+def test_a_line_of_fifty_megabytes(tmp_path):
     text = "long " * 10_000_000
     lines = [json.dumps({"id": "a"}), json.dumps({"id": text}), json.dumps({"id": "c"})]
     rows = read_one(tmp_path, "\n".join(lines).encode())
@@ -154,9 +152,7 @@ def test_a_line_of_fifty_megabytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", [5, 7, 64])
-def test_a_line_beyond_the_limit_is_a_reject(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
-) -> None:
+def test_a_line_beyond_the_limit_is_a_reject(tmp_path, monkeypatch, block):
     monkeypatch.setattr(lines, "BLOCK_BYTES", block)
     monkeypatch.setattr(lines, "_LARGEST_WHOLE", 1)
     monkeypatch.setattr(log_rows, "BLOCK_BYTES", block)
@@ -183,7 +179,7 @@ def test_a_line_beyond_the_limit_is_a_reject(
         assert rows.counts["lines"] == 7
 
 
-def test_truncation_loses_at_most_the_last_line(tmp_path: Path) -> None:
+def test_truncation_loses_at_most_the_last_line(tmp_path):
     import random
 
     rng = random.Random(7)
@@ -203,7 +199,7 @@ def test_truncation_loses_at_most_the_last_line(tmp_path: Path) -> None:
         assert rows.frame["index"].to_list() == list(range(rows.frame.height))
 
 
-def test_file_names_are_given_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_names_are_given_as_they_were(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a.jsonl").write_bytes(b'{"id":"a"}\n')
     file_range = FileRange("logs/./shown.jsonl.gz", "a.jsonl", "jsonl", "none", 0, 11)

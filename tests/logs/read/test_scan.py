@@ -60,17 +60,8 @@ def scanned(
     threads=st.sampled_from([1, 2]),
 )
 def test_equals_plain_reading(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    contents: list[bytes],
-    block: int,
-    names: list[str],
-    predicate: str,
-    head: int | None,
-    order: str,
-    engine: Any,
-    threads: int,
-) -> None:
+    tmp_path, monkeypatch, contents, block, names, predicate, head, order, engine, threads
+):
     paths = []
     for index, content in enumerate(contents):
         paths.append(tmp_path / f"{index}.jsonl")
@@ -124,14 +115,14 @@ def write(folder: Path, name: str = "log.jsonl") -> Path:
     return path
 
 
-def test_a_column_nobody_asks_for_still_refuses_its_row(tmp_path: Path) -> None:
+def test_a_column_nobody_asks_for_still_refuses_its_row(tmp_path):
     rows, rejects = scanned([write(tmp_path)], 1)
     with pytest.warns(RejectsWarning, match=r"1 of 3 lines.*log.jsonl:2, field text"):
         assert rows.select("step").collect()["step"].to_list() == [1, 3]
     assert rejects.filter(pl.col("line") > 1).select("field").collect().rows() == [("text",)]
 
 
-def test_what_is_asked_for_is_all_that_is_read(tmp_path: Path) -> None:
+def test_what_is_asked_for_is_all_that_is_read(tmp_path):
     path = write(tmp_path)
     seen: list[tuple[str, ...]] = []
 
@@ -144,7 +135,7 @@ def test_what_is_asked_for_is_all_that_is_read(tmp_path: Path) -> None:
     assert set(seen[0]) == asked | {"id"}
 
 
-def test_a_row_limit_ends_the_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_limit_ends_the_reading(tmp_path, monkeypatch):
     monkeypatch.setattr(lines, "BLOCK_BYTES", 64)
     monkeypatch.setattr(log_rows, "BLOCK_BYTES", 64)
     path = tmp_path / "log.jsonl"
@@ -161,7 +152,7 @@ def test_a_row_limit_ends_the_reading(tmp_path: Path, monkeypatch: pytest.Monkey
     assert parts < 10
 
 
-def test_every_format_and_packing_scans_alike(tmp_path: Path) -> None:
+def test_every_format_and_packing_scans_alike(tmp_path):
     import gzip
 
     import zstandard
@@ -181,7 +172,7 @@ def test_every_format_and_packing_scans_alike(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
-def test_what_goes_wrong_while_reading_names_the_file(tmp_path: Path, engine: Any) -> None:
+def test_what_goes_wrong_while_reading_names_the_file(tmp_path, engine):
     path = tmp_path / "a.parquet"
     path.write_bytes(b"no parquet")
     rows, _ = scanned([path], 1)

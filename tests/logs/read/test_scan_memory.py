@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -25,7 +24,7 @@ print(few.height, mean.item(), (peak - before) // 1024)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 12])
-def test_memory_does_not_grow_with_the_log(tmp_path: Path, times: int) -> None:
+def test_memory_does_not_grow_with_the_log(tmp_path, times):
     text = "a word " * 250
     lines = "".join(
         json.dumps({"event": "predicted", "utterance_index": n, "step": 0, "prediction": text})

@@ -11,11 +11,7 @@ import zstandard
 
 from fastscore.errors import RunError, UsageError
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.read.stored_columns import (
-    spool_frame,
-    spool_rows,
-    spool_stdin,
-)
+from fastscore.logs.read.stored_columns import spool_frame, spool_rows, spool_stdin
 from fastscore.suites.declarations import Column, Mapped, MappedColumn
 
 STDIN = InputFile("-", "jsonl", "none", 0)
@@ -40,23 +36,21 @@ class Piped:
         (b"\x1f", "none"),
     ],
 )
-def test_standard_input_is_kept_byte_for_byte(
-    data: bytes, compression: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_standard_input_is_kept_byte_for_byte(data, compression, tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin", Piped(data))
     kept = spool_stdin(STDIN, tmp_path / "new" / "folder")
     assert Path(kept.stored).read_bytes() == data
     assert (kept.path, kept.size, kept.compression) == ("-", len(data), compression)
 
 
-def test_nothing_is_read_from_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_read_from_a_terminal(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin", Piped(LINES, terminal=True))
     with pytest.raises(UsageError, match="nothing is piped"):
         spool_stdin(STDIN, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     for spool in (
         lambda folder: spool_rows([{"a": 1}], folder),
@@ -66,7 +60,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
             spool(tmp_path / "file" / "below")
 
 
-def test_rows_are_lines(tmp_path: Path) -> None:
+def test_rows_are_lines(tmp_path):
     rows = [{"a": "é", "b": [1, None]}, {}, {"a": 2**60}]
     kept = spool_rows(iter(rows), tmp_path)
     lines = Path(kept.stored).read_text().splitlines()
@@ -74,7 +68,7 @@ def test_rows_are_lines(tmp_path: Path) -> None:
     assert (kept.format, kept.size) == ("jsonl", sum(len(line.encode()) + 1 for line in lines))
 
 
-def test_of_a_frame_the_wanted_columns_are_kept(tmp_path: Path) -> None:
+def test_of_a_frame_the_wanted_columns_are_kept(tmp_path):
     columns = [
         Column(name="text", kind="text", aliases=("said",)),
         MappedColumn(name="uid", kind="text", mapped=Mapped(path="meta.uid")),
@@ -88,7 +82,7 @@ def test_of_a_frame_the_wanted_columns_are_kept(tmp_path: Path) -> None:
     assert pl.read_parquet(kept.stored).equals(frame.drop("other"))
 
 
-def test_objects_without_a_field_are_kept_as_their_text(tmp_path: Path) -> None:
+def test_objects_without_a_field_are_kept_as_their_text(tmp_path):
     empty = pl.Struct([])
     frame = pl.DataFrame(
         {

@@ -1,7 +1,5 @@
 """Columns stored with types: the usable ones, and the conversion of each value."""
 
-from typing import Any
-
 import polars as pl
 import pytest
 
@@ -10,7 +8,7 @@ from fastscore.logs.read.stored_columns import check_stored, convert_stored
 from fastscore.suites.declarations import Column
 
 
-def test_the_first_name_with_a_value_counts_row_by_row() -> None:
+def test_the_first_name_with_a_value_counts_row_by_row():
     columns = [Column(name="a", kind="text", aliases=("b", "c"), otherwise="required")]
     frame = pl.DataFrame({"c": ["c", "c", None], "b": [None, "b", None], "other": [1, 2, 3]})
     stored = check_stored("frame", frame.schema, columns, "")
@@ -21,7 +19,7 @@ def test_the_first_name_with_a_value_counts_row_by_row() -> None:
     assert reject.found == "null"
 
 
-def test_of_several_faulty_columns_the_first_declared_is_told() -> None:
+def test_of_several_faulty_columns_the_first_declared_is_told():
     columns = [Column(name=name, kind="integer") for name in "ab"]
     frame = pl.DataFrame({"b": [0.5], "a": [0.5]})
     _, (reject,) = convert_stored(check_stored("f", frame.schema, columns, ""), frame, 1)
@@ -39,9 +37,7 @@ def test_of_several_faulty_columns_the_first_declared_is_told() -> None:
         ("json", (), pl.List(pl.Struct({"x": pl.Binary()})), "String, List or Struct"),
     ],
 )
-def test_a_type_that_can_never_serve_is_refused(
-    kind: Any, accepts: Any, dtype: pl.DataType, served: str
-) -> None:
+def test_a_type_that_can_never_serve_is_refused(kind, accepts, dtype, served):
     column = Column(name="a", kind=kind, accepts=accepts)
     with pytest.raises(InputError, match=f"frame: the column 'a' .* expected {served}") as caught:
         check_stored("frame", {"a": dtype}, [column], "Convert it.")
@@ -49,7 +45,7 @@ def test_a_type_that_can_never_serve_is_refused(
     assert check_stored("frame", {"a": pl.Null()}, [column], "").dtypes == {"a": pl.Null()}
 
 
-def test_a_required_column_must_stand_under_one_of_its_names() -> None:
+def test_a_required_column_must_stand_under_one_of_its_names():
     column = Column(name="a", kind="text", aliases=("b",), otherwise="required")
     with pytest.raises(InputError, match="there is no column 'a'; expected") as caught:
         check_stored("frame", {"x": pl.String(), "y": pl.Date()}, [column], "")

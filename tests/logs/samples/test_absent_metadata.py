@@ -1,13 +1,12 @@
 """A metric that has another value without a column says so."""
 
 import json
-from pathlib import Path
 
 import fastscore
 from fastscore.api.examples import write_example
 
 
-def test_metadata_under_another_name_are_missed(tmp_path: Path) -> None:
+def test_metadata_under_another_name_are_missed(tmp_path):
     write_example("group_travel", tmp_path)
     log = next((tmp_path / "logs").iterdir())
     read = [json.loads(line) for line in log.read_text("utf-8").splitlines()]

@@ -52,7 +52,7 @@ WRITTEN: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_a_large_file_is_looked_at_by_its_first_rows(tmp_path: Path, name: str) -> None:
+def test_a_large_file_is_looked_at_by_its_first_rows(tmp_path, name):
     path = tmp_path / name
     WRITTEN[name](path)
     (file,) = resolve_inputs([path], ("json", "jsonl", "csv", "parquet"))
@@ -66,7 +66,7 @@ def test_a_large_file_is_looked_at_by_its_first_rows(tmp_path: Path, name: str) 
     assert found == expected[: len(found)]
 
 
-def test_of_a_large_object_the_first_entries_are_looked_at(tmp_path: Path) -> None:
+def test_of_a_large_object_the_first_entries_are_looked_at(tmp_path):
     path = tmp_path / "map.json"
     path.write_text(json.dumps({row["id"]: [row] * 2 for row in ROWS}))
     (file,) = resolve_inputs([path], ("json",))
@@ -74,7 +74,7 @@ def test_of_a_large_object_the_first_entries_are_looked_at(tmp_path: Path) -> No
     assert found == {row["id"]: [row] * 2 for row in ROWS[:200]}
 
 
-def test_small_files_and_damaged_ones_are_looked_at_themselves(tmp_path: Path) -> None:
+def test_small_files_and_damaged_ones_are_looked_at_themselves(tmp_path):
     (tmp_path / "small.json").write_text("[]")
     (tmp_path / "damaged.parquet").write_bytes(b"PAR1" * (1 << 19))
     (tmp_path / "damaged.gz").write_bytes(gzip.compress(b"{}\n")[:-1] + b"x" * (1 << 17))
@@ -83,9 +83,7 @@ def test_small_files_and_damaged_ones_are_looked_at_themselves(tmp_path: Path) -
         assert beginning_of(file, tmp_path) is file
 
 
-def test_a_value_that_is_too_long_is_refused_by_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_value_that_is_too_long_is_refused_by_name(tmp_path, monkeypatch):
     for module in ("samples.records", "read.json_documents"):
         monkeypatch.setattr(f"fastscore.logs.{module}.MAX_RECORD_BYTES", 1 << 20)
     path = tmp_path / "one.json"

@@ -86,21 +86,19 @@ CHATML = "<|im_start|>user\nA drama?<|im_end|>\n<|im_start|>assistant\nHeat.<|im
         ),
     ],
 )
-def test_what_is_beside_the_turns_is_asked_for(
-    row: Any, how: Any, found: str, tmp_path: Path
-) -> None:
+def test_what_is_beside_the_turns_is_asked_for(row, how, found, tmp_path):
     with pytest.raises(InputError, match=found):
         scored(tmp_path / "log.jsonl", [row, row], **how)
 
 
 @pytest.mark.parametrize("suite", ["preference_shift", "guest_simulation"])
-def test_a_dialogue_under_other_keys_is_not_left_out(suite: str, tmp_path: Path) -> None:
+def test_a_dialogue_under_other_keys_is_not_left_out(suite, tmp_path):
     rows = [{"messages": messages()}, {"messages": messages("from", "value")}]
     with pytest.raises(InputError, match="a dialogue has turns of 'from', 'value', another of"):
         scored(tmp_path / "log.jsonl", rows, suite, layout="openai")
 
 
-def test_documents_that_go_on_with_another_are_no_dialogues(tmp_path: Path) -> None:
+def test_documents_that_go_on_with_another_are_no_dialogues(tmp_path):
     rows = [
         {
             "id": f"r{n}",
@@ -121,7 +119,7 @@ def test_documents_that_go_on_with_another_are_no_dialogues(tmp_path: Path) -> N
     assert (run.tables["dialogues"].height, run.tables["turns"].height) == (1, 3)
 
 
-def test_turns_of_one_role_with_several_names_are_asked_for(tmp_path: Path) -> None:
+def test_turns_of_one_role_with_several_names_are_asked_for(tmp_path):
     turns = [{**each, "role": "user", "name": each["role"]} for each in messages()]
     with pytest.raises(
         InputError, match="only 'user' speaks in a dialogue, and name is 'user', 'as"
@@ -129,7 +127,7 @@ def test_turns_of_one_role_with_several_names_are_asked_for(tmp_path: Path) -> N
         scored(tmp_path / "log.jsonl", turns, "guest_simulation", values=ROLES)
 
 
-def test_rows_that_are_a_tree_are_refused(tmp_path: Path) -> None:
+def test_rows_that_are_a_tree_are_refused(tmp_path):
     turns = [{**each, "id": f"m{k}"} for k, each in enumerate(messages())]
     for turn, parent in zip(turns, (None, "m0", "m0", "m2"), strict=True):
         turn["parent_id"] = parent  # type: ignore[assignment]
@@ -137,7 +135,7 @@ def test_rows_that_are_a_tree_are_refused(tmp_path: Path) -> None:
         scored(tmp_path / "log.jsonl", turns, "guest_simulation", values=ROLES)
 
 
-def test_what_has_no_order_is_not_sorted_by(tmp_path: Path) -> None:
+def test_what_has_no_order_is_not_sorted_by(tmp_path):
     turns = [
         {"conversation_id": "c", "sent": f"Wed, 0{9 - k} May", **each}
         for k, each in enumerate(messages())
@@ -149,9 +147,7 @@ def test_what_has_no_order_is_not_sorted_by(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("order", [(1, 2, 3), (3, 2, 1), (2, 3, 1)])
-def test_states_of_one_dialogue_are_the_longest_in_any_order(
-    order: tuple[int, ...], tmp_path: Path
-) -> None:
+def test_states_of_one_dialogue_are_the_longest_in_any_order(order, tmp_path):
     rows = [{"thread": {"id": "t"}, "messages": messages(n=n + 1)} for n in order]
     run = scored(tmp_path / "log.jsonl", rows, layout="openai", dialogue="thread.id")
     # A drama, please / Watch Heat, and A comedy now / Clueless is one
@@ -167,7 +163,7 @@ def test_states_of_one_dialogue_are_the_longest_in_any_order(
     assert guests.tables["dialogues"]["n_guest_messages"].to_list() == [2]
 
 
-def test_a_message_counts_before_other_texts_under_a_reply(tmp_path: Path) -> None:
+def test_a_message_counts_before_other_texts_under_a_reply(tmp_path):
     output = {"id": "x", "choices": [{"message": messages()[3], "finish_reason": "stop"}]}
     row = {"messages": messages(n=3), "output": output}
     with pytest.raises(InputError, match=r"reply=output\.choices\[\]\.message") as refused:
@@ -182,14 +178,14 @@ def test_a_message_counts_before_other_texts_under_a_reply(tmp_path: Path) -> No
     assert run.tables["turns"].height == 2
 
 
-def test_an_empty_text_beside_a_call_is_no_empty_reply(tmp_path: Path) -> None:
+def test_an_empty_text_beside_a_call_is_no_empty_reply(tmp_path):
     call = {"role": "assistant", "content": "", "tool_calls": [{"id": "t"}]}
     turns = [*messages(n=1), call, *messages()[1:]]
     run = scored(tmp_path / "log.jsonl", [{"messages": turns}], layout="openai")
     assert run.tables["turns"].height == 2
 
 
-def test_trials_of_a_task_are_no_states_of_one_dialogue(tmp_path: Path) -> None:
+def test_trials_of_a_task_are_no_states_of_one_dialogue(tmp_path):
     rows = [{"task": 1, "trial": k, "messages": messages(n=4) * (1 + k)} for k in range(2)]
     run = scored(tmp_path / "log.jsonl", rows, layout="openai")
     assert run.tables["dialogues"].height == 2
@@ -199,7 +195,7 @@ def test_trials_of_a_task_are_no_states_of_one_dialogue(tmp_path: Path) -> None:
         scored(tmp_path / "log.jsonl", rows, layout="openai")
 
 
-def test_a_member_with_the_intents_of_a_system_is_asked_for(tmp_path: Path) -> None:
+def test_a_member_with_the_intents_of_a_system_is_asked_for(tmp_path):
     turns = [
         {"speaker": "Ann", "intent": "user_provide_budget", "utterance": "Below 100."},
         {"speaker": "TripBot", "intent": "sys_present_plan", "utterance": "Day 1: Rome."},
@@ -213,7 +209,7 @@ def test_a_member_with_the_intents_of_a_system_is_asked_for(tmp_path: Path) -> N
     assert run.tables["dialogues"].height == 1
 
 
-def test_an_encoding_is_named_before_what_the_rows_lack(tmp_path: Path) -> None:
+def test_an_encoding_is_named_before_what_the_rows_lack(tmp_path):
     log = tmp_path / "log.jsonl"
     said = "Ich h\u00e4tte gern sch\u00f6ne Gr\u00fc\u00dfe f\u00fcr Frau M\u00fcller. " * 9
     row = {"who": "kl\u00e4ger", "said": said}

@@ -2,12 +2,10 @@
 
 import gzip
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fastscore.files import Compression
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.samples.file_samples import may_follow
 from fastscore.logs.samples.profile import (
@@ -36,7 +34,7 @@ def numbers(counts: ColumnSample) -> tuple[int, int, int]:
     return counts.asked, counts.keyed, counts.given
 
 
-def test_a_value_of_a_type_that_reading_makes_null_is_counted_by_type() -> None:
+def test_a_value_of_a_type_that_reading_makes_null_is_counted_by_type():
     columns = (Column(name="n", kind="integer", otherwise="null"), Column(name="m", kind="integer"))
     row = {"n": "7", "m": "7"}
     found = counted(Source(columns=columns), row, {"n": [1], "m": 1}, {"n": 1.0}, {"n": 3})
@@ -46,7 +44,7 @@ def test_a_value_of_a_type_that_reading_makes_null_is_counted_by_type() -> None:
     assert not found["m"].unusable
 
 
-def test_words_are_those_that_mean_something_or_foreign() -> None:
+def test_words_are_those_that_mean_something_or_foreign():
     column = MappedColumn(
         name="event",
         kind="text",
@@ -65,7 +63,7 @@ def test_words_are_those_that_mean_something_or_foreign() -> None:
     assert not counted(source, {"event": "end"})["event"].proves(need)
 
 
-def test_items_are_asked_of_objects_and_a_column_of_their_name_then_is_not() -> None:
+def test_items_are_asked_of_objects_and_a_column_of_their_name_then_is_not():
     item = Column(name="text", kind="text", aliases=("said",))
     columns = (Column(name="turns", kind="json", items=(item,)), Column(name="text", kind="text"))
     source = Source(columns=columns)
@@ -79,7 +77,7 @@ def test_items_are_asked_of_objects_and_a_column_of_their_name_then_is_not() -> 
     assert numbers(flat["text"]) == (1, 1, 1)
 
 
-def test_paths_lead_into_objects_and_elements() -> None:
+def test_paths_lead_into_objects_and_elements():
     row = {"m": {"a": {"b": 1}, "n": None}, "t": [{"x": 2}, {"x": 3}], "m.c": 4, "w": '{"a": 5}'}
     keys = profile_of([row]).keys
     assert set(keys) == {"m", "m.a", "m.a.b", "m.n", "t", "t[].x", "m.c", "w", "w.a"}
@@ -92,9 +90,7 @@ def test_paths_lead_into_objects_and_elements() -> None:
 
 
 @pytest.mark.parametrize("compression", ["none", "gz"])
-def test_a_key_with_a_value_is_found_wherever_blocks_end(
-    compression: Compression, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_with_a_value_is_found_wherever_blocks_end(compression, tmp_path, monkeypatch):
     monkeypatch.setattr("fastscore.logs.read.lines.BLOCK_BYTES", 4096)
     (need,) = all_columns(Source(columns=(Column(name="key", kind="text"),)))
     path = tmp_path / "log.jsonl"

@@ -11,7 +11,6 @@ import fastscore
 from fastscore.errors import InputError
 from fastscore.logs.inputs.column_map import parse_map
 from fastscore.logs.inputs.near_names import role_meanings, word_flags
-from fastscore.suites.chats import ChatRows
 from fastscore.suites.declarations import Column
 from fastscore.suites.registry import load_suite
 from tests.conftest import fastscore_command
@@ -34,7 +33,7 @@ def rows(key: str, names: list[Any]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "key", ["conversation_id", "callId", "chat id", "ticket", "TicketNr", "case_no"]
 )
-def test_another_key_that_names_dialogues_is_refused(key: str, tmp_path: Path) -> None:
+def test_another_key_that_names_dialogues_is_refused(key, tmp_path):
     log = write(tmp_path / "log.jsonl", rows(key, ["a", "b"]))
     said = refusal("score_dialogue", log)
     assert f"{key!r} varies within the file as names of dialogues do." in said
@@ -53,9 +52,7 @@ TICKETS = [
 
 @pytest.mark.parametrize("form", ["log.csv", "log.jsonl", "frame"])
 @pytest.mark.parametrize("layout", ["turns", None])
-def test_turns_of_several_dialogues_under_another_key_are_never_one(
-    form: str, layout: str | None, tmp_path: Path
-) -> None:
+def test_turns_of_several_dialogues_under_another_key_are_never_one(form, layout, tmp_path):
     if layout is None and form != "log.jsonl":
         pytest.skip("rows of tables are turns by a layout alone")
     (tmp_path / "items.json").write_text('[{"name": "Heat", "genre": "drama"}]')
@@ -77,7 +74,7 @@ def test_turns_of_several_dialogues_under_another_key_are_never_one(
     assert len(scored(session_id="")) == 1
 
 
-def test_a_judge_reads_no_several_dialogues_as_one(tmp_path: Path) -> None:
+def test_a_judge_reads_no_several_dialogues_as_one(tmp_path):
     pl.DataFrame(TICKETS).write_csv(tmp_path / "log.csv")
 
     def asked(*columns: str | Path) -> subprocess.CompletedProcess[str]:
@@ -93,7 +90,7 @@ def test_a_judge_reads_no_several_dialogues_as_one(tmp_path: Path) -> None:
     assert "One dialogue is in two files: 'T-1'" in more.stderr
 
 
-def test_a_second_name_far_down_the_file_is_found(tmp_path: Path) -> None:
+def test_a_second_name_far_down_the_file_is_found(tmp_path):
     log = write(tmp_path / "log.jsonl", rows("dialogue_id", ["a"] * 300 + ["b"]))
     assert "dialogue_uid=dialogue_id" in refusal("score_dialogue", log)
     second = tmp_path / "logs"
@@ -112,20 +109,18 @@ def test_a_second_name_far_down_the_file_is_found(tmp_path: Path) -> None:
         ("miner_uid", ["a", "b"]),  # another column of the suite
     ],
 )
-def test_keys_that_name_no_dialogues_are_passed_over(
-    names: tuple[str, list[str]], tmp_path: Path
-) -> None:
+def test_keys_that_name_no_dialogues_are_passed_over(names, tmp_path):
     assert screened("score_dialogue", write(tmp_path / "log.jsonl", rows(*names))).files
 
 
-def test_ids_are_compared_in_files_that_begin_with_a_long_line(tmp_path: Path) -> None:
+def test_ids_are_compared_in_files_that_begin_with_a_long_line(tmp_path):
     for name, ids in (("a", ["x"]), ("b", ["y", "z"])):
         long = [row | {"prediction": "word " * 1_000} for row in rows("dialogue_id", ids)]
         write(tmp_path / "logs" / f"{name}.jsonl", long)
     assert "dialogue_uid=dialogue_id" in refusal("score_dialogue", tmp_path / "logs")
 
 
-def test_a_suites_own_key_is_enough(tmp_path: Path) -> None:
+def test_a_suites_own_key_is_enough(tmp_path):
     named = [row | {"dialogue_uid": "x"} for row in rows("session_id", ["a", "b"])]
     assert screened("score_dialogue", write(tmp_path / "log.jsonl", named)).files
 
@@ -142,12 +137,12 @@ def test_a_suites_own_key_is_enough(tmp_path: Path) -> None:
         ("user bot action slot", "user assistant tool tool"),
     ],
 )
-def test_roles_are_decided_for_all_words_together(words: str, meanings: str) -> None:
+def test_roles_are_decided_for_all_words_together(words, meanings):
     expected = dict(zip(words.split(), meanings.split(), strict=True))
     assert role_meanings(words.split()) == expected
 
 
-def test_words_of_which_nothing_is_known_have_no_role() -> None:
+def test_words_of_which_nothing_is_known_have_no_role():
     assert role_meanings(["Anna", "Ben", "u"]) == {}
     assert role_meanings(["agent", "assistant", "user"])["agent"] == "assistant"
 
@@ -161,15 +156,13 @@ def test_words_of_which_nothing_is_known_have_no_role() -> None:
         (GUEST, ["user", "developer"], ["assistant"], "role:user=guest role:developer=system"),
     ],
 )
-def test_flags_of_roles(
-    suite_rows: ChatRows, words: list[str], known: list[str], flags: str
-) -> None:
+def test_flags_of_roles(suite_rows, words, known, flags):
     found = word_flags(Column(name=suite_rows.speaker, kind="text"), words, known, (), suite_rows)
     assert [flag.typed for flag in found] == [("--value", flag) for flag in flags.split()]
 
 
 @pytest.mark.parametrize("user", ["user", "end-user", "Kundin"])
-def test_an_agent_beside_a_user_is_no_guest(user: str, tmp_path: Path) -> None:
+def test_an_agent_beside_a_user_is_no_guest(user, tmp_path):
     native = [
         {"conversation_id": "a", "role": role, "content": "x"} for role in ("agent", "assistant")
     ]

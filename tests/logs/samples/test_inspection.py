@@ -48,7 +48,7 @@ def inspected(path: Path, *rows: dict[str, Any]) -> InspectedFile:
     return file
 
 
-def test_suites_without_a_flag_come_first(tmp_path: Path) -> None:
+def test_suites_without_a_flag_come_first(tmp_path):
     row = {"event": "guess", "content": "a"}
     assert [fit.suite for fit in inspected(tmp_path / "a.jsonl", row).fits] == ["events", "said"]
     row = {"event": "hypothesis", "text": "a"}
@@ -59,21 +59,21 @@ def test_suites_without_a_flag_come_first(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_of_no_row_fits_nothing(tmp_path: Path) -> None:
+def test_a_file_of_no_row_fits_nothing(tmp_path):
     file = inspected(tmp_path / "a.jsonl")
     assert file.fits == ()
     assert all("no row was found" in reason for reason in file.unfit.values())
     assert (file.found.rows, file.is_whole) == (0, True)
 
 
-def test_the_first_thousand_rows_are_counted(tmp_path: Path) -> None:
+def test_the_first_thousand_rows_are_counted(tmp_path):
     rows = [{"text": "a"}] * 1_001
     assert inspected(tmp_path / "a.jsonl", *rows[:1_000]).is_whole
     file = inspected(tmp_path / "b.jsonl", *rows)
     assert (file.found.rows, file.is_whole) == (1_000, False)
 
 
-def test_files_of_one_shape_are_grouped(tmp_path: Path) -> None:
+def test_files_of_one_shape_are_grouped(tmp_path):
     write(tmp_path / "a.jsonl", {"text": "a"})
     write(tmp_path / "b.jsonl", {"text": "b"}, {"text": "c"})
     write(tmp_path / "c.jsonl", {"text": "a", "mood": "b"})
@@ -83,7 +83,7 @@ def test_files_of_one_shape_are_grouped(tmp_path: Path) -> None:
     assert names == [["a", "b"], ["c"], ["d"]]
 
 
-def test_a_suite_that_would_score_nothing_does_not_fit(tmp_path: Path) -> None:
+def test_a_suite_that_would_score_nothing_does_not_fit(tmp_path):
     path = write(tmp_path / "a.jsonl", {"text": "a"})
     fault = "line 1: text: wrong_type (found string, expected a poem)"
     (file,) = inspect_logs([path], SOURCES, lambda *_: Trial(0, 1, fault)).files
@@ -91,7 +91,7 @@ def test_a_suite_that_would_score_nothing_does_not_fit(tmp_path: Path) -> None:
     assert file.unfit["said"] == fault
 
 
-def test_objects_whose_keys_are_ids_are_one_key() -> None:
+def test_objects_whose_keys_are_ids_are_one_key():
     rows = [
         {"dialogue": k, "usage": {f"m{k}_{i}": {"n": i, "at": None} for i in range(8)}}
         for k in range(5)
@@ -104,7 +104,7 @@ def test_objects_whose_keys_are_ids_are_one_key() -> None:
     assert (folded["usage.*.at"].nulls, folded["usage.*.n"].types) == (40, {"integer": 40})
 
 
-def test_a_document_whose_keys_are_ids_is_one_key() -> None:
+def test_a_document_whose_keys_are_ids_is_one_key():
     found = profile_of([{f"d{i}.json": {"log": [{"text": "a"}]} for i in range(40)}])
     assert list(found.keys) == ["*", "*.log", "*.log[].text"]
     assert found.keys["*.log[].text"].count == 40
@@ -112,7 +112,7 @@ def test_a_document_whose_keys_are_ids_is_one_key() -> None:
     assert len(profile_of([{f"d{i}": {} for i in range(40)} | {"version": 1}]).keys) == 41
 
 
-def test_of_many_files_with_the_same_keys_the_first_are_tried(tmp_path: Path) -> None:
+def test_of_many_files_with_the_same_keys_the_first_are_tried(tmp_path):
     tried: list[str] = []
 
     def read_as(file: InputFile, suite: str, columns: ColumnMap) -> Trial:

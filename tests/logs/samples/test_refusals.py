@@ -62,9 +62,7 @@ def sample(
         ("json", b"7", "no JSON object; it begins with '7'", "holds an object, or an array"),
     ],
 )
-def test_a_file_without_a_row_says_how_it_begins(
-    format: Format, content: bytes, what: str, hint: str, tmp_path: Path
-) -> None:
+def test_a_file_without_a_row_says_how_it_begins(format, content, what, hint, tmp_path):
     seen = written(tmp_path, content, format)
     assert describe_no_row(seen) == what
     error = foreign_error("toy", SOURCE, [seen])
@@ -72,13 +70,13 @@ def test_a_file_without_a_row_says_how_it_begins(
     assert hint in (error.hint or "")
 
 
-def test_files_that_begin_alike_are_counted(tmp_path: Path) -> None:
+def test_files_that_begin_alike_are_counted(tmp_path):
     seen = written(tmp_path, b"7")
     seen.alike = [seen.file] * 1_233
     assert f"{seen.file.path} and 1,233 more: " in foreign_error("toy", SOURCE, [seen]).message
 
 
-def test_of_files_some_of_which_have_rows_those_are_told(tmp_path: Path) -> None:
+def test_of_files_some_of_which_have_rows_those_are_told(tmp_path):
     empty = written(tmp_path, b"7")
     rows = sample(NEED_TEXT, ColumnSample(asked=1), {"other": 1}, needs=(NEED_TEXT, NEED_EVENT))
     error = foreign_error("toy", SOURCE, [empty, rows])

@@ -4,7 +4,6 @@ import builtins
 import errno
 import gzip
 import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,11 +49,11 @@ FOREIGN = {
 
 
 @pytest.fixture(params=sorted(RIGHT))
-def suite(request: pytest.FixtureRequest) -> str:
+def suite(request):
     return str(request.param)
 
 
-def test_a_renamed_column(suite: str, tmp_path: Path) -> None:
+def test_a_renamed_column(suite, tmp_path):
     for name in (OTHER_CASES[suite], OTHER_NAMES[suite]):
         log = write(tmp_path / "log.jsonl", renamed(suite, name))
         assert refusal(suite, log) == message(suite, log, found(suite, name), name)
@@ -65,7 +64,7 @@ def test_a_renamed_column(suite: str, tmp_path: Path) -> None:
     assert screened(suite, write(tmp_path / "right.jsonl", RIGHT[suite])).notes == ()
 
 
-def test_a_dropped_column(suite: str, tmp_path: Path) -> None:
+def test_a_dropped_column(suite, tmp_path):
     log = write(tmp_path / "log.jsonl", without(suite))
     assert refusal(suite, log) == message(suite, log, found(suite, ""), "")
     log = write(tmp_path / "log.jsonl", nulled(suite))
@@ -81,7 +80,7 @@ RETYPED: dict[str, tuple[str, Any, str]] = {
 }
 
 
-def test_a_column_of_another_type(suite: str, tmp_path: Path) -> None:
+def test_a_column_of_another_type(suite, tmp_path):
     name, value, told = RETYPED[suite]
     log = write(tmp_path / "log.jsonl", changed(suite, lambda row: {**row, name: value}))
     options: dict[str, Any] = {"score_dialogue": {"lex_weight": 1.0}}.get(suite, {})
@@ -94,7 +93,7 @@ def test_a_column_of_another_type(suite: str, tmp_path: Path) -> None:
     assert f"The first: {log}:1, {told}" in str(caught.value)
 
 
-def test_a_nested_column(suite: str, tmp_path: Path) -> None:
+def test_a_nested_column(suite, tmp_path):
     log = write(tmp_path / "log.jsonl", nested(suite, "meta"))
     path = f"meta.{NEEDED[suite]}"
     said = refusal(suite, log)
@@ -103,7 +102,7 @@ def test_a_nested_column(suite: str, tmp_path: Path) -> None:
     screened(suite, log, columns=column_map({NEEDED[suite]: path}))
 
 
-def test_a_stored_log(suite: str, tmp_path: Path) -> None:
+def test_a_stored_log(suite, tmp_path):
     name = OTHER_NAMES[suite]
     log = write(tmp_path / "log.parquet", renamed(suite, name))
     said = refusal(suite, log)
@@ -114,7 +113,7 @@ def test_a_stored_log(suite: str, tmp_path: Path) -> None:
     assert ("no such column" in said) == (suite != "preference_shift")
 
 
-def test_a_file_of_another_suite_that_was_named(suite: str, tmp_path: Path) -> None:
+def test_a_file_of_another_suite_that_was_named(suite, tmp_path):
     other, place, keys = FOREIGN[suite]
     log = write(tmp_path / "log.jsonl", RIGHT[other])
     said = refusal(suite, log)
@@ -124,7 +123,7 @@ def test_a_file_of_another_suite_that_was_named(suite: str, tmp_path: Path) -> N
     assert said.count("    found: ") == 1
 
 
-def test_a_folder_of_another_suite(suite: str, tmp_path: Path) -> None:
+def test_a_folder_of_another_suite(suite, tmp_path):
     other, place, _ = FOREIGN[suite]
     for name in "ab":
         write(tmp_path / "logs" / f"{name}.jsonl", RIGHT[other])
@@ -133,7 +132,7 @@ def test_a_folder_of_another_suite(suite: str, tmp_path: Path) -> None:
     assert said.startswith(f"{first} and 1 more: no row has what {suite} needs.\n  {place}: ")
 
 
-def test_a_folder_with_a_file_of_another_suite(suite: str, tmp_path: Path) -> None:
+def test_a_folder_with_a_file_of_another_suite(suite, tmp_path):
     other, place, _ = FOREIGN[suite]
     good = write(tmp_path / "logs" / "good.jsonl", RIGHT[suite])
     foreign = write(tmp_path / "logs" / "other.jsonl", RIGHT[other])
@@ -146,14 +145,14 @@ def test_a_folder_with_a_file_of_another_suite(suite: str, tmp_path: Path) -> No
     assert refusal(suite, tmp_path / "logs", foreign)
 
 
-def test_a_file_of_no_format(suite: str, tmp_path: Path) -> None:
+def test_a_file_of_no_format(suite, tmp_path):
     log = tmp_path / "log.txt"
     log.write_text("hello\n")
     said = refusal(suite, log)
     assert said.startswith(f"The suffix of {str(log)!r} names no format that is read. Suffixes")
 
 
-def test_folders_that_are_pooled(suite: str, tmp_path: Path) -> None:
+def test_folders_that_are_pooled(suite, tmp_path):
     for name in ("a/1", "a/2", "b/1"):
         write(tmp_path / f"{name}.jsonl", RIGHT[suite])
     (note,) = screened(suite, tmp_path).notes
@@ -162,7 +161,7 @@ def test_folders_that_are_pooled(suite: str, tmp_path: Path) -> None:
     assert screened(suite, *sorted(tmp_path.glob("*/*.jsonl"))).notes == (note,)
 
 
-def test_a_column_that_was_asked_for_must_stand_somewhere(suite: str, tmp_path: Path) -> None:
+def test_a_column_that_was_asked_for_must_stand_somewhere(suite, tmp_path):
     optional = {
         "score_dialogue": "miner_uid",
         "preference_shift": "model_name",
@@ -183,9 +182,7 @@ def test_a_column_that_was_asked_for_must_stand_somewhere(suite: str, tmp_path: 
 
 
 @pytest.mark.parametrize("suite", sorted(RIGHT))
-def test_a_file_that_may_not_be_opened(
-    suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_may_not_be_opened(suite, tmp_path, monkeypatch):
     """As for anybody but root: root opens what its mode forbids."""
     files = [write(tmp_path / name, RIGHT[suite]) for name in ("a.jsonl", "b.jsonl")]
     for module in (os, builtins):

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -20,7 +19,7 @@ from tests.logs.samples.wrong_logs import RIGHT, changed, renamed, write
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.jsonl.gz"])
-def test_nulls_all_through_a_long_file_are_told(name: str, tmp_path: Path) -> None:
+def test_nulls_all_through_a_long_file_are_told(name, tmp_path):
     log = tmp_path / name
     rows = [{**row, "prediction": None} for row in RIGHT["score_dialogue"][:2]] * 300
     text = "".join(json.dumps(row) + "\n" for row in rows).encode()
@@ -35,7 +34,7 @@ def test_nulls_all_through_a_long_file_are_told(name: str, tmp_path: Path) -> No
     assert screened("score_dialogue", log).files
 
 
-def test_a_log_of_completed_utterances_alone_is_one(tmp_path: Path) -> None:
+def test_a_log_of_completed_utterances_alone_is_one(tmp_path):
     """A miner that predicted nothing for a dialogue is scored, as published: no steps."""
     good = write(tmp_path / "logs" / "a.jsonl", RIGHT["score_dialogue"])
     bare = write(tmp_path / "logs" / "b.jsonl", RIGHT["score_dialogue"][2:])
@@ -44,7 +43,7 @@ def test_a_log_of_completed_utterances_alone_is_one(tmp_path: Path) -> None:
     assert seen.left_aside == ()
 
 
-def test_files_of_another_shape_are_counted(tmp_path: Path) -> None:
+def test_files_of_another_shape_are_counted(tmp_path):
     for name in "abc":
         rows: list[dict[str, Any]] = [
             {**row, "session_id": name} for row in RIGHT["preference_shift"]
@@ -58,13 +57,13 @@ def test_files_of_another_shape_are_counted(tmp_path: Path) -> None:
     )
 
 
-def test_a_value_late_in_a_file_is_found(tmp_path: Path) -> None:
+def test_a_value_late_in_a_file_is_found(tmp_path):
     lacking = [{**row, "prediction": None} for row in RIGHT["score_dialogue"][:2]] * 300
     log = write(tmp_path / "log.jsonl", [*lacking, *RIGHT["score_dialogue"]])
     assert screened("score_dialogue", log).notes == ()
 
 
-def test_rows_in_which_a_column_is_not_read_ask_nothing(tmp_path: Path) -> None:
+def test_rows_in_which_a_column_is_not_read_ask_nothing(tmp_path):
     # a dialogue that is not over has no ground truth yet
     log = write(tmp_path / "log.jsonl", RIGHT["score_dialogue"][:2])
     assert screened("score_dialogue", log).notes == ()
@@ -74,15 +73,13 @@ def test_rows_in_which_a_column_is_not_read_ask_nothing(tmp_path: Path) -> None:
     ("name", "content"),
     [("log.jsonl", b""), ("log.jsonl", b"\n\n"), ("log.jsonl.gz", b"\x1f\x8b\x08cut")],
 )
-def test_what_holds_no_text_is_left_to_the_reader(
-    name: str, content: bytes, tmp_path: Path
-) -> None:
+def test_what_holds_no_text_is_left_to_the_reader(name, content, tmp_path):
     log = tmp_path / name
     log.write_bytes(content)
     assert screened("score_dialogue", log).files
 
 
-def test_packed_columns_that_end_early_are_left_to_the_reader(tmp_path: Path) -> None:
+def test_packed_columns_that_end_early_are_left_to_the_reader(tmp_path):
     rows = io.BytesIO()
     pl.DataFrame(RIGHT["score_dialogue"]).write_parquet(rows)
     log = tmp_path / "log.parquet.gz"
@@ -91,13 +88,13 @@ def test_packed_columns_that_end_early_are_left_to_the_reader(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("content", [b"[]", b" [ ]\n"])
-def test_an_empty_document_is_a_log(content: bytes, tmp_path: Path) -> None:
+def test_an_empty_document_is_a_log(content, tmp_path):
     log = tmp_path / "log.json"
     log.write_bytes(content)
     assert screened("group_travel", log).files
 
 
-def test_an_array_is_one_session_or_holds_several(tmp_path: Path) -> None:
+def test_an_array_is_one_session_or_holds_several(tmp_path):
     """The first element tells: a turn, or an object that contains turns."""
     log = tmp_path / "log.json"
     log.write_text(json.dumps(RIGHT["preference_shift"] * 2))
@@ -107,7 +104,7 @@ def test_an_array_is_one_session_or_holds_several(tmp_path: Path) -> None:
     assert screened("preference_shift", log).files
 
 
-def test_an_indented_document_is_json_by_its_suffix(tmp_path: Path) -> None:
+def test_an_indented_document_is_json_by_its_suffix(tmp_path):
     good = write(tmp_path / "logs" / "trace.jsonl", RIGHT["memory_finance"])
     foreign = tmp_path / "logs" / "metrics_summary.json"
     foreign.write_text(json.dumps({"model": "m", "means": {"coverage": 0.5}}, indent=2))
@@ -133,13 +130,13 @@ def test_an_indented_document_is_json_by_its_suffix(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"not json\n[1]\n", b"\xff\xfe\n"])
-def test_text_without_a_row_is_refused(content: bytes, tmp_path: Path) -> None:
+def test_text_without_a_row_is_refused(content, tmp_path):
     log = tmp_path / "log.jsonl"
     log.write_bytes(content)
     assert ": no line is a JSON object; it begins with " in refusal("score_dialogue", log)
 
 
-def test_csv_and_json_documents(tmp_path: Path) -> None:
+def test_csv_and_json_documents(tmp_path):
     log = write(tmp_path / "log.csv", renamed("guest_simulation", "speaker"))
     said = refusal("guest_simulation", log)
     assert "  role: no such column\n" in said
@@ -160,9 +157,7 @@ def test_csv_and_json_documents(tmp_path: Path) -> None:
     assert screened("group_travel", write(tmp_path / "large.json", rows)).notes == ()
 
 
-def test_reading_ends_as_soon_as_everything_was_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reading_ends_as_soon_as_everything_was_seen(tmp_path, monkeypatch):
     log = write(tmp_path / "log.jsonl", RIGHT["score_dialogue"] * 5000)
     read = 0
 
@@ -193,7 +188,7 @@ main()
 """
 
 
-def test_each_file_is_opened_once_to_be_looked_at(tmp_path: Path) -> None:
+def test_each_file_is_opened_once_to_be_looked_at(tmp_path):
     """For its first bytes, by planning, and to be scored; the first one by screening too."""
     for index in range(12):
         rows = [dict(row, dialogue_uid=f"d{index}") for row in RIGHT["score_dialogue"]]

@@ -1,7 +1,5 @@
 """Proposed readings of a log: columns, words and layouts."""
 
-from pathlib import Path
-
 import pytest
 
 from fastscore.errors import UsageError
@@ -12,7 +10,7 @@ from tests.logs.samples.screened import found, message, refusal, screened
 from tests.logs.samples.wrong_logs import RIGHT, renamed, write
 
 
-def test_words_in_another_case(tmp_path: Path) -> None:
+def test_words_in_another_case(tmp_path):
     rows = [{**row, "event": row["event"].title()} for row in RIGHT["score_dialogue"]]
     log = write(tmp_path / "log.jsonl", rows)
     said = refusal("score_dialogue", log)
@@ -28,7 +26,7 @@ def test_words_in_another_case(tmp_path: Path) -> None:
     screened("score_dialogue", log, columns=column_map(values=words))
 
 
-def test_a_layout_may_name_columns_that_are_not_there(tmp_path: Path) -> None:
+def test_a_layout_may_name_columns_that_are_not_there(tmp_path):
     chat = [{"role": "user", "content": "a burger"}, {"role": "assistant", "content": "this"}]
     log = write(tmp_path / "log.jsonl", [{"messages": chat}])
     columns = load_layout("openai").of("guest_simulation")
@@ -38,7 +36,7 @@ def test_a_layout_may_name_columns_that_are_not_there(tmp_path: Path) -> None:
     assert "looked for: messages[].nick" in refusal("guest_simulation", log, columns=named)
 
 
-def test_a_word_must_mean_one_that_is_known() -> None:
+def test_a_word_must_mean_one_that_is_known():
     source = load_suite("preference_shift").source
     with pytest.raises(UsageError, match="means 'USR', which is none"):
         map_source(source, column_map(values={"speaker": {"user": "USR"}}))
@@ -49,7 +47,7 @@ def test_a_word_must_mean_one_that_is_known() -> None:
         )
 
 
-def test_a_known_layout_is_named(tmp_path: Path) -> None:
+def test_a_known_layout_is_named(tmp_path):
     chat = [{"role": "user", "content": "a comedy"}, {"role": "assistant", "content": "this"}]
     log = write(tmp_path / "log.jsonl", [{"messages": chat}])
     for suite in ("preference_shift", "guest_simulation"):
@@ -60,7 +58,7 @@ def test_a_known_layout_is_named(tmp_path: Path) -> None:
     assert refusal("preference_shift", log).endswith("\nType --layout sharegpt.")
 
 
-def test_an_array_under_another_name_brings_its_fields(tmp_path: Path) -> None:
+def test_an_array_under_another_name_brings_its_fields(tmp_path):
     turns = [{"who": "USER", "content": "a comedy"}, {"who": "SYSTEM", "content": "this"}]
     log = write(tmp_path / "log.jsonl", [{"dialogue": turns}])
     assert refusal("preference_shift", log).endswith(
@@ -68,7 +66,7 @@ def test_an_array_under_another_name_brings_its_fields(tmp_path: Path) -> None:
     )
 
 
-def test_the_reference_is_not_proposed_as_the_reply(tmp_path: Path) -> None:
+def test_the_reference_is_not_proposed_as_the_reply(tmp_path):
     rows = renamed("memory_finance", "gt_assistant_text")
     log = write(tmp_path / "log.jsonl", rows)
     key = "gt_assistant_text"
@@ -77,7 +75,7 @@ def test_the_reference_is_not_proposed_as_the_reply(tmp_path: Path) -> None:
     )
 
 
-def test_an_array_of_another_column_is_not_proposed(tmp_path: Path) -> None:
+def test_an_array_of_another_column_is_not_proposed(tmp_path):
     (row,) = RIGHT["memory_finance"]
     rows = [{("raw_turns" if key == "turns" else key): value for key, value in row.items()}]
     assert (
@@ -86,7 +84,7 @@ def test_an_array_of_another_column_is_not_proposed(tmp_path: Path) -> None:
     )
 
 
-def test_a_trace_needs_its_status_and_whether_it_is_valid(tmp_path: Path) -> None:
+def test_a_trace_needs_its_status_and_whether_it_is_valid(tmp_path):
     text = write(tmp_path / "log.jsonl", RIGHT["memory_finance"]).read_text()
     log = tmp_path / "other.jsonl"
     log.write_text(text.replace("turn_status", "state"))
@@ -107,7 +105,7 @@ def test_a_trace_needs_its_status_and_whether_it_is_valid(tmp_path: Path) -> Non
     screened("memory_finance", log, columns=column_map(values={"turn_status": {"success": "ok"}}))
 
 
-def test_a_column_of_another_type_is_not_called_absent(tmp_path: Path) -> None:
+def test_a_column_of_another_type_is_not_called_absent(tmp_path):
     rows = [
         {**row, "step": str(row["step"])} if "step" in row else row
         for row in RIGHT["score_dialogue"]

@@ -1,20 +1,17 @@
 """A store on this machine, and a cache of a test's own for copies of runs."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from fastscore.logs import objects
 from fastscore.run.remote import copy, log, prefix
-from tests.logs.stores import Store, environment_of, served
+from tests.logs.stores import environment_of, served
 from tests.run.logs import write_logs
 
 pytest.importorskip("obstore")
 
 
 @pytest.fixture
-def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Store]:
+def store(monkeypatch, tmp_path):
     with served() as store:
         for name, value in environment_of(store).items():
             monkeypatch.setenv(name, value)
@@ -30,5 +27,5 @@ def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> list[Path]:
+def logs(tmp_path):
     return write_logs(tmp_path / "logs", files=4)

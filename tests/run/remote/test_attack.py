@@ -179,12 +179,12 @@ class Reader:
 
 
 @pytest.fixture
-def quick(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+def quick(store, tmp_path, monkeypatch):
     monkeypatch.setattr(copy, "cache_root", lambda: tmp_path / "reader")
     return store
 
 
-def test_no_attack_leaves_anything_wrong(quick: Store, tmp_path: Path) -> None:
+def test_no_attack_leaves_anything_wrong(quick, tmp_path):
     attack = Attack(quick, tmp_path, seed=int(os.environ.get("FASTSCORE_ATTACK_SEED", "0")))
     for number in range(ROUNDS):
         attack.round(number)
@@ -196,7 +196,7 @@ def test_no_attack_leaves_anything_wrong(quick: Store, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not NIGHTLY, reason="minutes: by night")
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_an_attack_finds_faults_of_the_protocol(quick: Store, tmp_path: Path, mutant: str) -> None:
+def test_an_attack_finds_faults_of_the_protocol(quick, tmp_path, mutant):
     attack = Attack(quick, tmp_path, seed=1, mutant=mutant)
     for number in range(MOST_ROUNDS_OF_A_MUTANT):
         attack.round(number)

@@ -68,9 +68,7 @@ def names(store: Store, below: str = "") -> list[str]:
     [(OPTIONS, None), ("memory_finance", [str(TRACES)])],
     ids=["score_dialogue", "memory_finance"],
 )
-def test_a_run_in_a_store_has_the_bytes_of_one_in_a_folder(
-    store: Store, logs: list[Path], tmp_path: Path, suite: Any, inputs: list[str] | None
-) -> None:
+def test_a_run_in_a_store_has_the_bytes_of_one_in_a_folder(store, logs, tmp_path, suite, inputs):
     given = inputs or [str(each) for each in logs]
     fastscore.score(given, suite, output=tmp_path / "run", embedder=None)
     written = fastscore.score(given, suite, output=URL, embedder=None)
@@ -79,9 +77,7 @@ def test_a_run_in_a_store_has_the_bytes_of_one_in_a_folder(
     assert all_files(fresh(tmp_path)) == files_of(tmp_path / "run")
 
 
-def test_a_finished_run_is_resumed_without_work_and_extended(
-    store: Store, logs: list[Path], tmp_path: Path
-) -> None:
+def test_a_finished_run_is_resumed_without_work_and_extended(store, logs, tmp_path):
     write(logs[:3])
     before = names(store)
     write(logs[:3])
@@ -98,15 +94,13 @@ def test_a_finished_run_is_resumed_without_work_and_extended(
     assert all_files(fresh(tmp_path)) == files_of(tmp_path / "run")
 
 
-def test_a_copy_keeps_the_day_on_which_the_run_was_complete(
-    store: Store, logs: list[Path], tmp_path: Path
-) -> None:
+def test_a_copy_keeps_the_day_on_which_the_run_was_complete(store, logs, tmp_path):
     with mock.patch("fastscore.run.remote.log.time.time", return_value=1_700_000_000.0):
         write(logs)
     assert date_of(fresh(tmp_path)) == date.fromtimestamp(1_700_000_000).isoformat()
 
 
-def test_secrets_are_in_no_object(store: Store, logs: list[Path], tmp_path: Path) -> None:
+def test_secrets_are_in_no_object(store, logs, tmp_path):
     write(logs)
     assert not any(SECRET.encode() in content for content in store.objects.values())
     cached = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -141,9 +135,7 @@ run_lexical([Path(each) for each in logs], Path(url), shard_bytes=1)
         pytest.param("copy_folder", 1, marks=pytest.mark.slow),
     ],
 )
-def test_a_run_killed_in_a_commit_is_finished_by_the_next(
-    store: Store, logs: list[Path], tmp_path: Path, place: str, number: int
-) -> None:
+def test_a_run_killed_in_a_commit_is_finished_by_the_next(store, logs, tmp_path, place, number):
     words = [sys.executable, "-c", KILLED, place, str(number), URL, *map(str, logs)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -157,9 +149,7 @@ def test_a_run_killed_in_a_commit_is_finished_by_the_next(
     assert len(left) == 4 * 12  # three tables and rejects of twelve dialogues
 
 
-def test_an_interrupted_run_is_followed_at_once(
-    store: Store, logs: list[Path], tmp_path: Path
-) -> None:
+def test_an_interrupted_run_is_followed_at_once(store, logs, tmp_path):
     words = ["score", "score_dialogue", *map(str, logs), "-o", URL, "--lex-weight", "1"]
     store.delay = 0.3
     process = subprocess.Popen(
@@ -180,9 +170,7 @@ def test_an_interrupted_run_is_followed_at_once(
     assert fresh(tmp_path).tables["dialogues"].height == 12
 
 
-def test_a_writer_that_another_follows_commits_nothing_more(
-    store: Store, logs: list[Path], tmp_path: Path
-) -> None:
+def test_a_writer_that_another_follows_commits_nothing_more(store, logs, tmp_path):
     describe = drive._describe
 
     def follow(*given: Any) -> None:
@@ -203,9 +191,7 @@ def test_a_writer_that_another_follows_commits_nothing_more(
     assert fresh(tmp_path).tables["dialogues"].height == 12
 
 
-def test_readers_see_the_last_complete_run_while_another_is_written(
-    store: Store, logs: list[Path], tmp_path: Path
-) -> None:
+def test_readers_see_the_last_complete_run_while_another_is_written(store, logs, tmp_path):
     seen: list[int | str] = []
     describe = drive._describe
 
@@ -224,9 +210,7 @@ def test_readers_see_the_last_complete_run_while_another_is_written(
 
 
 @pytest.mark.parametrize("change", ["deleted", pytest.param("changed", marks=pytest.mark.slow)])
-def test_a_damaged_part_is_refused_and_scored_again(
-    store: Store, logs: list[Path], tmp_path: Path, change: str
-) -> None:
+def test_a_damaged_part_is_refused_and_scored_again(store, logs, tmp_path, change):
     write(logs)
     part = next(name for name in sorted(store.objects) if "/steps/part-00002-" in name)
     content = store.objects.pop(part)
@@ -247,7 +231,7 @@ def test_a_damaged_part_is_refused_and_scored_again(
     assert all_files(fresh(tmp_path)) == files_of(tmp_path / "run")
 
 
-def test_other_damaged_objects_are_refused(store: Store, logs: list[Path], tmp_path: Path) -> None:
+def test_other_damaged_objects_are_refused(store, logs, tmp_path):
     write(logs)
     whole, told = dict(store.objects), r"missing, or not what was committed|is damaged"
     for kind in ("receipts", "complete", "manifest", "log"):
@@ -260,9 +244,7 @@ def test_other_damaged_objects_are_refused(store: Store, logs: list[Path], tmp_p
         assert URL in str(raised.value)
 
 
-def test_another_signature_is_refused_and_replaced_when_asked(
-    store: Store, logs: list[Path], tmp_path: Path
-) -> None:
+def test_another_signature_is_refused_and_replaced_when_asked(store, logs, tmp_path):
     write(logs)
     other = {"lex_weight": 1.0, "baseline_pairs": 10}
     with pytest.raises(RunConflictError, match=f"{URL} holds a run with another signature"):
@@ -273,22 +255,20 @@ def test_another_signature_is_refused_and_replaced_when_asked(
     assert fresh(tmp_path).tables["dialogues"].height == 6
 
 
-def test_an_address_with_other_objects_is_refused(store: Store, logs: list[Path]) -> None:
+def test_an_address_with_other_objects_is_refused(store, logs):
     store.objects["bucket/runs/today/notes.txt"] = b"mine"
     with pytest.raises(RunConflictError, match=f"{URL} is no run: it holds notes.txt"):
         write(logs)
     assert names(store) == ["notes.txt"]
 
 
-def test_inputs_that_are_missing_later_are_refused(store: Store, logs: list[Path]) -> None:
+def test_inputs_that_are_missing_later_are_refused(store, logs):
     write(logs)
     with pytest.raises(RunConflictError, match=f"{URL} was begun with .*log-0"):
         write(logs[1:])
 
 
-def test_a_run_by_faulty_answers_is_the_same(
-    store: Store, logs: list[Path], tmp_path: Path
-) -> None:
+def test_a_run_by_faulty_answers_is_the_same(store, logs, tmp_path):
     store.faults = {"lost": 0.03, "503": 0.03, "409": 0.06}  # five in a row are given up
     write(logs)
     store.faults = {}
@@ -306,9 +286,7 @@ def test_a_run_by_faulty_answers_is_the_same(
         ("score", (404, "NoSuchBucket"), "there is no such bucket"),
     ],
 )
-def test_refusals_are_one_sentence_without_secrets(
-    store: Store, logs: list[Path], refused: tuple[int, str], message: str, verb: str
-) -> None:
+def test_refusals_are_one_sentence_without_secrets(store, logs, refused, message, verb):
     store.refused = refused
     with pytest.raises(RunError, match=message) as raised:
         write(logs) if verb == "score" else fastscore.open_run(URL)
@@ -317,7 +295,7 @@ def test_refusals_are_one_sentence_without_secrets(
     assert "secret-token" not in str(raised.value)
 
 
-def test_a_store_that_may_only_be_read_names_the_permission(store: Store, logs: list[Path]) -> None:
+def test_a_store_that_may_only_be_read_names_the_permission(store, logs):
     store.read_only = True
     with pytest.raises(RunError, match=r"cannot be written: access is denied; .* s3:PutObject"):
         write(logs)
@@ -333,9 +311,7 @@ def test_a_store_that_may_only_be_read_names_the_permission(store: Store, logs: 
         ("s3:///run", "cannot be used: it names no store"),
     ],
 )
-def test_addresses_that_cannot_hold_a_run_are_refused(
-    logs: list[Path], place: str, message: str
-) -> None:
+def test_addresses_that_cannot_hold_a_run_are_refused(logs, place, message):
     acts = [lambda: fastscore.open_run(place), lambda: run_lexical(logs, Path(place))]
     for act in acts[: 1 if ":///" in place else 2]:  # a path has one slash in any case
         with pytest.raises(UsageError, match=message) as raised:
@@ -343,21 +319,19 @@ def test_addresses_that_cannot_hold_a_run_are_refused(
         assert "word" not in str(raised.value)
 
 
-def test_an_address_without_a_run_is_refused(store: Store) -> None:
+def test_an_address_without_a_run_is_refused(store):
     with pytest.raises(UsageError, match=f"{URL}: no run there"):
         fastscore.open_run(URL)
 
 
-def test_without_the_extra_the_command_that_installs_it_is_named(
-    logs: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_extra_the_command_that_installs_it_is_named(logs, monkeypatch):
     monkeypatch.setitem(sys.modules, "obstore", None)
     for act in (lambda: write(logs), lambda: fastscore.open_run(URL)):
         with pytest.raises(FastscoreError, match=r"fastscore-dialogue\[cloud\]"):
             act()
 
 
-def test_the_verbs_take_addresses(store: Store, logs: list[Path], tmp_path: Path) -> None:
+def test_the_verbs_take_addresses(store, logs, tmp_path):
     def say(*words: Any) -> str:
         done = fastscore_command(words)
         assert done.returncode == 0, done.stderr
@@ -387,9 +361,7 @@ def test_the_verbs_take_addresses(store: Store, logs: list[Path], tmp_path: Path
     assert '"scored_shards": 1' in again.stdout
 
 
-def test_logs_that_were_moved_are_not_scored_again(
-    store: Store, logs: list[Path], tmp_path: Path
-) -> None:
+def test_logs_that_were_moved_are_not_scored_again(store, logs, tmp_path):
     write(logs)
     (tmp_path / "moved").mkdir()
     moved = [log.rename(tmp_path / "moved" / log.name) for log in logs]
