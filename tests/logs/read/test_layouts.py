@@ -369,6 +369,13 @@ def test_documents_become_the_turns_that_they_contain(name, tmp_path):
         written(path, documents)
         for shard_bytes in (1, 1 << 20):
             assert dialogues(read(path, "preference_shift", columns, shard_bytes)) == expected
+    # in the suite whose rows are messages, prompts and tools' messages are rows as well
+    frame = read(tmp_path / "log.jsonl", "guest_simulation", layout_map(name, "guest_simulation"))
+    said = frame.filter(pl.col("role").is_in(["guest", "assistant"]), pl.col("content") != "")
+    by_name: dict[str, list[tuple[str, str]]] = {}
+    for dialogue, role, content in said.select("conversation_id", "role", "content").rows():
+        by_name.setdefault(dialogue, []).append(({"guest": U}.get(role, S), content))
+    assert list(by_name.values()) == [turns for _, turns in expected]
 
 
 @pytest.mark.parametrize("kind", ["code", "text"])
@@ -402,29 +409,11 @@ def test_an_attachment_of_claude_is_the_text_of_an_empty_message(tmp_path):
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_messages_become_rows(name, tmp_path):
-    """Of the suite whose rows are messages, prompts and tools' messages are rows as well."""
-    documents, expected = DOCUMENTS[name]
-    path = written(tmp_path / "log.jsonl", documents)
-    frame = read(path, "guest_simulation", layout_map(name, "guest_simulation"))
-    said = frame.filter(pl.col("role").is_in(["guest", "assistant"]), pl.col("content") != "")
-    by_name: dict[str, list[tuple[str, str]]] = {}
-    for dialogue, role, content in said.select("conversation_id", "role", "content").rows():
-        by_name.setdefault(dialogue, []).append(({"guest": U}.get(role, S), content))
-    assert list(by_name.values()) == [turns for _, turns in expected]
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_examples_have_a_turn_of_a_known_speaker(name, tmp_path):
-    example = load_layout(name).example
+def test_a_layout_reads_its_example_and_is_written_as_it_is_read(name, tmp_path):
+    example, columns = load_layout(name).example, layout_map(name, "preference_shift")
     path = written(tmp_path / "log.json", example if isinstance(example, list) else [example])
-    found = dialogues(read(path, "preference_shift", layout_map(name, "preference_shift")))
+    found = dialogues(read(path, "preference_shift", columns))
     assert all(turns[0][0] == U for _, turns in found)
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_a_layout_is_written_as_it_is_read(name, tmp_path):
-    columns = layout_map(name, "preference_shift")
     path = tmp_path / "mine.toml"
     path.write_text(as_toml("Mine", columns, "preference_shift"))
     assert load_layout(str(path)).of("preference_shift") == columns
