@@ -1,10 +1,9 @@
 """A writer of a small run that an attack kills, stops and doubles.
 
 It commits by the functions of real runs. Before some commits it pauses for longer than a lease,
-and gives no sign of life meanwhile. It knows the faults that an attack must find (`MUTANTS`).
+and gives no sign of life meanwhile.
 """
 
-import hashlib
 import os
 import random
 import sys
@@ -24,14 +23,12 @@ from fastscore.logs import objects
 from fastscore.run.commit import (
     Receipt,
     attempt_name,
-    checked_bytes,
     commit_bytes,
     load_receipt,
     receipt_path,
 )
 from fastscore.run.manifest import Manifest
 from fastscore.run.remote import log, prefix, writer
-from fastscore.run.remote.copy import StoredReceipt, object_name, receipt_name
 from fastscore.run.remote.prefix import Prefix
 from fastscore.run.remote.writer import StoreWriter, writing_store
 
@@ -43,14 +40,13 @@ CONFLICT = 7
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a writer is told: the run, a seed, how often it pauses, and its fault if it has one."""
+    """What a writer is told: the run, a seed and how often it pauses."""
 
     url: str
     cache: str
     environment: dict[str, str]
     seed: int
     pauses: float = 0.25
-    mutant: str = ""
 
 
 def fingerprint_of(index: int) -> str:
@@ -68,8 +64,6 @@ def work(order: Order) -> None:
     set_clocks()
     standing = pause_sometimes(order.pauses)
     _beat_unless(standing)
-    if order.mutant:
-        MUTANTS[order.mutant]()
     try:
         with writing_store(order.url, replaces=False, note=lambda text: None) as (folder, begun):
             write(folder, begun)
@@ -178,106 +172,3 @@ def _sum(folder: Path) -> int:
         folder / table / f"part-{index:05d}.parquet" for table in TABLES for index in range(SHARDS)
     ]
     return sum(orjson.loads(path.read_bytes())["value"] for path in paths)
-
-
-def _list_parts_first() -> None:
-    """List parts before receipts."""
-    original = StoreWriter.restore
-
-    def restore(self: StoreWriter, *given: Any) -> Any:
-        early = {table: self.prefix.listed(table) for table in TABLES}
-        time.sleep(0.02)
-        listed = Prefix.listed
-
-        def listed_early(prefix: Prefix, below: str) -> Any:
-            return early.get(below) if below in early else listed(prefix, below)
-
-        Prefix.listed = listed_early  # type: ignore[method-assign]
-        try:
-            return original(self, *given)
-        finally:
-            Prefix.listed = listed  # type: ignore[method-assign]
-
-    StoreWriter.restore = restore  # type: ignore[method-assign]
-
-
-def _overwrite_receipts() -> None:
-    """Put receipts whether there is one or not."""
-
-    def put(at: Prefix, shard: str, receipt: Receipt, named: Any) -> StoredReceipt:
-        name = receipt_name(shard)
-        content = checked_bytes({**asdict(receipt), "objects": named})
-        bucket, key = at._place(name)
-        objects.obstore().put(bucket, key, content, use_multipart=False)
-        return StoredReceipt(name, content, receipt, named)
-
-    writer.put_receipt = put
-
-
-def _no_fence() -> None:
-    """Append after whatever there is, also after another writer's begin."""
-
-    def append_as(at: Prefix, epoch: log.Epoch, entry: log.Entry) -> None:
-        while True:
-            position = len(log.read_log(at))
-            if log.append(at, position, {**entry, "epoch": epoch.number}):
-                return
-
-    log.append_as = append_as
-    StoreWriter.check = lambda self, run: None  # type: ignore[method-assign]
-
-
-def _collect_everything() -> None:
-    """Delete all parts that no receipt names, before the run is complete too."""
-    original = StoreWriter.commit_receipt
-
-    def commit_receipt(self: StoreWriter, run: Path, receipt: Receipt) -> None:
-        original(self, run, receipt)
-        named = set()
-        for name in self.receipts().values():
-            stored = orjson.loads(self.prefix.get(name) or b'{"objects": []}')
-            named |= {name for name, _ in stored["objects"]}
-        for table in TABLES:
-            for name in self.prefix.listed(table):
-                if name not in named:
-                    self.prefix.delete(name)
-
-    StoreWriter.commit_receipt = commit_receipt  # type: ignore[method-assign]
-
-
-def _receipt_first() -> None:
-    """Put the receipt before the parts."""
-    put_outputs = writer.put_outputs
-
-    def names_only(at: Prefix, folder: Path, shard: str, outputs: Any) -> Any:
-        outputs = list(outputs)
-        if not shard:
-            return put_outputs(at, folder, shard, outputs)
-        named = []
-        for output in outputs:
-            content = (folder / output.path).read_bytes()
-            tag = f'"{hashlib.md5(content).hexdigest()}"'
-            named.append((object_name(output, shard), tag))
-        later.append((at, folder, shard, outputs))
-        return tuple(named)
-
-    later: list[Any] = []
-    put_receipt = writer.put_receipt
-
-    def put(*given: Any) -> Any:
-        stored = put_receipt(*given)
-        time.sleep(0.05)
-        while later:
-            put_outputs(*later.pop())
-        return stored
-
-    writer.put_outputs, writer.put_receipt = names_only, put
-
-
-MUTANTS: dict[str, Callable[[], None]] = {
-    "parts listed before receipts": _list_parts_first,
-    "receipts overwritten": _overwrite_receipts,
-    "no fence": _no_fence,
-    "parts without a receipt deleted": _collect_everything,
-    "receipts before parts": _receipt_first,
-}

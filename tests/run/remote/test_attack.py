@@ -22,21 +22,20 @@ from fastscore.files import hash_bytes
 from fastscore.run.commit import parse_checked
 from fastscore.run.remote import copy, log
 from fastscore.run.remote.prefix import Prefix
-from tests.conftest import NIGHTLY, often
+from tests.conftest import often
 from tests.logs.stores import Store, environment_of
 from tests.run.remote import attack_worker
-from tests.run.remote.attack_worker import CONFLICT, MUTANTS, TABLES, Order
+from tests.run.remote.attack_worker import CONFLICT, TABLES, Order
 
 ROUNDS = int(os.environ.get("FASTSCORE_ATTACK_ROUNDS", often(1, 40)))
 FAULTS = {"lost": 0.04, "503": 0.06, "409": 0.05}
-MOST_ROUNDS_OF_A_MUTANT = 25
 
 
 class Attack:
     """Rounds of writers and a reader on one store."""
 
-    def __init__(self, store: Store, folder: Path, seed: int, mutant: str = "") -> None:
-        self.store, self.folder, self.mutant = store, folder, mutant
+    def __init__(self, store: Store, folder: Path, seed: int) -> None:
+        self.store, self.folder = store, folder
         self.random = random.Random(seed)
         self.counted: Counter[str] = Counter()
         self.wrong: list[str] = []
@@ -94,7 +93,7 @@ class Attack:
 
     def start(self, url: str) -> BaseProcess:
         seed = self.random.getrandbits(30)
-        order = Order(url, self.cache, environment_of(self.store), seed, mutant=self.mutant)
+        order = Order(url, self.cache, environment_of(self.store), seed)
         process = self.context.Process(target=attack_worker.work, args=(order,))
         process.start()
         self.processes.append(process)
@@ -192,14 +191,3 @@ def test_no_attack_leaves_anything_wrong(quick, tmp_path):
     print(f"{ROUNDS} rounds: {dict(attack.counted)}")
     assert attack.counted["completions"] >= ROUNDS
     assert not attack.counted["ended by an error"]
-
-
-@pytest.mark.skipif(not NIGHTLY, reason="minutes: by night")
-@pytest.mark.parametrize("mutant", MUTANTS)
-def test_an_attack_finds_faults_of_the_protocol(quick, tmp_path, mutant):
-    attack = Attack(quick, tmp_path, seed=1, mutant=mutant)
-    for number in range(MOST_ROUNDS_OF_A_MUTANT):
-        attack.round(number)
-        if attack.wrong or attack.counted["ended by an error"]:
-            return
-    pytest.fail(f"{mutant}: not found in {MOST_ROUNDS_OF_A_MUTANT} rounds")
