@@ -40,13 +40,14 @@ def test_each_example_fits_its_suite_as_it_is(tmp_path, suite):
     told = found(tmp_path, "example/logs")
     command = f"fastscore score {suite} example/logs -o run"
     assert told["commands"][suite].startswith(command)
-    (tmp_path / "run").mkdir()  # a name that is taken is not proposed
-    assert found(tmp_path, "example/logs")["commands"][suite].startswith(f"{command}2")
     for file in told["files"]:
         first = file["fits"][0]
         assert (first["suite"], first["flags"]) == (suite, [])
         assert file["rows_looked_at"] > 0
     assert told["others"] == {}
+    if suite == "score_dialogue":
+        (tmp_path / "run").mkdir()  # a name that is taken is not proposed
+        assert found(tmp_path, "example/logs")["commands"][suite].startswith(f"{command}2")
 
 
 RENAMED = {

@@ -93,6 +93,7 @@ OF_TWO: dict[str, tuple[str, Any]] = {
         lambda name, pairs: [{"id": name, "input.conversation": chat(pairs)} if name == "a"
                              else {"id": name, "input": {"conversation": chat(pairs)}}])),
     "arrays": (".jsonl", of_two(lambda _, pairs: [chat(pairs)])),
+    "arrays of pairs": (".jsonl", of_two(lambda _, pairs: [[list(pair) for pair in pairs]])),
     "elements of an object": (".json", {"meta": 1, "dialogs": of_two(lambda name, pairs: [
         {"did": name, "turns": chat(pairs, "spk", "utt", user="U", assistant="S")}])}),
     "chats further inside": (".json", {"run": {"chats": chats_under("messages")}}),

@@ -121,15 +121,9 @@ def test_a_file_of_another_suite_that_was_named(suite, tmp_path):
     assert f"    found: {keys}" in said
     # nothing is listed twice
     assert said.count("    found: ") == 1
-
-
-def test_a_folder_of_another_suite(suite, tmp_path):
-    other, place, _ = FOREIGN[suite]
-    for name in "ab":
-        write(tmp_path / "logs" / f"{name}.jsonl", RIGHT[other])
-    first = tmp_path / "logs" / "a.jsonl"
-    said = refusal(suite, tmp_path / "logs")
-    assert said.startswith(f"{first} and 1 more: no row has what {suite} needs.\n  {place}: ")
+    write(tmp_path / "more.jsonl", RIGHT[other])
+    said = refusal(suite, tmp_path)
+    assert said.startswith(f"{log} and 1 more: no row has what {suite} needs.\n  {place}: ")
 
 
 def test_a_folder_with_a_file_of_another_suite(suite, tmp_path):
@@ -145,20 +139,20 @@ def test_a_folder_with_a_file_of_another_suite(suite, tmp_path):
     assert refusal(suite, tmp_path / "logs", foreign)
 
 
-def test_a_file_of_no_format(suite, tmp_path):
+def test_a_file_of_no_format(tmp_path):
     log = tmp_path / "log.txt"
     log.write_text("hello\n")
-    said = refusal(suite, log)
+    said = refusal("score_dialogue", log)
     assert said.startswith(f"The suffix of {str(log)!r} names no format that is read. Suffixes")
 
 
-def test_folders_that_are_pooled(suite, tmp_path):
+def test_folders_that_are_pooled(tmp_path):
     for name in ("a/1", "a/2", "b/1"):
-        write(tmp_path / f"{name}.jsonl", RIGHT[suite])
-    (note,) = screened(suite, tmp_path).notes
+        write(tmp_path / f"{name}.jsonl", RIGHT["score_dialogue"])
+    (note,) = screened("score_dialogue", tmp_path).notes
     assert note == (f"pools the files of 2 folders as one run: {tmp_path}/a (2), {tmp_path}/b (1)")
     # named one by one, as a shell writes a glob, they are pooled no less
-    assert screened(suite, *sorted(tmp_path.glob("*/*.jsonl"))).notes == (note,)
+    assert screened("score_dialogue", *sorted(tmp_path.glob("*/*.jsonl"))).notes == (note,)
 
 
 def test_a_column_that_was_asked_for_must_stand_somewhere(suite, tmp_path):
@@ -181,10 +175,9 @@ def test_a_column_that_was_asked_for_must_stand_somewhere(suite, tmp_path):
         assert screened(suite, log, columns=column_map({optional: "nope"})).files
 
 
-@pytest.mark.parametrize("suite", sorted(RIGHT))
-def test_a_file_that_may_not_be_opened(suite, tmp_path, monkeypatch):
+def test_a_file_that_may_not_be_opened(tmp_path, monkeypatch):
     """As for anybody but root: root opens what its mode forbids."""
-    files = [write(tmp_path / name, RIGHT[suite]) for name in ("a.jsonl", "b.jsonl")]
+    files = [write(tmp_path / name, RIGHT["score_dialogue"]) for name in ("a.jsonl", "b.jsonl")]
     for module in (os, builtins):
         opened = module.open
 
@@ -194,5 +187,5 @@ def test_a_file_that_may_not_be_opened(suite, tmp_path, monkeypatch):
             return opened(path, *arguments, **named)
 
         monkeypatch.setattr(module, "open", refuse)
-    message = refusal(suite, *files)
+    message = refusal("score_dialogue", *files)
     assert message == f"The file '{files[1]}' cannot be read: Permission denied."
