@@ -83,6 +83,17 @@ def value_at(value: Any, path: str) -> Any:
     return None
 
 
+def keys_to(value: Any, path: str) -> list[str]:
+    """Return the keys along a path, which may have dots; none if it leads through JSON text."""
+    if not isinstance(value, dict) or path in value:
+        return [path] if isinstance(value, dict) else []
+    for place in (place for place, sign in enumerate(path) if sign == "."):
+        inside = keys_to(value.get(path[:place]), path[place + 1 :])
+        if inside:
+            return [path[:place], *inside]
+    return []
+
+
 def first_at(value: Any, paths: Sequence[str]) -> Any:
     """Return the first value other than null that one of some paths leads to."""
     for path in paths:

@@ -32,6 +32,7 @@ from fastscore.logs.inputs.document_values import (
     OF_NUMBER,
     first_at,
     json_of,
+    keys_to,
     order_of,
     scalars_of,
     times_by_day_or_month,
@@ -49,13 +50,14 @@ from fastscore.logs.inputs.near_names import (
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.chat_samples import (
     NESTED,
+    OPENAI,
     PAIRS,
     ChatSample,
     SampledDialogue,
     sample_chats,
     values_beside,
 )
-from fastscore.logs.samples.findings import Finding, jq, jq_key
+from fastscore.logs.samples.findings import Finding, jq, jq_key, jq_path
 from fastscore.logs.samples.profile import (
     MOST_ROWS_SAMPLED,
     ROWS_SAMPLED,
@@ -628,6 +630,13 @@ def _pooled_rows(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
         if not (is_sure or (are_blocks and is_unnamed)):
             continue
         one, other = [*dict.fromkeys(values)][:2]
+        texts = [[turn.text for turn in part] for part in parts.values()]
+        if dialogue.name and all(more[: len(few)] == few for few, more in pairwise(texts)):
+            return Finding(
+                f"dialogue {dialogue.name} has the turns of {key} {one!r} again in those of "
+                f"{other!r}: they would count several times.",
+                unless=_joined_parts(sample, turns, key),
+            )
         is_name = not dialogue.name or bool(is_called("session", key))
         name = sample.rows.id if is_name else sample.rows.model
         named = f"dialogue {dialogue.name}" if dialogue.name else "the only dialogue"
@@ -650,6 +659,32 @@ def _pooled_rows(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
             more=more,
         )
     return None
+
+
+def _joined_parts(sample: ChatSample, turns: Sequence[Turn], key: str) -> str:
+    """Return what writes a document for each value of a key, and joins those of a dialogue."""
+    layout, first = sample.layout, turns[0].found
+    times = [path for path, _ in scalars_of(first, _DEEPEST_ORDER) if is_called("time", path)]
+    name, part, role, content, model, time = (
+        " // ".join(
+            dict.fromkeys(
+                jq_path(keys)
+                for path in paths
+                for turn in turns
+                if value_at(turn.found, path) is not None and (keys := keys_to(turn.found, path))
+            )
+        )
+        for paths in (*layout.id[:1], (key,), layout.speaker, layout.text, layout.model, times[:1])
+    )
+    words = layout.roles or [(str(turn.role), sample.role_of(turn)) for turn in turns]
+    roles = json.dumps({word: meant for word, meant in words if meant in ROLES})
+    of_all = f"id: (.[0] | {name})" + (f", model: (.[0] | {model})" if model else "")
+    program = (
+        f"{f'sort_by({time}) | ' if time else ''}to_entries | map(.value + {{row: .key}}) "
+        f"| group_by([{name}, {part}]) | sort_by(.[0].row)[] | {{{of_all}, messages: "
+        f"map({{role: ({role} | {roles}[tostring] // .), content: ({content})}})}}"
+    )
+    return jq(program, [layout_flag(OPENAI), Flag("dialogue", ("id",))], slurps=True)
 
 
 def _is_counted_in_each(step: str, parts: Mapping[str, Sequence[Turn]]) -> bool:

@@ -32,7 +32,13 @@ from fastscore.logs.inputs.column_map import (
     role_words,
     typed,
 )
-from fastscore.logs.inputs.document_values import first_at, json_of, text_of
+from fastscore.logs.inputs.document_values import (
+    first_at,
+    json_of,
+    order_of,
+    text_of,
+    value_at,
+)
 from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.layout import first_keys, layout_names, load_layout, may_read
 from fastscore.logs.inputs.near_names import is_of_reply, role_meanings, side_of
@@ -175,6 +181,8 @@ def sample_chats(records: Iterable[Record], source: Source) -> ChatSample | None
         names = tuple(str(each) for each in found_at if each is not None)
         dialogue = by_name.setdefault(names, SampledDialogue(record, name=":".join(names)))
         dialogue.turns.append(turn_of(record, layout))
+    for dialogue in by_name.values() if layout.sort_by else ():
+        dialogue.turns.sort(key=lambda turn: order_of(value_at(turn.found, layout.sort_by)))
     return ChatSample(layout, rows, [*by_name.values()], can_be_sorted=not is_row)
 
 
@@ -340,7 +348,9 @@ def _layouts_of(first: Sequence[Record], suite: str, source: Source) -> Iterator
         chat = layout.chat
         if chat is None or rows is None or not chat.needs:
             continue
-        if chat.is_row_per_turn and (holds_arrays or not rows.can_be_turns):
+        # of rows with such names a suite of rows maps columns
+        can_be_turns = rows.can_be_turns or (not rows.array and name != ROW_PER_TURN)
+        if chat.is_row_per_turn and (holds_arrays or not can_be_turns):
             continue
         columns = layout.of(suite)
         has_keys = partial(has_keys_of, layout=edited_layout(columns, rows))

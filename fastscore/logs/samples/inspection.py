@@ -367,8 +367,8 @@ def _with_question(error: UnmappedLogError, flags: Sequence[Flag]) -> InputError
     asked = error.asked if isinstance(error, MissingColumnsError) else error.hint
     if error.flags or not asked:
         return error
-    # one example has all that is typed
-    before = f"{typed(flags)} " if flags else ""
+    # one example has all that is typed, except of a log that is written anew
+    before = f"{typed(flags)} " if flags and "read it with" not in asked else ""
     asked = re.sub(r"(?=--[\w-]+ \S)", lambda _: before, asked, count=1)
     return InputError(f"{error.reason.removesuffix('.')}. {asked}", asked)
 

@@ -447,6 +447,27 @@ def test_models_that_only_replies_name(suite, tmp_path):
     assert [turn["content"] for turn in turns] == [turn["content"] for turn in chat() * 2]
 
 
+@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("kind", ["otel", "rows"])
+def test_calls_of_a_trace_that_repeat_its_history(kind, suite, tmp_path):
+    rows: list[dict[str, Any]] = []
+    for call, trace in [(0, "t"), (1, "t"), (2, "t"), (0, "u")]:
+        for place, turn in enumerate(chat(call + 1)):
+            name = "choice" if place == 2 * call + 1 else f"{turn['role']}.message"
+            said = {"content": turn["content"]}
+            body = {"message": said} if name == "choice" else said
+            row = {"event_name": f"gen_ai.{name}", "body": body} if kind == "otel" else turn
+            # ids are in no order, and times in that of the calls
+            ids = {"trace_id" if kind == "otel" else "conversation_id": trace}
+            time = f"2025-01-01T00:{len(rows):02}:00Z"
+            rows.append({"timestamp": time, **ids, "span_id": f"{trace}{9 - call}", **row})
+    run = follow(write(tmp_path / "log.jsonl", rows), options_of(suite, tmp_path))
+    if suite == "preference_shift":
+        assert pairs_of(run) == [*PAIRS, PAIRS[0]]
+    else:
+        assert run.tables["dialogues"]["n_guest_messages"].to_list() == [3, 1]
+
+
 def test_chats_that_are_arrays_are_named_for_rows():
     chats = [chat(), chat()[2:]]
     said = refusal(chats, "guest_simulation", layout="openai")
