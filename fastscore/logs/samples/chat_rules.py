@@ -631,7 +631,8 @@ def _pooled_rows(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
             continue
         one, other = [*dict.fromkeys(values)][:2]
         texts = [[turn.text for turn in part] for part in parts.values()]
-        if dialogue.name and all(more[: len(few)] == few for few, more in pairwise(texts)):
+        grow = all(few == more[: len(few)] != more for few, more in pairwise(texts))
+        if grow and dialogue.name and not is_of_model(key):
             return Finding(
                 f"dialogue {dialogue.name} has the turns of {key} {one!r} again in those of "
                 f"{other!r}: they would count several times.",
