@@ -48,6 +48,7 @@ from fastscore.suites.declarations import (
     REPLACED_ROWS,
     THOUGHTS,
     UNPAIRED_TURNS,
+    UNREAD_REST,
     Column,
     Source,
 )
@@ -562,16 +563,20 @@ def refusal(request: Request, manifest: Manifest, found: Path | pl.DataFrame) ->
     """
     counts = manifest.counts
     rejects, lines = lost_lines(manifest)
-    where = None
-    if isinstance(found, pl.DataFrame):
-        where = f"{describe_reject(found.row(0, named=True))}." if found.height else None
-    elif counts.get("rejects"):
-        where = _first_reject(found, manifest)
-    first, *others = [entry["name"] for entry in manifest.inputs] or [FRAME_NAME]
-    inputs = f"{first} and {counted(len(others), 'more files')}" if others else str(first)
     in_memory = isinstance(found, pl.DataFrame)
     rest = "nothing is returned without max_rejects=1" if in_memory else "the others are scored"
+    where = rest_error = None
+    if isinstance(found, pl.DataFrame):
+        where = f"{describe_reject(found.row(0, named=True))}." if found.height else None
+        rest_error = _rest_error(found.lazy(), rest)
+    elif counts.get("rejects"):
+        rejected = _scan_rejects(found, manifest)
+        where, rest_error = _first_reject(found, rejected), _rest_error(rejected, rest)
+    first, *others = [entry["name"] for entry in manifest.inputs] or [FRAME_NAME]
+    inputs = f"{first} and {counted(len(others), 'more files')}" if others else str(first)
     unscored = unscored_error(manifest, inputs, where, strict=request.strict)
+    if unscored is None and rest_error is not None and request.max_rejects < 1.0:
+        return rest_error
     if unscored is None and rejects > request.max_rejects * max(lines, 1):
         return InputError(
             f"{rejects:,} of {counted(lines, 'lines')} "
@@ -614,9 +619,26 @@ def _advice_on_pairs(options: Mapping[str, Any]) -> str:
     return "Give merge_speakers=True to join messages of one speaker that follow each other."
 
 
-def _first_reject(run: Path, manifest: Manifest) -> str:
+def _scan_rejects(run: Path, manifest: Manifest) -> pl.LazyFrame:
     parts = [find_part(run / REJECTS, index) for index in range(manifest.shards)]
-    rejects = pl.scan_parquet(parts, glob=False)
+    return pl.scan_parquet(parts, glob=False)
+
+
+def _rest_error(rejects: pl.LazyFrame, rest: str) -> InputError | None:
+    """Make the error of files whose rest was not read, None if all were read to their ends."""
+    broken = rejects.filter(pl.col("reason").is_in(UNREAD_REST)).collect()
+    if broken.is_empty():
+        return None
+    first, n_files = broken.row(0, named=True), broken["file"].n_unique()
+    others = f", as that of {counted(n_files - 1, 'more files')}" if n_files > 1 else ""
+    return InputError(
+        f"{first['file']}:{first['line']}: the file ends early or is damaged (found "
+        f"{first['found']}, expected {first['expected']}). Its rest is missing{others}; {rest}.",
+        "Get the whole file again. To accept what was read, give max_rejects=1.",
+    )
+
+
+def _first_reject(run: Path, rejects: pl.LazyFrame) -> str:
     first = rejects.head(1).collect().row(0, named=True)
     encoded = rejects.filter(pl.col("reason") == "not_utf8").head(1).collect()
     advice = [

@@ -47,11 +47,14 @@ RejectReason = Literal[
     "unpaired_turn",
     "truncated_compression",
     "damaged_compression",
+    "broken_document",
     "text_too_long",
 ]
 
 REJECT_REASONS: tuple[RejectReason, ...] = get_args(RejectReason)
 """All reasons for which a line, a row or a part of one is rejected, one word for one fault."""
+UNREAD_REST = ("truncated_compression", "damaged_compression", "broken_document")
+"""The reasons after which nothing more of a file is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

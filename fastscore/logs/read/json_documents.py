@@ -34,6 +34,7 @@ from fastscore.logs.read.lines import (
     read_blocks,
     too_long,
 )
+from fastscore.suites.declarations import RejectReason
 
 _SHOWN_BYTES, _FIRST_BYTES = 1 << 10, 1 << 14
 
@@ -186,5 +187,7 @@ def _after_fault(
         what = f"{byte!r}, from which on {left} bytes are left aside"
     expected = "elements separated by commas up to a closing bracket"
     raw = decode(rest[:_SHOWN_BYTES])
-    refused = Reject(file, found.next_line, offset, None, "not_json", what, expected, raw)
+    # nothing is lost between a last comma and the bracket
+    reason: RejectReason = "not_json" if rest.strip() == b"]" else "broken_document"
+    refused = Reject(file, found.next_line, offset, None, reason, what, expected, raw)
     return Lines(b"", offset, found.next_line, refused=refused)

@@ -19,6 +19,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import fastscore
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import InputFile, list_left_aside, resolve_inputs
 from fastscore.logs.plan.shards import Plan, plan_shards
@@ -319,3 +320,27 @@ def test_a_packed_file_without_a_suffix_is_told_by_its_content(tmp_path, content
         (file,) = resolve_inputs([named], ("csv", "json", "jsonl"))
         pattern = "" if named == path else str(tmp_path)
         assert file == InputFile(str(path), format, "gz", size, pattern)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["log.jsonl.gz", "log.jsonl.zst", "log.json"])
+def test_a_large_file_that_ends_early_fails(name: str, tmp_path: Path) -> None:
+    rows = [
+        {"conversation_id": f"c{place // 4}", "role": role, "content": f"{place * 7919} burgers"}
+        for place, role in enumerate(("guest", "assistant") * 2000)
+    ]
+    text = "\n".join(map(json.dumps, rows)).encode()
+    pack = {"gz": gzip.compress, "zst": zstandard.compress}.get(name.rpartition(".")[2])
+    whole = pack(text) if pack else json.dumps(rows).encode()
+    path = tmp_path / name
+    path.write_bytes(whole)
+    assert fastscore.score(path, "guest_simulation", embedder=None).tables["messages"].height
+    path.write_bytes(whole[: 9 * len(whole) // 10])
+    with pytest.raises(InputError, match="ends early or is damaged .* Its rest is missing"):
+        fastscore.score(path, "guest_simulation", embedder=None)
+    run = fastscore.score(path, "guest_simulation", embedder=None, max_rejects=1)
+    assert 1000 < run.tables["messages"].height < 2000
+    # a run that is stored fails as well, with its tables
+    options = fastscore.GuestSimulation()
+    with pytest.raises(InputError, match="Its rest is missing; the others are scored"):
+        fastscore.score(path, options, output=tmp_path / "run", embedder=None)
+    assert fastscore.open_run(tmp_path / "run").tables["messages"].height
