@@ -335,7 +335,7 @@ def test_a_large_file_that_ends_early_fails(name: str, tmp_path: Path) -> None:
     path.write_bytes(whole)
     assert fastscore.score(path, "guest_simulation", embedder=None).tables["messages"].height
     path.write_bytes(whole[: 9 * len(whole) // 10])
-    with pytest.raises(InputError, match="ends early or is damaged .* Its rest is missing"):
+    with pytest.raises(InputError, match=r"ends early or is damaged .* Its rest is missing"):
         fastscore.score(path, "guest_simulation", embedder=None)
     run = fastscore.score(path, "guest_simulation", embedder=None, max_rejects=1)
     assert 1000 < run.tables["messages"].height < 2000
