@@ -26,7 +26,6 @@ from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.rows import (
     Part,
     mapped_part,
-    put_places,
     read_files,
     read_streams,
     row_schema,
@@ -158,15 +157,14 @@ def read_frame(
 ) -> Iterator[Part]:
     """Read a frame. Its rows count as lines."""
     advice = "Cast the column to that type first."
-    held = stored_source(source)
-    stored = check_stored(FRAME_NAME, frame.schema, held.columns, advice)
+    stored = check_stored(FRAME_NAME, frame.schema, stored_source(source).columns, advice)
     has_places = has_places and _has_places(frame.schema)
     for start in range(0, frame.height, _ROWS_AT_ONCE):
         raw = frame.slice(start, _ROWS_AT_ONCE)
         # a selection of no column has no rows
         read = raw.select(*stored.dtypes) if stored.dtypes else pl.DataFrame(height=raw.height)
         rows, rejects = convert_stored(stored, read, first_line + start)
-        part = Part(put_places(rows, FRAME_NAME, held), rejects, raw.height, 0, format="parquet")
+        part = Part(rows, rejects, raw.height, 0, format="parquet")
         if has_places:
             part = _with_places(part, raw, first_line + start)
         yield mapped_part(part, source, "parquet")

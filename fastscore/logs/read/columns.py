@@ -15,30 +15,8 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Int64Array, Mask, UInt8Array
 from fastscore_jit.arrow import arrow_column, view_column
-from fastscore_readers.fill import (
-    CELLS,
-    FULL_CELLS,
-    PLACES,
-    TEXT,
-    TEXT_OR_WHOLE,
-    WHOLE,
-    Filled,
-    LineScan,
-)
-from fastscore_readers.json import located_values
-from fastscore_readers.json.tokens import (
-    ABSENT,
-    ARRAY,
-    ESCAPED,
-    FALSE,
-    FLOAT,
-    INTEGER,
-    NULL,
-    OBJECT,
-    SPACE,
-    STRING,
-    TRUE,
-)
+from fastscore_readers import fill
+from fastscore_readers.json import located_values, tokens
 
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.folders import folder_value
@@ -64,27 +42,23 @@ def texts_at(data: UInt8Array, starts: Int64Array, ends: Int64Array, valid: Mask
 
 _NUMBER = r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _FORMS = {
-    INTEGER: "[+-]?[0-9]+",
-    FLOAT: f"[+-]?(?:{_NUMBER}|(?i-u:nan|inf|infinity))",
-    TRUE: "(?i-u:true)",
-    FALSE: "(?i-u:false)",
+    tokens.INTEGER: "[+-]?[0-9]+",
+    tokens.FLOAT: f"[+-]?(?:{_NUMBER}|(?i-u:nan|inf|infinity))",
+    tokens.TRUE: "(?i-u:true)",
+    tokens.FALSE: "(?i-u:false)",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Type and byte range of one column's value in every row; see `LineScan`.
-
-    ``filled`` is the column itself, if all its values have its type.
-    """
+    """Type and byte range of one column's value in every row; see `LineScan`."""
 
     syntax: Format
     data: UInt8Array
     tags: UInt8Array
     starts: Int64Array
     ends: Int64Array
-    filled: Filled | None = None
-    values: pl.Series | None = None  # the column of a table, if all its values have its type
+    values: pl.Series | None = None  # the column itself, if all its values have its type
 
     @property
     def is_table(self) -> bool:
@@ -93,21 +67,13 @@ class Places:
 
     def raw(self, row: int) -> bytes:
         """Return the bytes of a row's value, with the quotes of strings."""
-        quotes = 1 if self.tags[row] in (STRING, ESCAPED) and not self.is_table else 0
+        quotes = 1 if self.tags[row] in (tokens.STRING, tokens.ESCAPED) and not self.is_table else 0
         return self.data[self.starts[row] - quotes : self.ends[row] + quotes].tobytes()
 
     def at(self, rows: Int64Array) -> "Places":
-        """Return the values of some rows."""
-        filled = self.filled
-        if filled is not None:
-            filled = replace(filled, values=filled.values[rows], valid=filled.valid[rows])
-        return replace(
-            self,
-            tags=self.tags[rows],
-            starts=self.starts[rows],
-            ends=self.ends[rows],
-            filled=filled,
-        )
+        """Return the values of some rows, which are located."""
+        places = {name: getattr(self, name)[rows] for name in ("tags", "starts", "ends")}
+        return replace(self, **places)
 
     def unescaped(self, rows: Int64Array) -> tuple[UInt8Array, Int64Array, Int64Array]:
         """Return the texts of some rows' strings: bytes, starts, ends; the end is -1 if invalid."""
@@ -133,18 +99,18 @@ def fills(columns: Sequence[Column], *, cells_of: Sequence[str] | None = None) -
     """
     kinds: dict[bytes, int] = {}
     for column in columns:
-        kind, is_text = PLACES, column.kind == "text"
+        kind, is_text = fill.PLACES, column.kind == "text"
         if cells_of is not None:
-            kind = CELLS if is_text and column.name not in cells_of else FULL_CELLS
-            kind = kind if column.kind in ("text", "json") else PLACES
+            kind = fill.CELLS if is_text and column.name not in cells_of else fill.FULL_CELLS
+            kind = kind if column.kind in ("text", "json") else fill.PLACES
         elif is_text:
-            kind = TEXT_OR_WHOLE if "integer" in column.accepts else TEXT
+            kind = fill.TEXT_OR_WHOLE if "integer" in column.accepts else fill.TEXT
         elif column.kind == "integer":
-            kind = WHOLE
+            kind = fill.WHOLE
         for name in column.keys:
             # two columns may read one name
             if kinds.setdefault(name.encode(), kind) != kind:
-                kinds[name.encode()] = PLACES
+                kinds[name.encode()] = fill.PLACES
     return kinds
 
 
@@ -155,7 +121,7 @@ def array_key(source: Source) -> bytes | None:
 
 
 def places(
-    scan: LineScan,
+    scan: fill.LineScan,
     keys: tuple[bytes, ...],
     column: Column,
     *,
@@ -165,14 +131,14 @@ def places(
     numbers = [keys.index(name.encode()) for name in column.keys]
     there = [key for key in numbers if scan.tags[key].any()]
     first, *others = there or numbers[:1]
-    syntax, filled = scan.syntax, None if others else _taken_as_is(scan, first)
-    if filled is not None or not there:
+    syntax, values = scan.syntax, None if others else _filled_series(scan, first)
+    if values is not None or not there:
         nowhere = np.zeros(scan.line.size, np.int64)
-        return Places(syntax, scan.data, scan.tags[first], nowhere, nowhere, filled=filled)
+        return Places(syntax, scan.data, scan.tags[first], nowhere, nowhere, values)
     bytes_of = [scan.value_bytes(key) for key in (first, *others)]
     tags, (starts, ends) = scan.tags[first], bytes_of[0]
     for other, (other_starts, other_ends) in zip(others, bytes_of[1:], strict=True):
-        absent = tags == ABSENT
+        absent = tags == tokens.ABSENT
         tags = np.where(absent, scan.tags[other], tags)
         starts = np.where(absent, other_starts, starts)
         ends = np.where(absent, other_ends, ends)
@@ -180,9 +146,14 @@ def places(
     return spelled_cells(found, column.kind, names_dialogue) if syntax == "csv" else found
 
 
-def _taken_as_is(scan: LineScan, key: int) -> Filled | None:
+def _filled_series(scan: fill.LineScan, key: int) -> pl.Series | None:
+    """Return a column that the scan filled; None if a value has another type."""
     filled = scan.filled.get(key)
-    return None if filled is None or filled.odd else filled
+    if filled is None or filled.odd:
+        return None
+    if filled.values.ndim == 1:
+        return buffer_series("int64", filled.valid, filled.values)
+    return buffer_series("string_view", filled.valid, filled.values, filled.texts)
 
 
 def spelled_cells(found: Places, kind: ColumnKind, names_dialogue: bool = False) -> Places:
@@ -191,8 +162,8 @@ def spelled_cells(found: Places, kind: ColumnKind, names_dialogue: bool = False)
     if kind not in ("text", "json"):
         tags, starts, ends = parse_spellings(found.data, tags, starts, ends)
     if kind != "text" or names_dialogue:
-        empty = (tags != ABSENT) & (starts == ends)
-        tags = np.where(empty, NULL, tags).astype(np.uint8)
+        empty = (tags != tokens.ABSENT) & (starts == ends)
+        tags = np.where(empty, tokens.NULL, tags).astype(np.uint8)
     return replace(found, tags=tags, starts=starts, ends=ends)
 
 
@@ -200,15 +171,15 @@ def parse_spellings(
     data: UInt8Array, tags: UInt8Array, starts: Int64Array, ends: Int64Array
 ) -> tuple[UInt8Array, Int64Array, Int64Array]:
     """Return which cells of CSV contain a boolean or a number."""
-    texts = texts_at(data, starts, ends, tags == STRING)
+    texts = texts_at(data, starts, ends, tags == tokens.STRING)
     found, starts, ends = tags.copy(), starts.copy(), ends.copy()
     for tag, form in _FORMS.items():
-        unknown = found == STRING
+        unknown = found == tokens.STRING
         if unknown.any():
             spells = texts.str.contains(rf"^[ \t]*{form}[ \t]*$").fill_null(False).to_numpy()
             found[unknown & spells] = tag
     rows = np.flatnonzero(found != tags)
-    spaced = rows[(data[starts[rows]] <= SPACE) | (data[ends[rows] - 1] <= SPACE)]
+    spaced = rows[(data[starts[rows]] <= tokens.SPACE) | (data[ends[rows] - 1] <= tokens.SPACE)]
     after = texts.gather(spaced).str.strip_chars_start(" \t")
     starts[spaced] = ends[spaced] - after.str.len_bytes().to_numpy()
     ends[spaced] = starts[spaced] + after.str.strip_chars_end(" \t").str.len_bytes().to_numpy()
@@ -219,16 +190,21 @@ def parse_spellings(
 def describe(found: Places, row: int) -> str:
     """Describe a row's value."""
     tag = int(found.tags[row])
-    if tag == ABSENT:
+    if tag == tokens.ABSENT:
         return "absent"
-    if tag == NULL and found.syntax != "csv":
+    if tag == tokens.NULL and found.syntax != "csv":
         return "null"
     text = cut(found.raw(row)[: 8 * FOUND_CHARACTERS].decode(errors="replace"), FOUND_CHARACTERS)
     if found.syntax == "csv":
         return f"cell {text!r}"
-    if tag in (NULL, FALSE, TRUE):
+    if tag in (tokens.NULL, tokens.FALSE, tokens.TRUE):
         return text
-    kinds = {INTEGER: "integer", FLOAT: "number", ARRAY: "array", OBJECT: "object"}
+    kinds = {
+        tokens.INTEGER: "integer",
+        tokens.FLOAT: "number",
+        tokens.ARRAY: "array",
+        tokens.OBJECT: "object",
+    }
     return f"{kinds.get(tag, 'string')} {text}"
 
 
@@ -293,12 +269,11 @@ def _masked(found: Places, where: Mask | None) -> Places:
     """Ignore the values of rows in which a column is not read."""
     if where is None:
         return found
-    filled = found.filled and replace(found.filled, valid=found.filled.valid & where)
     values = found.values
     if values is not None:
         values = pl.select(pl.when(pl.Series(where)).then(pl.lit(values))).to_series()
-    tags = np.where(where, found.tags, ABSENT).astype(np.uint8)
-    return replace(found, tags=tags, filled=filled, values=values)
+    tags = np.where(where, found.tags, tokens.ABSENT).astype(np.uint8)
+    return replace(found, tags=tags, values=values)
 
 
 def convert(found: Places, column: Column, where: Mask | None = None) -> Converted:
@@ -314,7 +289,7 @@ def convert(found: Places, column: Column, where: Mask | None = None) -> Convert
     if column.otherwise == "null":
         faults[np.isin(faults, (_fault_code("wrong_type"), _fault_code("out_of_range")))] = _OK
     if column.required:
-        faults[found.tags <= NULL] = _fault_code("missing_field")
+        faults[found.tags <= tokens.NULL] = _fault_code("missing_field")
     if where is not None:
         faults[~where] = _OK
     given, values = folder_value(column), converted.values
@@ -327,12 +302,12 @@ def convert(found: Places, column: Column, where: Mask | None = None) -> Convert
 
 def _without_nan(found: Places) -> Places:
     """Replace NaN by null, as other libraries write NaN for null."""
-    floats = np.flatnonzero(_is_tagged(found, FLOAT))
+    floats = np.flatnonzero(_is_tagged(found, tokens.FLOAT))
     if not floats.size:
         return found
     values = _read(found, floats, pl.Float64()).to_numpy()
     tags = found.tags.copy()
-    tags[floats[np.isnan(values)]] = NULL
+    tags[floats[np.isnan(values)]] = tokens.NULL
     return replace(found, tags=tags)
 
 
@@ -355,7 +330,9 @@ def _is_tagged(found: Places, *tags: int) -> Mask:
 
 def _wrong_type_codes(found: Places, used: Mask) -> UInt8Array:
     """Return fault codes: wrong type for every value that is neither used nor null."""
-    return np.where(used | (found.tags <= NULL), _OK, _fault_code("wrong_type")).astype(np.uint8)
+    return np.where(used | (found.tags <= tokens.NULL), _OK, _fault_code("wrong_type")).astype(
+        np.uint8
+    )
 
 
 def column_reject(
@@ -371,29 +348,22 @@ def _null_column(found: Places, column: Column) -> Converted:
     return Converted(nulls, np.zeros(found.tags.size, np.uint8))
 
 
-def _adopt_column(filled: Filled, kind: str, *texts: UInt8Array) -> Converted:
-    values = buffer_series(kind, filled.valid, filled.values, *texts)
-    return Converted(values, np.zeros(filled.valid.size, np.uint8))
-
-
 def _text(found: Places, column: Column) -> Converted:
     """Convert strings, and other values that the column accepts as text."""
-    if found.filled is not None:
-        return _adopt_column(found.filled, "string_view", found.filled.texts)
-    valid = _is_tagged(found, STRING, ESCAPED)
+    valid = _is_tagged(found, tokens.STRING, tokens.ESCAPED)
     views = np.zeros((valid.size, 4), np.int32)
-    plain = np.where(found.tags == STRING, found.starts, -1)
+    plain = np.where(found.tags == tokens.STRING, found.starts, -1)
     located_values.views(found.data, plain, found.ends, 0, views)
     buffers: Buffers = [views, found.data]
     broken = _NO_ROWS
-    escaped = np.flatnonzero(found.tags == ESCAPED)
+    escaped = np.flatnonzero(found.tags == tokens.ESCAPED)
     if escaped.size:
         texts, starts, ends = found.unescaped(escaped)
         broken = escaped[ends < 0]
         valid[broken] = False
         starts[ends < 0] = -1
         _write_views(escaped, texts, starts, ends, buffers)
-    if (found.tags[~valid] > NULL).any():
+    if (found.tags[~valid] > tokens.NULL).any():
         _accept_as_text(found, column, valid, buffers)
     faults = _wrong_type_codes(found, valid)
     faults[broken] = _fault_code("lone_surrogate")
@@ -416,7 +386,7 @@ def _accept_as_text(found: Places, column: Column, valid: Mask, buffers: Buffers
         # a view of zeros is the empty text
         valid |= _falsy(found)
     if "integer" in column.accepts:
-        rows = np.flatnonzero(_is_tagged(found, INTEGER))
+        rows = np.flatnonzero(_is_tagged(found, tokens.INTEGER))
         starts, ends = found.starts[rows], found.ends[rows]
         # -0 is the only integer whose text differs from its digits
         zeros = (ends - starts == 2) & (found.data[ends - 1] == ord("0"))
@@ -425,17 +395,17 @@ def _accept_as_text(found: Places, column: Column, valid: Mask, buffers: Buffers
         valid[rows] = True
         _accept_whole(found, valid, buffers)
     if "boolean" in column.accepts:
-        booleans = np.flatnonzero(_is_tagged(found, FALSE, TRUE) & ~valid)
+        booleans = np.flatnonzero(_is_tagged(found, tokens.FALSE, tokens.TRUE) & ~valid)
         # a view of one byte: its length, then the byte
         buffers[0][booleans, :2] = np.stack(
-            (np.ones(booleans.size), ord("0") + (found.tags[booleans] == TRUE)), axis=1
+            (np.ones(booleans.size), ord("0") + (found.tags[booleans] == tokens.TRUE)), axis=1
         )
         valid[booleans] = True
 
 
 def _accept_whole(found: Places, valid: Mask, buffers: Buffers) -> None:
     """Write the views of integers that are written as doubles, as digits."""
-    floats = np.flatnonzero(_is_tagged(found, FLOAT) & ~valid)
+    floats = np.flatnonzero(_is_tagged(found, tokens.FLOAT) & ~valid)
     values = [_whole(found, row)[0] for row in floats.tolist()]
     rows = floats[[value is not None for value in values]]
     texts = [str(value).encode() for value in values if value is not None]
@@ -448,10 +418,10 @@ def _accept_whole(found: Places, valid: Mask, buffers: Buffers) -> None:
 
 def _falsy(found: Places) -> Mask:
     """Return the rows whose value is 0, 0.0, false, [] or {}."""
-    falsy = _is_tagged(found, FALSE)
-    numbers = np.flatnonzero(_is_tagged(found, INTEGER, FLOAT))
+    falsy = _is_tagged(found, tokens.FALSE)
+    numbers = np.flatnonzero(_is_tagged(found, tokens.INTEGER, tokens.FLOAT))
     falsy[numbers[_read(found, numbers, pl.Float64()).to_numpy() == 0.0]] = True
-    containers = _is_tagged(found, ARRAY, OBJECT)
+    containers = _is_tagged(found, tokens.ARRAY, tokens.OBJECT)
     falsy |= containers & (found.ends - found.starts == 2)
     # an empty container with white space inside begins with some
     begins = found.data[np.where(containers, found.starts + 1, 0)] if found.data.size else falsy
@@ -466,7 +436,10 @@ def _json(found: Places, column: Column) -> Converted:
     if found.is_table:
         return _text(found, column)
     values = json_texts(found)
-    if column.items and (texts := np.flatnonzero(_is_tagged(found, STRING, ESCAPED))).size:
+    if (
+        column.items
+        and (texts := np.flatnonzero(_is_tagged(found, tokens.STRING, tokens.ESCAPED))).size
+    ):
         spelled = [_unquoted(found, row) for row in texts.tolist()]
         is_array = [text is not None and text.lstrip()[:1] == "[" for text in spelled]
         values = values.scatter(texts[is_array], list(itertools.compress(spelled, is_array)))
@@ -475,33 +448,36 @@ def _json(found: Places, column: Column) -> Converted:
 
 def json_texts(found: Places) -> pl.Series:
     """Return values as JSON text, null if absent."""
-    quotes = _is_tagged(found, STRING, ESCAPED).astype(np.int64)
-    return texts_at(found.data, found.starts - quotes, found.ends + quotes, found.tags > NULL)
+    quotes = _is_tagged(found, tokens.STRING, tokens.ESCAPED).astype(np.int64)
+    return texts_at(
+        found.data, found.starts - quotes, found.ends + quotes, found.tags > tokens.NULL
+    )
 
 
 def _boolean(found: Places, column: Column) -> Converted:
-    valid = _is_tagged(found, FALSE, TRUE)
-    bits = np.packbits(found.tags == TRUE, bitorder="little")
+    valid = _is_tagged(found, tokens.FALSE, tokens.TRUE)
+    bits = np.packbits(found.tags == tokens.TRUE, bitorder="little")
     return Converted(buffer_series("bool_", valid, bits), _wrong_type_codes(found, valid))
 
 
 def _integer(found: Places, column: Column) -> Converted:
     """Convert integers, and other values that the column accepts as Python's ``int`` does."""
-    if found.filled is not None:
-        return _adopt_column(found.filled, "int64")
     values = np.zeros(found.tags.size, np.int64)
-    valid, booleans = _is_tagged(found, INTEGER), _is_tagged(found, FALSE, TRUE)
+    valid, booleans = (
+        _is_tagged(found, tokens.INTEGER),
+        _is_tagged(found, tokens.FALSE, tokens.TRUE),
+    )
     odd: list[int] = []
     if "boolean" in column.accepts:
-        values[booleans] = found.tags[booleans] == TRUE
+        values[booleans] = found.tags[booleans] == tokens.TRUE
         valid |= booleans
     if "string" in column.accepts:
-        valid |= _is_tagged(found, STRING, ESCAPED)
+        valid |= _is_tagged(found, tokens.STRING, tokens.ESCAPED)
     digits = np.flatnonzero(valid & ~booleans)
     whole = _read(found, digits, pl.Int64())
     values[digits] = whole.fill_null(0).to_numpy()
     odd.extend(digits[whole.is_null().to_numpy()].tolist())
-    numbers = np.flatnonzero(_is_tagged(found, FLOAT))
+    numbers = np.flatnonzero(_is_tagged(found, tokens.FLOAT))
     if numbers.size:
         doubles = _read(found, numbers, pl.Float64()).to_numpy()
         small = np.isfinite(doubles) & (np.abs(doubles) < 2.0**62)
@@ -520,16 +496,19 @@ def _integer(found: Places, column: Column) -> Converted:
 def _number(found: Places, column: Column) -> Converted:
     """Convert numbers, and other values that the column accepts as Python's ``float`` does."""
     values = np.zeros(found.tags.size, np.float64)
-    valid, booleans = _is_tagged(found, INTEGER, FLOAT), _is_tagged(found, FALSE, TRUE)
+    valid, booleans = (
+        _is_tagged(found, tokens.INTEGER, tokens.FLOAT),
+        _is_tagged(found, tokens.FALSE, tokens.TRUE),
+    )
     rows = np.flatnonzero(valid)
     values[rows] = _read(found, rows, pl.Float64()).to_numpy()
     # Python's json never reads digits as infinity
-    huge = rows[np.isinf(values[rows]) & (found.tags[rows] == INTEGER)]
+    huge = rows[np.isinf(values[rows]) & (found.tags[rows] == tokens.INTEGER)]
     if "boolean" in column.accepts:
-        values[booleans] = found.tags[booleans] == TRUE
+        values[booleans] = found.tags[booleans] == tokens.TRUE
         valid |= booleans
     if "string" in column.accepts:
-        for row in np.flatnonzero(_is_tagged(found, STRING, ESCAPED)).tolist():
+        for row in np.flatnonzero(_is_tagged(found, tokens.STRING, tokens.ESCAPED)).tolist():
             value = _python_float(found, row)
             if value is not None:
                 values[row], valid[row] = value, True
@@ -568,9 +547,9 @@ def _whole(
 def _python_integer(found: Places, row: int, *, truncated: bool) -> tuple[int, RejectReason | None]:
     """Parse a value by Python's ``int``. 0 and the reason if that fails."""
     tag = found.tags[row]
-    if tag == INTEGER:
+    if tag == tokens.INTEGER:
         return 0, "out_of_range"
-    if tag == FLOAT:
+    if tag == tokens.FLOAT:
         whole, reason = _whole(found, row, truncated=truncated)
         return whole or 0, reason
     text = _unquoted(found, row)

@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import UInt8Array
 from fastscore_jit.arrow import string_column
+from fastscore_readers.json import tokens
 from fastscore_readers.json.located_values import unescaped
 from fastscore_readers.json.places import Place, Shape, find_places
-from fastscore_readers.json.tokens import ABSENT, ARRAY, ESCAPED, OBJECT, STRING
 
 from fastscore.logs.inputs.chats import plain_turns
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
@@ -116,7 +116,7 @@ def mapped_rows(
             name, value = column.only_where
             where = (frame[name] == value).fill_null(False).to_numpy()
             found_at = replace(
-                found_at, tags=np.where(where, found_at.tags, ABSENT).astype(np.uint8)
+                found_at, tags=np.where(where, found_at.tags, tokens.ABSENT).astype(np.uint8)
             )
         converted = convert(found_at, column)
         at_key = frame[column.name]
@@ -152,7 +152,7 @@ def _reject(frame: pl.DataFrame, row: int, places: Places, column: Column, fault
 def _cells(texts: pl.Series, column: Column) -> Places:
     """Return the byte ranges of values in a column of cells."""
     held = string_column(texts.name, texts.fill_null(""))
-    tags = np.where(texts.is_null().to_numpy(), ABSENT, STRING).astype(np.uint8)
+    tags = np.where(texts.is_null().to_numpy(), tokens.ABSENT, tokens.STRING).astype(np.uint8)
     places = Places("csv", held.data, tags, held.offsets[:-1].copy(), held.offsets[1:].copy())
     return spelled_cells(places, column.kind)
 
@@ -207,7 +207,7 @@ def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places
         plain = _plain_arrays(at_path, arrays.tags, below, source.chat)
         if plain is not None:
             arrays, below = _located_elements(plain, (), {})
-    is_array = arrays.tags == ARRAY
+    is_array = arrays.tags == tokens.ARRAY
     rejects = [
         replace(
             _reject(frame, row, arrays, column, 1),
@@ -216,7 +216,7 @@ def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places
         )
         for row in np.flatnonzero(~is_array).tolist()
     ]
-    rows, is_object = frame[below.owner], below.tags == OBJECT
+    rows, is_object = frame[below.owner], below.tags == tokens.OBJECT
     element = _values(arrays.data, below)
     rejects += [
         replace(
@@ -271,7 +271,7 @@ def rebuilt(
     whole = json_texts(_values(arrays.data, elements))
     objects = pl.select(
         owner=pl.Series(elements.owner),
-        text=pl.when(pl.Series(elements.tags == OBJECT))
+        text=pl.when(pl.Series(elements.tags == tokens.OBJECT))
         .then(_enclose("{", pl.concat_str(fields, separator=",", ignore_nulls=True), "}"))
         .otherwise(whole.fill_null("null")),
         is_user=is_user,
@@ -283,7 +283,7 @@ def rebuilt(
         objects = objects.filter(begun | ~pl.col("is_user").any().over("owner"))
     joined = objects.group_by("owner").agg(text=_enclose("[", pl.col("text").str.join(","), "]"))
     every = pl.DataFrame(
-        {"owner": np.arange(len(texts)), "own": texts, "is_array": arrays.tags == ARRAY}
+        {"owner": np.arange(len(texts)), "own": texts, "is_array": arrays.tags == tokens.ARRAY}
     )
     empty = pl.when("is_array").then(pl.lit("[]")).otherwise("own")
     return (
@@ -299,10 +299,12 @@ def _plain_arrays(
 ) -> pl.Series | None:
     """Rewrite arrays of turns that are JSON texts, or in which a text is not a string."""
     speaker, text = (_inside(elements, path) for path in _own_paths(chat))
-    is_plain = (elements.tags == OBJECT) & (text.end > text.start)  # an empty text is missing
+    is_plain = (elements.tags == tokens.OBJECT) & (
+        text.end > text.start
+    )  # an empty text is missing
     for value in (speaker, text):
-        is_plain &= (value.tags == STRING) | (value.tags == ESCAPED)
-    odd = (tags == STRING) | (tags == ESCAPED) | (tags == OBJECT)
+        is_plain &= (value.tags == tokens.STRING) | (value.tags == tokens.ESCAPED)
+    odd = (tags == tokens.STRING) | (tags == tokens.ESCAPED) | (tags == tokens.OBJECT)
     odd[elements.owner[~is_plain]] = True
     rows = np.flatnonzero(odd)
     if not rows.size:
@@ -335,7 +337,7 @@ def _joined_shape(paths: Iterable[tuple[str, ...]]) -> Shape:
 def _map_words(found: Places, raw: pl.Series, words: Mapping[str, str]) -> pl.Series:
     """Return the JSON texts of the suite's values that replace some values, null for others."""
     inner = raw.str.slice(1, raw.str.len_chars() - 2)
-    rows = np.flatnonzero(found.tags == ESCAPED)
+    rows = np.flatnonzero(found.tags == tokens.ESCAPED)
     if len(rows):
         data, start, end = unescaped(found.data, found.starts[rows], found.ends[rows])
         plain = [
@@ -343,7 +345,7 @@ def _map_words(found: Places, raw: pl.Series, words: Mapping[str, str]) -> pl.Se
             for a, b in zip(start.tolist(), end.tolist(), strict=True)
         ]
         inner = inner.scatter(rows, plain)
-    is_text = (found.tags == STRING) | (found.tags == ESCAPED)
+    is_text = (found.tags == tokens.STRING) | (found.tags == tokens.ESCAPED)
     known = {word: _quoted(meant) for word, meant in words.items()}
     meant = inner.replace_strict(known, default=None, return_dtype=pl.String)
     return pl.select(pl.when(pl.Series(is_text)).then(meant)).to_series()

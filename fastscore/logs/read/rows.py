@@ -18,15 +18,10 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Int64Array
 from fastscore_jit.threads import StoppablePool, raise_if_stopped
-from fastscore_readers.csv_records import (
-    TEXT_AFTER_QUOTE,
-    TOO_LONG,
-    UNTERMINATED_QUOTE,
-    WRONG_CELL_COUNT,
-)
+from fastscore_readers import csv_records
 from fastscore_readers.fill import LineScan, joined_scans
+from fastscore_readers.json import faults
 from fastscore_readers.json.documents import LINE_END_IN_STRING
-from fastscore_readers.json.faults import NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_DEEP
 from fastscore_readers.json.lines import MOST_VIEWED, scan_jsonl
 from fastscore_readers.json.tokens import MAX_DEPTH
 
@@ -269,14 +264,17 @@ def map_ordered(
 
 
 FAULTS: dict[int, tuple[RejectReason, str]] = {
-    NOT_JSON: ("not_json", "one JSON object a line"),
-    NOT_OBJECT: ("not_an_object", "one JSON object a line"),
-    NOT_UTF8: ("not_utf8", "UTF-8"),
-    TOO_DEEP: ("nested_too_deeply", f"at most {MAX_DEPTH} levels"),
-    WRONG_CELL_COUNT: ("wrong_cell_count", "as many cells as the header has"),
-    UNTERMINATED_QUOTE: ("bad_quoting", "a closing quote"),
-    TEXT_AFTER_QUOTE: ("bad_quoting", "a separator or a line end after a closing quote"),
-    TOO_LONG: ("line_too_long", f"at most {MAX_RECORD_BYTES} bytes a record"),
+    faults.NOT_JSON: ("not_json", "one JSON object a line"),
+    faults.NOT_OBJECT: ("not_an_object", "one JSON object a line"),
+    faults.NOT_UTF8: ("not_utf8", "UTF-8"),
+    faults.TOO_DEEP: ("nested_too_deeply", f"at most {MAX_DEPTH} levels"),
+    csv_records.WRONG_CELL_COUNT: ("wrong_cell_count", "as many cells as the header has"),
+    csv_records.UNTERMINATED_QUOTE: ("bad_quoting", "a closing quote"),
+    csv_records.TEXT_AFTER_QUOTE: (
+        "bad_quoting",
+        "a separator or a line end after a closing quote",
+    ),
+    csv_records.TOO_LONG: ("line_too_long", f"at most {MAX_RECORD_BYTES} bytes a record"),
 }
 """The reject reason of each fault of the scanners, and the expected input."""
 
@@ -287,9 +285,9 @@ def line_fault(scan: LineScan, batch: Batch, files: Sequence[str], index: int) -
     status = int(scan.fault_status[index])
     parts, offsets = batch.places(scan.fault_start[index : index + 1])
     reason, expected = FAULTS[status]
-    if status == WRONG_CELL_COUNT:
+    if status == csv_records.WRONG_CELL_COUNT:
         expected = f"{int(scan.fault_width[index])} cells, as the header has"
-    elif scan.syntax == "json" and status in (NOT_JSON, NOT_OBJECT):
+    elif scan.syntax == "json" and status in (faults.NOT_JSON, faults.NOT_OBJECT):
         expected = "a JSON object"
     place = files[parts[0]], int(scan.fault_line[index]), int(offsets[0])
     raw = raw_line(scan, start, end)
@@ -306,19 +304,19 @@ def _found(scan: LineScan, index: int) -> str:
     start, end = int(scan.fault_start[index]), int(scan.fault_end[index])
     position = int(scan.fault_position[index])
     status = int(scan.fault_status[index])
-    if status == NOT_OBJECT:
+    if status == faults.NOT_OBJECT:
         return cut(raw_line(scan, position, end).rstrip(), FOUND_CHARACTERS)
-    if status == TOO_DEEP:
+    if status == faults.TOO_DEEP:
         return f"more than {MAX_DEPTH} levels"
-    if status == TOO_LONG:
+    if status == csv_records.TOO_LONG:
         return f"more than {MAX_RECORD_BYTES} bytes"
-    if status == WRONG_CELL_COUNT:
+    if status == csv_records.WRONG_CELL_COUNT:
         cells = int(scan.fault_cells[index])
         return "1 cell" if cells == 1 else f"{cells} cells"
     where = f"at byte {position - start + 1} of the"
-    if status == UNTERMINATED_QUOTE:
+    if status == csv_records.UNTERMINATED_QUOTE:
         return f"a quote {where} line that is not closed"
-    if status == TEXT_AFTER_QUOTE:
+    if status == csv_records.TEXT_AFTER_QUOTE:
         # it may be on a later line, which is not in the buffer
         return f"text {where} record after a closing quote"
     if position >= end:
@@ -326,7 +324,7 @@ def _found(scan: LineScan, index: int) -> str:
     byte = int(scan.data[position])
     if byte == LINE_END_IN_STRING:
         what = "a line end within a string"
-    elif status == NOT_UTF8 or byte < 0x20:
+    elif status == faults.NOT_UTF8 or byte < 0x20:
         what = f"byte 0x{byte:02x}"
     else:
         what = repr(scan.data[position : position + 4].tobytes().decode("utf-8", "replace")[:1])
@@ -482,18 +480,9 @@ def read_streams(
 def read_table(file_range: FileRange, source: Source) -> Iterator[Part]:
     """Read a byte range of a Parquet file. Its rows count as lines."""
     check_stamp(file_range)
-    stored = stored_source(source)
-    for count, rows, rejects in read_parquet(file_range, stored.columns):
-        part = Part(put_places(rows, file_range.file, stored), rejects, lines=count, blank=0)
-        yield mapped_part(part, source, "parquet")
+    for count, rows, rejects in read_parquet(file_range, stored_source(source).columns):
+        yield mapped_part(Part(rows, rejects, lines=count, blank=0), source, "parquet")
     check_stamp(file_range)
-
-
-def put_places(rows: pl.DataFrame, file: str, source: Source) -> pl.DataFrame:
-    """Insert file and line before the columns of one file's rows; they have no byte offset."""
-    names: list[pl.Expr | str] = [pl.lit(file).alias("file"), "line"]
-    names.append(pl.lit(None, dtype=pl.Int64).alias("byte_offset"))
-    return rows.select(*names, *(column.name for column in source.columns))
 
 
 def part_schema(source: Source) -> dict[str, pl.DataType]:

@@ -18,17 +18,7 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import UInt8Array
 from fastscore_jit.arrow import string_column
-from fastscore_readers.json.tokens import (
-    ABSENT,
-    ARRAY,
-    FALSE,
-    FLOAT,
-    INTEGER,
-    NULL,
-    OBJECT,
-    STRING,
-    TRUE,
-)
+from fastscore_readers.json import tokens
 from polars.datatypes import DataTypeClass
 
 from fastscore.errors import InputError, RunError, UsageError
@@ -50,12 +40,12 @@ from fastscore.suites.declarations import Column
 
 _NO_DATA = np.zeros(0, np.uint8)
 _TAGS = {
-    "null": NULL,
-    "string": STRING,
-    "boolean": FALSE,
-    "integer": INTEGER,
-    "number": FLOAT,
-    "nested": ARRAY,
+    "null": tokens.NULL,
+    "string": tokens.STRING,
+    "boolean": tokens.FALSE,
+    "integer": tokens.INTEGER,
+    "number": tokens.FLOAT,
+    "nested": tokens.ARRAY,
 }
 """The type of stored values, by the JSON name of their type; true and structs have their own."""
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
@@ -104,13 +94,17 @@ def check_stored(
 def convert_stored(
     stored: StoredColumns, raw: pl.DataFrame, first_line: int
 ) -> tuple[pl.DataFrame, list[Reject]]:
-    """Convert stored columns as declared."""
+    """Convert stored columns as declared; rows have their file and line, but no byte offset."""
     line = pl.int_range(first_line, first_line + raw.height, dtype=pl.Int64, eager=True)
     values = {"line": line}
     found = [_places(raw, stored.dtypes, column) for column in stored.columns]
     bad, culprit = first_faults(convert_columns(found, stored.columns, values), raw.height)
-    frame = pl.DataFrame(
-        [values[name].alias(name) for name in ("line", *(each.name for each in stored.columns))]
+    names = [each.name for each in stored.columns]
+    frame = pl.DataFrame([values[name].alias(name) for name in ("line", *names)]).select(
+        pl.lit(stored.name).alias("file"),
+        "line",
+        pl.lit(None, dtype=pl.Int64).alias("byte_offset"),
+        *names,
     )
     if not bad.any():
         return frame, []
@@ -158,16 +152,16 @@ def _places(raw: pl.DataFrame, dtypes: Mapping[str, pl.DataType], column: Column
     if len(names) == 1:
         values = _taken(raw[names[0]], column)
         if values is not None:
-            tags = np.full(raw.height, STRING, np.uint8)
+            tags = np.full(raw.height, tokens.STRING, np.uint8)
             if values.null_count():
-                tags[values.is_null().to_numpy()] = NULL
+                tags[values.is_null().to_numpy()] = tokens.NULL
             nowhere = np.zeros(raw.height, np.int64)
             return Places("parquet", _NO_DATA, tags, nowhere, nowhere, values=values)
     tags = np.zeros(raw.height, np.uint8)
     texts = pl.Series([None], dtype=pl.String).new_from_index(0, raw.height)
     for name in names:
         own, written = _spelled(raw[name], column)
-        tags = np.where(tags == ABSENT, own, tags).astype(np.uint8)
+        tags = np.where(tags == tokens.ABSENT, own, tags).astype(np.uint8)
         texts = pl.select(pl.coalesce(texts, written)).to_series()
     held = string_column(column.name, texts.fill_null(""))
     starts, ends = held.offsets[:-1].copy(), held.offsets[1:].copy()
@@ -210,7 +204,9 @@ def _json_or_text(found: pl.Series) -> pl.Series:
 def _spelled(found: pl.Series, column: Column) -> tuple[UInt8Array, pl.Series]:
     is_null = found.is_null().to_numpy()
     if column.kind == "json":
-        return np.where(is_null, ABSENT, STRING).astype(np.uint8), _json_or_text(found)
+        return np.where(is_null, tokens.ABSENT, tokens.STRING).astype(np.uint8), _json_or_text(
+            found
+        )
     stored = _class_of(found.dtype)
     if stored == "number":
         found = found.cast(pl.Float64)
@@ -218,11 +214,13 @@ def _spelled(found: pl.Series, column: Column) -> tuple[UInt8Array, pl.Series]:
         has_whole = column.kind in NAN_IS_NULL and "falsy" not in column.accepts
         whole = _as_whole(found) if has_whole else None
         stored, found = ("number", found) if whole is None else ("integer", whole)
-    tags = np.where(is_null, ABSENT, np.where(found.is_null().to_numpy(), NULL, _TAGS[stored]))
+    tags = np.where(
+        is_null, tokens.ABSENT, np.where(found.is_null().to_numpy(), tokens.NULL, _TAGS[stored])
+    )
     if stored == "boolean":
-        tags[found.fill_null(False).to_numpy()] = TRUE
+        tags[found.fill_null(False).to_numpy()] = tokens.TRUE
     elif isinstance(found.dtype, pl.Struct):
-        tags[~is_null] = OBJECT
+        tags[~is_null] = tokens.OBJECT
     texts = _json_or_text(found) if stored == "nested" else found.cast(pl.String)
     return tags.astype(np.uint8), texts
 

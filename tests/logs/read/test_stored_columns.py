@@ -14,7 +14,7 @@ def test_the_first_name_with_a_value_counts_row_by_row():
     stored = check_stored("frame", frame.schema, columns, "")
     assert set(stored.dtypes) == {"b", "c"}
     rows, (reject,) = convert_stored(stored, frame, first_line=1)
-    assert rows.to_dict(as_series=False) == {"line": [1, 2], "a": ["c", "b"]}
+    assert rows.select("file", "line", "a").rows() == [("frame", 1, "c"), ("frame", 2, "b")]
     assert (reject.line, reject.field, reject.reason) == (3, "a", "missing_field")
     assert reject.found == "null"
 
