@@ -259,6 +259,24 @@ def normal_pairs(n: int) -> Callable[[Generator], bool]:
     )
 
 
+def uneven_rows(n: int, *, paired: bool) -> Callable[[Generator], bool]:
+    """Return whether sides of one distribution have a verdict if units have 1 to 40 rows."""
+
+    def said(g: Generator) -> bool:
+        sides = {
+            name: sums_of(
+                {"x": g.normal(0.5, 0.1, n)},
+                None if paired else [f"{name}{k}" for k in range(n)],
+                counts=np.ceil(40 * g.beta(0.4, 1.2, n)).astype(np.int64),
+                metrics=[metric("x", **OPEN)],
+            )
+            for name in "ab"
+        }
+        return bool(compared(sides, paired=paired).differences["verdict"][0])
+
+    return said
+
+
 def equivalence(n: int, margin: float, p: str) -> Callable[[Generator], bool]:
     """Return whether a true drop of the whole margin is said to be within it."""
 
@@ -285,6 +303,8 @@ RATES: tuple[tuple[str, str, Callable[[Generator], float]], ...] = (
     ("verdicts, independent, .85 at 1, 20 against 80", "<= .06", inflated(20, 80)),
     ("verdicts, normal pairs, n = 8", "<= .06", normal_pairs(8)),
     ("verdicts, normal pairs, n = 50", "<= .06", normal_pairs(50)),
+    ("verdicts, 8 pairs, 1 to 40 rows each", "<= .06", uneven_rows(8, paired=True)),
+    ("verdicts, independent, 6 and 6, 1 to 40 rows each", "<= .06", uneven_rows(6, paired=False)),
     (
         "verdicts, skewed pairs, n = 50",
         "limit",

@@ -299,8 +299,10 @@ def headline(comparison: Comparison) -> str:
             parts.append(f"{verdict}{of_margin} in {counted(len(found), 'metrics')}: {names}")
     if not parts:
         return f"{row['b']} and {row['a']} cannot be told apart in any {kind} ({how})."
-    undecided = len(rows) - len(decided)
+    untested = [one["metric"] for one in rows if one["p"] is None]
+    undecided = len(rows) - len(decided) - len(untested)
     others = f"; undecided in {counted(undecided, 'metrics')}" if undecided else ""
+    others += f"; no test of {listed(untested)}" if untested else ""
     return f"{row['b']} against {row['a']}: {'; '.join(parts)}{common}{others} ({how})."
 
 

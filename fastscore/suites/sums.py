@@ -371,13 +371,13 @@ def dialogue_places(dialogues: pl.LazyFrame, design: Design, labels: Sequence[st
     """Return each ``dialogue`` with ``id``, ``pair``, ``unit``, ``repeat``, labels."""
     require_labels(dialogues, [*design.columns, *labels])
     repeat = pl.col(design.repeat) if design.repeat else pl.lit(None)
+    id = pl.col("dialogue").cast(pl.String).fill_null("")
     return (
-        dialogues.with_columns(id=pl.col("dialogue").cast(pl.String).fill_null(""))
-        .select(
+        dialogues.select(
             "dialogue",
-            "id",
+            id.alias("id"),
             *(
-                name_of(columns).fill_null(pl.lit(ALONE) + pl.col("id")).alias(name)
+                name_of(columns).fill_null(pl.lit(ALONE) + id).alias(name)
                 for name, columns in (("pair", design.pair), ("unit", design.unit))
             ),
             repeat.cast(pl.String).alias("repeat"),

@@ -175,9 +175,8 @@ def test_conversations_without_ids_are_units_and_a_table_without_rows_hides_no_o
     assert both.filter(metric="cross_coherence")["n_units"].to_list() == [8]
 
 
-def test_metrics_that_one_side_alone_has_are_in_the_headline(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def manners(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(registry, "_declared_here", {})
 
     @fastscore.suite(
@@ -190,6 +189,34 @@ def test_metrics_that_one_side_alone_has_are_in_the_headline(
         brief = pl.when(pl.col("brief") >= 0).then("brief")
         return rows.select("dialogue_row", "kind", brief=brief)
 
+    return manners
+
+
+def test_metrics_without_a_test_are_in_the_headline(manners: Any) -> None:
+    rows = [
+        {"id": f"d{at}", "model": model, "kind": kind, "brief": 0.5 + kind / 4 if at < 1 else -1.0}
+        for at in range(8)
+        for model, kind in (("a", 0.0), ("b", 1.0))
+    ]
+    found = fastscore.compare(fastscore.score(rows, manners), by="model", pair_by="id")
+    told = "b against a: better in 1 metric: kind +1.0000; no test of brief (pairs by id; "
+    assert str(found).startswith(told)
+
+
+def test_a_column_called_id_names_pairs_and_units(manners: Any) -> None:
+    rows = [
+        {"id": f"d{at % 4}", "model": model, "kind": at % 2, "brief": 0.1 * at + shift}
+        for at in range(4)
+        for model, shift in (("a", 0.0), ("b", 0.2))
+    ]
+    run = fastscore.score(rows, manners)
+    (row,) = fastscore.compare(run, by="model", pair_by="id", metrics=["brief"]).differences.rows(
+        named=True
+    )
+    assert (row["design"], row["pair"], row["n_units"]) == ("paired", "id", 4)
+
+
+def test_metrics_that_one_side_alone_has_are_in_the_headline(manners: Any) -> None:
     rows = [
         {"id": f"d{at}", "model": model, "kind": at % 2, "brief": brief}
         for at in range(8)
