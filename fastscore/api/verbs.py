@@ -82,8 +82,8 @@ def pass_k(
     repeats
         The column that tells repeats of a task apart, such as the trial. Default: the suite's.
     task
-        The column of the tasks, then the units of the intervals too. Default: the suite's pairs
-        and units.
+        The columns of the tasks, separated by commas, then the units of the intervals too.
+        Default: the suite's pairs and units.
     by
         A label column whose values are estimated by themselves.
     metrics

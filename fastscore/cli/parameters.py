@@ -82,8 +82,8 @@ cluster_option = functools.partial(
     option,
     "--cluster",
     metavar="COLUMN",
-    help="Unit of intervals and tests: a column of table dialogues, such as the user. Default: the "
-    "suite's.",
+    help="Unit of intervals and tests, such as the user: columns of table dialogues, separated by "
+    "commas. Default: the suite's.",
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.errors import UsageError, counted
+from fastscore.errors import UsageError, counted, listed
 from fastscore.files import ANALYSIS, check_output
 from fastscore.results.agreement import read_judgements, require_columns
 from fastscore.results.differences import Inference
@@ -123,15 +123,17 @@ def analyse(
     check_scale(judge_scale)
     check_output(folder, ANALYSIS, (PAGE, FIGURES_FOLDER, TABLES_FOLDER))
     suite = opened.suite
-    unit = suite.design.unit[0] if cluster is None else cluster
-    require_labels(opened.scan(LABEL_TABLE), [unit], str(opened.path))
+    units = suite.design.clustered_by(cluster).unit
+    require_labels(opened.scan(LABEL_TABLE), units, str(opened.path))
+    if len(units) > 1:
+        raise UsageError(f"cluster names {listed(units)}; expected one column for an analysis.")
     if suite.analyse is None:
         raise UsageError(
             f"{opened.path} is a run of {suite.name}, which has no analysis of its own.",
             "`fastscore compare` compares runs of every suite.",
         )
     settings = AnalysisSettings(
-        judge_columns=tuple(judge_columns), judge_scale=judge_scale, unit=unit
+        judge_columns=tuple(judge_columns), judge_scale=judge_scale, unit=units[0]
     )
     judgements = None
     if judge is None and judge_columns:

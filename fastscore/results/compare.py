@@ -80,7 +80,8 @@ def compare(
         Compare all dialogues of both sides as independent samples. A `cluster` that both sides
         share still has one error for both.
     cluster
-        The columns whose values are the units of inference. Default: the suite's.
+        The columns, separated by commas, whose values are the units of inference. Default: the
+        suite's.
     complete
         Count only the pairs that all sides have, so that all differences have one sample.
     repeats

@@ -90,8 +90,7 @@ class Inference:
             )
         if repeats is not None:
             design = design.repeated_by(repeats)
-        if cluster is not None:
-            design = replace(design, unit=tuple(cluster.split(",")))
+        design = design.clustered_by(cluster)
         return cls(
             design=design,
             pattern=pattern,

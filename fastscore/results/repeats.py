@@ -123,7 +123,8 @@ def run_passes(
             "Name a column of table dialogues as repeats, such as the trial.",
         )
     if task:
-        design = replace(design, pair=(task,), unit=(task,))
+        unit = design.clustered_by(task).unit
+        design = replace(design, pair=unit, unit=unit)
     design = design.repeated_by(repeat)
     require_labels(run.scan(LABEL_TABLE), [*design.columns, *labels], str(run.path))
     chosen = [
@@ -149,7 +150,7 @@ def run_passes(
         raise UsageError(
             f"{run.path}: no {BETWEEN.join(design.pair)} has a metric of 0 or 1 with one value in "
             f"each of two values of {repeat} or more, so there is no pass^2.",
-            "Name the column of the tasks: `task` of pass_k, `cluster` of summary.",
+            "Name the columns of the tasks: `task` of pass_k, `cluster` of summary.",
         )
     return pl.DataFrame(rows, PASS_SCHEMA), notes
 

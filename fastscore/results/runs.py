@@ -402,7 +402,8 @@ def summarise_run(
     own = run.summary
     groups = set(own["group"])
     is_own = len(columns) == 1 and columns[0] in groups - {ALL}
-    asked = (*(() if is_own else columns), *((cluster,) if cluster else ()))
+    units = run.suite.design.clustered_by(cluster).unit if cluster else ()
+    asked = (*(() if is_own else columns), *units)
     require_labels(run.scan(LABEL_TABLE), asked, str(run.path), groups)
     if not columns or is_own:
         summary = (

@@ -38,9 +38,9 @@ DIALOGUES = "dialogues"
 
 
 def unit_name(suite: Suite, cluster: str | None = None) -> str:
-    """Return what the units of intervals are called: those of the design, or of another column."""
-    unit = BETWEEN.join(suite.design.unit)
-    return cluster or (DIALOGUES if unit == "dialogue" else unit)
+    """Return what the units of intervals are called: those of the design, or of other columns."""
+    unit = BETWEEN.join(suite.design.clustered_by(cluster).unit)
+    return DIALOGUES if unit == "dialogue" else unit
 
 
 def choose_metrics(

@@ -405,6 +405,12 @@ class Design:
         if not self.unit:
             object.__setattr__(self, "unit", self.pair)
 
+    def clustered_by(self, columns: str | None) -> "Design":
+        """Return the design whose unit is columns, separated by commas; None for its own unit."""
+        if columns is None:
+            return self
+        return dataclasses.replace(self, unit=tuple(map(str.strip, columns.split(","))))
+
     def repeated_by(self, column: str) -> "Design":
         """Return the design in which a column tells repeats apart, and so is no part of a pair.
 

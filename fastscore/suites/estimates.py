@@ -75,7 +75,7 @@ def estimate_metrics(
     cluster: str | None = None,
 ) -> list[Part]:
     """Return the parts of metrics that have a value, in order; `cluster` names other units."""
-    design = replace(suite.design, unit=(cluster,)) if cluster else suite.design
+    design = suite.design.clustered_by(cluster)
     sums = sum_metrics(suite, tables, metrics, options=options, design=design, labels=labels)
     places = {metric.id: place for place, metric in enumerate(metrics)}
     found = (part for one in sums for part in estimate(one))

@@ -635,6 +635,14 @@ def suite(
             grain="a dialogue",
             columns=(*_FIRST, *labels, *map(output_column, declared), _REASONS),
         )
+        names = [column.name for column in table.columns]
+        twice = [column for column in dict.fromkeys(names) if names.count(column) > 1]
+        if twice:
+            raise UsageError(
+                f"Suite {name!r}: table {DIALOGUES} would have two columns {twice[0]!r}.",
+                "Choose another name. For a log's own key, score with "
+                f"columns={{NAME: {twice[0]!r}}}.",
+            )
         source = Source(
             columns=tuple(read),
             dialogue_key=key,

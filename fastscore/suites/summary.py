@@ -104,7 +104,7 @@ def summarise(
     added: Sequence[Mapping[str, Added]] | None = None,
 ) -> pl.DataFrame:
     """Summarise tables of a suite over all rows, and by each label."""
-    unit = (cluster,) if cluster else suite.design.unit
+    unit = suite.design.clustered_by(cluster).unit
     if by:
         named = tables[LABEL_TABLE].with_columns(joined_values(by).alias(BETWEEN.join(by)))
         tables = {**tables, LABEL_TABLE: named}

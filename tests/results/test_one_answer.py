@@ -124,10 +124,10 @@ def test_a_report_and_an_overview_show_the_estimates_of_the_summary(run: Run) ->
 
 
 def test_every_part_of_a_report_has_the_units_that_are_asked_for(run: Run) -> None:
-    own = {
-        row["metric"]: row for row in run.summarise(cluster="file").filter(group="all").to_dicts()
-    }
-    parts = read_headlines(run, cluster="file").parts
+    units = ",".join(("file", *run.suite.design.unit))
+    rows = run.summarise(cluster=units).filter(group="all").to_dicts()
+    own = {row["metric"]: row for row in rows}
+    parts = read_headlines(run, cluster=units).parts
     of_metric = Counter(part.metric.id for part in parts)
     for part in parts:
         if of_metric[part.metric.id] == 1:
