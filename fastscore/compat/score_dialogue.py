@@ -3,7 +3,8 @@
 ``score-dialogue --jsonl LOG [--lex-weight W]`` scores one log and writes
 ``scores/<log>_run_<time>-score.txt`` and ``.json``; `score_jsonl` returns the same document to a
 program. One file is one dialogue, whatever labels its rows carry. What cannot be read is reported
-by line and the rest is scored. Every other difference is listed in docs/suites/score_dialogue.md.
+by line and the rest is scored. Without a rest, the script's 0 is kept and explained. Every other
+difference is listed in docs/suites/score_dialogue.md.
 
 Nothing heavy is imported before a log is scored.
 """
@@ -26,7 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from fastscore.errors import FastscoreError, InputError, counted
+from fastscore.errors import FastscoreError, InputError, counted, listed
 from fastscore.files import committed
 from fastscore.terminal import prepare_streams, write_note
 
@@ -192,6 +193,9 @@ __all__ = ["main", "prewarm_score_dialogue_embedder", "prime_score_jsonl_events"
 COMMAND_LEX_WEIGHT = 0.5
 OUTPUT_FOLDER = "scores"
 LISTED_REJECTS = 20
+NAMED_LINES = 5
+SKIPPED_BY_SCRIPT = "not_json"
+"""The one reason for which the script skips a line: at any other it breaks off."""
 MOST_PPPL_WEIGHT = 1000.0
 
 _FIELDS = ("event", "utterance_index", "step", "prediction", "ground_truth")
@@ -237,10 +241,14 @@ def score_jsonl(
         If the file is missing.
     FastscoreError
         If a weight is out of its range, an environment variable cannot be used, a model is
-        missing, or an utterance without steps meets a weight below 1.
+        missing, an utterance without steps meets a weight below 1, or no line can be scored and
+        the script would break off.
     """
     penalty = pppl_model, pppl_weight
-    return _score(os.fspath(path), lex_weight, show_steps, logging.DEBUG, penalty)
+    document, unread = _score(os.fspath(path), lex_weight, show_steps, logging.DEBUG, penalty)
+    if unread:
+        _logger.warning("%s", unread)
+    return document
 
 
 def _char_similarity(a: str, b: str) -> float:
@@ -323,8 +331,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.makedirs(OUTPUT_FOLDER, exist_ok=True)
         with log_to(f"{output}.txt"):
             penalty = parsed.pppl_model, parsed.pppl_weight
-            document = _score(parsed.jsonl, parsed.lex_weight, True, logging.INFO, penalty)
+            document, unread = _score(parsed.jsonl, parsed.lex_weight, True, logging.INFO, penalty)
             write_document(document, f"{output}.json")
+        if unread:
+            write_note(f"score-dialogue: {unread}")
     except (FastscoreError, OSError) as error:
         write_note(f"score-dialogue: {error}")
         return 1
@@ -378,7 +388,8 @@ def _score(
     show_steps: bool,
     table_level: int,
     penalty: tuple[str | None, float | None],
-) -> dict[str, Any]:
+) -> tuple[Document, str]:
+    """Return the document of a log, and a sentence on what was not read, or an empty text."""
     import polars as pl
 
     from fastscore.compat.environment import load_embedder, read_environment
@@ -406,7 +417,10 @@ def _score(
     unlabelled = {label: pl.lit(None, dtype=pl.String) for label in LABELS}
     frame = rows.frame.with_columns(_integer_step(), **unlabelled)
     events = read_events(frame, options)
-    _report_rejects(rows.rejects, events.rejects)
+    left_out = pl.concat([rows.rejects, events.rejects], how="diagonal")
+    left_out = left_out.with_columns(pl.col("count").fill_null(1)).sort("line", maintain_order=True)
+    unread = _describe_unread(path, left_out, events)
+    _report_rejects(left_out)
     _report_other_readings(rows.frame["step"], frame["step"], events)
     if options.scores_semantic:
         refuse_missing_steps(path, events.frames["utterances"])
@@ -418,7 +432,7 @@ def _score(
 
     steps = tables["steps"].rows(named=True)
     _report_utterances(document, steps if show_steps else None, judged, table_level)
-    return document
+    return document, unread
 
 
 def _report_utterances(
@@ -508,10 +522,37 @@ def _penalty(options: "ScoreDialogue") -> dict[str, Any] | None:
     return {"pppl_model": options.pppl_model, "pppl_weight": options.pppl_weight}
 
 
-def _report_rejects(*frames: "pl.DataFrame") -> None:
-    total = sum(frame.height for frame in frames)
-    listed = [row for frame in frames for row in frame.head(LISTED_REJECTS).to_dicts()]
-    for row in sorted(listed, key=lambda row: int(row["line"]))[:LISTED_REJECTS]:
+def _describe_unread(path: str, left_out: "pl.DataFrame", events: "Events") -> str:
+    """Describe lines that are left out and a log without a score. Raise where the script fails."""
+    first = [f"{line}" for line in left_out["line"].head(NAMED_LINES)]
+    total = int(left_out["count"].sum())
+    lines = f"line{'s' * (total > 1)} {listed(first)}"
+    lines += f" and {total - len(first):,} more" if total > len(first) else ""
+    scored = not events.frames["utterances"].is_empty()
+    if scored:
+        return f"{path}: {lines} cannot be read and left out; the rest is scored." if total else ""
+    hint = f"`fastscore inspect {path}` shows what the file contains."
+    failing = left_out.filter(left_out["reason"] != SKIPPED_BY_SCRIPT)
+    if not failing.is_empty():
+        fault = failing.row(0, named=True)
+        raise InputError(
+            f"No utterance of {path} can be scored: {lines} cannot be read. Line {fault['line']} "
+            f"is {fault['reason']}: found {fault['found']}, expected {fault['expected']}.",
+            hint,
+        )
+    n_rows = sum(events.counts.values())
+    why = (
+        f"{lines} cannot be read as JSON"
+        if total and not n_rows
+        else "no line has the event 'utterance_complete' and an utterance_index"
+        if n_rows
+        else "the file is empty"
+    )
+    return f"{path}: no utterance is scored, so the average is 0, because {why}. {hint}"
+
+
+def _report_rejects(left_out: "pl.DataFrame") -> None:
+    for row in left_out.head(LISTED_REJECTS).iter_rows(named=True):
         field = f", field {row['field']}" if row["field"] else ""
         _logger.warning(
             "%s:%d%s: %s: found %s, expected %s; the line is left out",
@@ -522,7 +563,7 @@ def _report_rejects(*frames: "pl.DataFrame") -> None:
             row["found"],
             row["expected"],
         )
-    if total > LISTED_REJECTS:
+    if (total := int(left_out["count"].sum())) > LISTED_REJECTS:
         _logger.warning("%d lines are left out in all", total)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from fastscore.errors import InputError, UsageError
+from fastscore.errors import InputError, UsageError, listed
 from fastscore.files import unpack
 from fastscore.results.runs import Run
 from fastscore.settings.options import build_options
@@ -43,10 +43,12 @@ class Agreement:
     """How many old numbers of a metric are of each kind of `_KINDS`, and the ten that differ most.
 
     ``metrics`` has the ``largest`` difference, too, and ``options`` that would explain it.
+    ``unmatched`` names the logs and dialogues of the old scores that the run lacks.
     """
 
     metrics: pl.DataFrame
     worst: pl.DataFrame
+    unmatched: tuple[str, ...] = ()
 
     @property
     def agrees(self) -> bool:
@@ -64,7 +66,11 @@ def check_migration(run: Run, old: Sequence[Path], *, tolerance: float = 0.0) ->
         raise UsageError(f"No score files of a public script are known for {suite}.")
     files = [file for path in old for file in _files(path, suite)]
     if not files:
-        raise InputError(f"No score file there: expected {', '.join(_NAMES[suite])}.")
+        raise InputError(
+            f"No score file of {suite} in {listed([*map(str, old)], 3)} or a folder below: looked "
+            f"for {', '.join(_NAMES[suite])}.",
+            "Name the folder that the public script wrote to, or the files.",
+        )
     theirs = pl.concat([_read(suite, file) for file in files]).unique(maintain_order=True)
     joined = _joined(theirs, run)
     difference = (pl.col("value") - pl.col("ours")).abs()
@@ -94,6 +100,7 @@ def check_migration(run: Run, old: Sequence[Path], *, tolerance: float = 0.0) ->
     return Agreement(
         metrics.with_columns(pl.Series("options", explained, dtype=pl.String)),
         worst.head(10).select(*_ROW, "metric", "value", "ours", "difference"),
+        _unmatched(judged.filter(pl.col("kind") == "only_old"), run),
     )
 
 
@@ -117,11 +124,14 @@ def verdict(found: Agreement) -> str:
 
 
 def explained(found: Agreement) -> list[str]:
-    """Name the options that would explain what differs, a line a metric."""
+    """Name what the run lacks, and the options that would explain what differs, a line each."""
     differing = found.metrics.filter(pl.col("differs") > 0)
     return [
-        f"{metric} differs: {options} would explain it"
-        for metric, options in differing.select("metric", "options").iter_rows()
+        *found.unmatched,
+        *(
+            f"{metric} differs: {options} would explain it"
+            for metric, options in differing.select("metric", "options").iter_rows()
+        ),
     ]
 
 
@@ -220,16 +230,9 @@ def _long(run: Run, table: str, metrics: Sequence[str]) -> pl.DataFrame:
     if table == "summary":
         return _summary_numbers(run)
     frame = run.scan(table)
-    dialogues = run.scan("dialogues")
     columns = frame.collect_schema()
-    # an old score names dialogues as the log does
-    source = run.suite.source
-    ids = [*source.dialogue_key, *(source.row_id.columns if source.row_id else ())]
-    own = next((name for name in ids if name in dialogues.collect_schema()), "dialogue")
-    names = dialogues.select(
-        "dialogue", "file", id=pl.coalesce(pl.col(own).cast(pl.String), "dialogue")
-    )
-    frame = frame.select(pl.exclude("file", "id")).join(names, on="dialogue", how="left")
+    names = _names_of_dialogues(run)
+    frame = frame.select(pl.exclude("log", "id")).join(names, on="dialogue", how="left")
     places, labels = (
         [pl.col(name).cast(pl.String) for name in names if name in columns]
         for names in (_PLACES, _LABELS)
@@ -238,7 +241,7 @@ def _long(run: Run, table: str, metrics: Sequence[str]) -> pl.DataFrame:
     present = [metric for metric in metrics if metric in columns]
     return (
         frame.select(
-            pl.col("file").str.split("/").list.last().alias("log"),
+            "log",
             pl.col("id").alias("dialogue"),
             (labels[0] if labels else none).alias("label"),
             (pl.concat_str(places, separator="/") if places else pl.lit("")).alias("place"),
@@ -248,3 +251,34 @@ def _long(run: Run, table: str, metrics: Sequence[str]) -> pl.DataFrame:
         .with_columns(found=True)
         .collect()
     )
+
+
+def _names_of_dialogues(run: Run) -> pl.LazyFrame:
+    """Return each dialogue's log, and its id as the log, and so an old score, spells it."""
+    dialogues = run.scan("dialogues")
+    source = run.suite.source
+    ids = [*source.dialogue_key, *(source.row_id.columns if source.row_id else ())]
+    own = next((name for name in ids if name in dialogues.collect_schema()), "dialogue")
+    return dialogues.select(
+        "dialogue",
+        log=pl.col("file").str.split("/").list.last(),
+        id=pl.coalesce(pl.col(own).cast(pl.String), "dialogue"),
+    )
+
+
+def _unmatched(rows: pl.DataFrame, run: Run) -> tuple[str, ...]:
+    """Say which logs and dialogues of old scores without a row the run lacks."""
+    if rows.is_empty():
+        return ()
+    ours = _names_of_dialogues(run).collect()
+    lines = []
+    for name, own in (("log", ours["log"]), ("dialogue", ours["id"])):
+        theirs = rows[name].drop_nulls().unique(maintain_order=True)
+        lacking = theirs.filter(~theirs.is_in(own.implode()))
+        if len(lacking):
+            lacks, has = ([*map(repr, one)] for one in (lacking, own.unique(maintain_order=True)))
+            lines.append(
+                f"the old scores name the {name} {listed(lacks, 3)}, which the run lacks: it has "
+                f"{listed(has, 3)}"
+            )
+    return tuple(lines)

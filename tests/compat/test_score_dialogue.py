@@ -116,7 +116,11 @@ def test_lines_that_cannot_be_read_are_named_and_the_rest_is_scored(
     bad = [b"[1]", b"\xff{}", b'{"utterance_index": "x"}', json.dumps(predicted(0, 5)).encode()]
     Path("x.jsonl").write_bytes(b"\xef\xbb\xbf" + b"\n".join([good[0], *bad, b"", good[1]]))
     assert main(["--jsonl", "x.jsonl", "--lex-weight", "1"]) == 0
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert err == (
+        "score-dialogue: x.jsonl: lines 2, 3, 4, 5 cannot be read and left out; the rest is "
+        "scored.\n"
+    )
     warnings = [line.split(" | ")[2] for line in out.splitlines() if "| WARNING |" in line]
     assert [line.split(": ")[:2] for line in warnings] == [
         ["x.jsonl:2", "not_an_object"],
@@ -128,11 +132,48 @@ def test_lines_that_cannot_be_read_are_named_and_the_rest_is_scored(
 
 
 def test_many_bad_lines_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("x.jsonl").write_text("no\n" * 50)
+    Path("x.jsonl").write_text("no\n" * 1500)
     assert main(["--jsonl", "x.jsonl", "--lex-weight", "1"]) == 0
     out = capsys.readouterr().out
     assert out.count("| WARNING | x.jsonl:") == score_dialogue.LISTED_REJECTS
-    assert "50 lines are left out in all" in out
+    assert "1500 lines are left out in all" in out
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "the file is empty"),
+        (b"a,b\n1,2\n", "lines 1, 2 cannot be read as JSON"),
+        (b"no\n" * 1500, "lines 1, 2, 3, 4, 5 and 1,495 more cannot be read as JSON"),
+        (b'{"messages": []}\n', "no line has the event 'utterance_complete'"),
+        (json.dumps(predicted(0, "a")).encode(), "no line has the event 'utterance_complete'"),
+    ],
+)
+def test_a_zero_of_nothing_is_explained_on_stderr(
+    content: bytes, why: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The script gives 0 for such files, and exits with 0."""
+    Path("x.jsonl").write_bytes(content)
+    assert main(["--jsonl", "x.jsonl", "--lex-weight", "1"]) == 0
+    out, err = capsys.readouterr()
+    assert "Dialogue average U (best-early): 0.0000" in out
+    assert err.startswith("score-dialogue: x.jsonl: no utterance is scored, so the average is 0")
+    assert why in err
+    assert "`fastscore inspect x.jsonl`" in err
+    assert score_jsonl("x.jsonl", 1.0)["dialogue_summary"]["average_U_best_early"] == 0.0
+    assert why in caplog.text
+
+
+@pytest.mark.parametrize("line", [b"[{}]", b"\xff\xfa\x00", b'{"utterance_index": "x"}'])
+def test_a_log_of_which_the_script_reads_nothing_fails_as_there(
+    line: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("x.jsonl").write_bytes(line + b"\n")
+    assert main(["--jsonl", "x.jsonl", "--lex-weight", "1"]) == 1
+    assert "No utterance of x.jsonl can be scored: line 1 cannot be read" in capsys.readouterr().err
+    assert not list(Path("scores").iterdir())
+    with pytest.raises(InputError, match=r"No utterance of x\.jsonl"):
+        score_jsonl("x.jsonl", 1.0)
 
 
 def test_labels_do_not_split_a_file() -> None:

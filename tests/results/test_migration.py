@@ -54,6 +54,17 @@ def test_scores_of_a_log_in_a_folder_are_found(lexical: Run, golden: Path, tmp_p
     assert check_migration(lexical, [tmp_path / "a-score.json"]).agrees
 
 
+def test_a_log_that_the_run_lacks_is_named(lexical: Run, golden: Path, tmp_path: Path) -> None:
+    document = json.loads((golden / "a.lex1.0.expected.json").read_text())
+    document["log_file"] = "logs/other.jsonl"
+    (tmp_path / "a-score.json").write_text(json.dumps(document))
+    done = fastscore_command(["migrate", "check", lexical.path, tmp_path])
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == (
+        "the old scores name the log 'other.jsonl', which the run lacks: it has 'a.jsonl'"
+    )
+
+
 def test_what_differs_is_named_with_the_option(lexical: Run, golden: Path, tmp_path: Path) -> None:
     found = check_migration(lexical, [golden / "a.lex0.5.expected.json"])
     assert not found.agrees
@@ -215,7 +226,9 @@ def test_rows_that_several_could_mean_are_refused(
 def test_no_score_file_is_refused(lexical: Run, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(InputError, match="No score file there"):
+    with pytest.raises(
+        InputError, match=r"in .*/empty or a folder below: looked for \*-score\.json"
+    ):
         check_migration(lexical, [empty])
     wrong = tmp_path / "wrong.json"
     wrong.write_text("{}")
