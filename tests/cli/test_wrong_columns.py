@@ -1,6 +1,7 @@
 """A new user's logs with other columns: the error names the option to use."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -118,9 +119,7 @@ def test_metrics_that_lack_their_column_are_named_first(tmp_path: Path) -> None:
     assert first.endswith("type --column plan=itinerary)")
     code, _, error = score("group_travel", tmp_path, log, "--strict")
     assert code == 3
-    assert (
-        "Metrics lack a column in every row, and strict=True is given; all else is scored." in error
-    )
+    assert "Metrics lack a column in every row, and strict is set; all else is scored." in error
 
 
 def test_labels_of_turns_under_another_name_are_missed(tmp_path: Path) -> None:
@@ -161,7 +160,8 @@ def test_a_seed_without_a_sample_is_refused(tmp_path: Path) -> None:
     code, _, error = score("score_dialogue", tmp_path, log, "--seed", "3")
     assert (code, error) == (
         2,
-        "Error: seed is given without sample. It says which sample is scored: add sample=N.\n",
+        "Error: seed is given without sample. It says which sample is scored: set sample to a "
+        "number of dialogues.\n",
     )
 
 
@@ -217,9 +217,9 @@ def test_other_messages(tmp_path: Path) -> None:
     )
     assert wrong.returncode == 2
     assert wrong.stderr == (
-        'Error: score_dialogue needs an embedder with lex_weight=0.5 and semantic="calibrated", '
-        'and embedder is none. Give lex_weight=1.0 or semantic="jaccard" or embedder=MODEL; '
-        "`fastscore models list` names them.\n"
+        "Error: score_dialogue needs an embedder with lex_weight 0.5 and semantic calibrated, "
+        "and embedder is none. Set lex_weight to 1.0 or semantic to jaccard or embedder to a "
+        "model. `fastscore models list` has them.\n"
     )
 
 
@@ -268,3 +268,28 @@ def test_cells_that_a_suite_reads_as_python_are_no_fault(tmp_path: Path) -> None
     code, _, error = score("guest_simulation", tmp_path, write(tmp_path / "log.jsonl", rows))
     assert code == 3
     assert error.endswith("Type --column role=said_by.\n"), error
+
+
+def test_one_refusal_proposes_all_if_every_key_and_word_has_another_name(tmp_path: Path) -> None:
+    keys = {"event": "kind", "utterance_index": "utt", "step": "pos", "prediction": "guess"}
+    keys |= {"ground_truth": "truth", "dialogue_uid": "conv"}
+    words = {"predicted": "guess", "utterance_complete": "final"}
+    log = tmp_path / "own.jsonl"
+    with log.open("w") as file:
+        for uid in "ab":
+            for row in (
+                {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": f"tea {uid}"},
+                {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "tea"},
+            ):
+                named = {keys[key]: words.get(str(value), value) for key, value in row.items()}
+                file.write(json.dumps({**named, "conv": uid}) + "\n")
+    score = ["score", "score_dialogue", log, "-o", tmp_path / "run", "--lex-weight", "1"]
+    refused = fastscore_command(score)
+    assert refused.returncode == 3
+    told = refused.stderr.splitlines()[-1]
+    assert told.startswith("Name its key: --column ")
+    options = shlex.split(told.removeprefix("Name its key: ").removesuffix("."))
+    assert "step=KEY" in options
+    done = fastscore_command([*score, *(word.replace("KEY", "pos") for word in options)])
+    assert done.returncode == 0, done.stderr
+    assert fastscore.open_run(tmp_path / "run").tables["dialogues"].height == 2

@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 import tempfile
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -314,6 +314,7 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
         flags = (*fitting_layout(suite, of_any, seen, [*islice(seen.read(), ROWS_SAMPLED)]),)
         columns = _map_of(flags, suite)
     asked = ""
+    unnamed: MissingColumnsError | None = None
     for _ in range(_ROUNDS):
         try:
             screen([replace(file, pattern="")], map_source(source, columns), suite)
@@ -322,10 +323,15 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
                 source = replace(source, array_column=None)  # an array of dialogues, not of turns
                 continue
             if set(error.flags) <= set(flags):
-                raise _with_question(error, flags) from error
+                if flags and unnamed is None and isinstance(error, MissingColumnsError):
+                    unnamed, source = error, _not_needing(source, error.absent)
+                    continue  # what else is to be typed
+                raise _with_question(unnamed or error, flags) from error
             flags, asked = (*flags, *error.flags), error.more.replace(LISTED, "")
             columns = columns | _map_of(error.flags, suite)
         else:
+            if unnamed is not None:
+                raise _with_question(unnamed, flags)
             if not found.rows:
                 raise InputError(f"{file.path}: no row was found.")
             if file.format not in own_formats and not columns:
@@ -364,13 +370,24 @@ def _check_words(file: InputFile, source: Source) -> None:
 
 def _with_question(error: UnmappedLogError, flags: Sequence[Flag]) -> InputError:
     """Add to an error what it asks, after the flags that were followed before."""
-    asked = error.asked if isinstance(error, MissingColumnsError) else error.hint
+    asked = error.hint
+    if isinstance(error, MissingColumnsError):
+        asked = error.asked or (error.hint or "").replace(LISTED, "") * bool(flags)
     if error.flags or not asked:
         return error
     # one example has all that is typed, except of a log that is written anew
     before = f"{typed(flags)} " if flags and "read it with" not in asked else ""
     asked = re.sub(r"(?=--[\w-]+ \S)", lambda _: before, asked, count=1)
     return InputError(f"{error.reason.removesuffix('.')}. {asked}", asked)
+
+
+def _not_needing(source: Source, names: Collection[str]) -> Source:
+    """Return a source whose metrics can do without some columns of rows."""
+    columns = (
+        replace(column, needed=Needed()) if column.name in names else column
+        for column in source.columns
+    )
+    return replace(source, columns=tuple(columns))
 
 
 def _map_of(flags: Sequence[Flag], suite: str) -> ColumnMap:
