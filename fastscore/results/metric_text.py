@@ -28,6 +28,7 @@ REASONS = {
     "by_definition": "by definition",
     "no_disagreement": "no disagreement",
     "opposite_ratings": "opposite scores",
+    "below_minus_one": "below -1",
     "no_categories": "scores between categories",
     "separated": "no finite strengths",
 }

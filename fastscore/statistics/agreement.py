@@ -31,11 +31,16 @@ from fastscore.statistics.significance import (
 Codes = npt.NDArray[np.int64]
 Level = Literal["interval", "ordinal"]
 AgreementReason = Literal[
-    "too_few_values", "zero_variance", "no_disagreement", "opposite_ratings", "no_categories"
+    "too_few_values",
+    "zero_variance",
+    "no_disagreement",
+    "opposite_ratings",
+    "below_minus_one",
+    "no_categories",
 ]
 """Why a coefficient or its interval is missing: too few things have two ratings; nothing varies,
-neither ratings nor what is left without a thing; the coefficient is 1 or -1, so that the width of
-an interval cannot be told; ratings are between the categories."""
+neither ratings nor what is left without a thing; the coefficient is 1, -1, or below, where Fisher's
+z has no finite value; ratings are between the categories."""
 
 LEAST_FOR_INTERVAL = 8
 """The fewest things, or clusters of them, with which an interval keeps its coverage."""
@@ -136,6 +141,8 @@ def _with_interval(
         return Coefficient(n, value, None, None, "too_few_values")
     if abs(value) >= 1 - 1e-12:
         reason: AgreementReason = "no_disagreement" if value > 0 else "opposite_ratings"
+        if value < -1 - 1e-12:  # things with one rating raise the agreement that chance would give
+            reason = "below_minus_one"
         return Coefficient(n, value, None, None, reason)
     # of very many clusters, every thousandth is left out together
     groups = min(n_clusters, _MOST_GROUPS)

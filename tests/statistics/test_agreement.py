@@ -115,6 +115,19 @@ def test_categorical_coefficients_are_published_ones():
     assert values == [0.89, 0.7962397, 0.8493305]
 
 
+def test_a_coefficient_below_minus_one_is_not_called_opposite():
+    # nobody agrees on ten things, and seventy that one rater saw are of one category
+    ratings = [(1.0, 2.0)] * 5 + [(2.0, 1.0)] * 5 + [(1.0, NAN)] * 70
+    found = categorical_agreement(ratings, [1, 2])
+    plain = plain_categorical(ratings, [1, 2])
+    assert plain["fleiss_kappa"] < -1
+    for name in ("fleiss_kappa", "ac1", "ac2"):
+        assert found[name].value == pytest.approx(plain[name], abs=1e-12)
+        assert (found[name].reason == "below_minus_one") == (plain[name] < -1)
+    (mirrored,) = {categorical_agreement(ratings[:10], [1, 2])["fleiss_kappa"].reason}
+    assert mirrored == "opposite_ratings"
+
+
 def test_categorical_coefficients_are_their_definitions():
     random = np.random.default_rng(6)
     for _ in range(20):
