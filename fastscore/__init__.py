@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         report,
         runs,
         summary,
+        table,
     )
     from fastscore.errors import FastscoreError
     from fastscore.llm.annotate import annotate
@@ -93,6 +94,7 @@ _MODULE_OF = {
     "score": "fastscore.api.scoring",
     "suite": "fastscore.suites.own_metrics",
     "summary": "fastscore.api.verbs",
+    "table": "fastscore.api.verbs",
 }
 
 __all__ = [
@@ -136,6 +138,7 @@ __all__ = [
     "sets",
     "suite",
     "summary",
+    "table",
     "text",
 ]
 

@@ -22,7 +22,7 @@ distances: pl.Series = fastscore.text.levenshtein(column, column)
 cosine: pl.Expr = fastscore.sets.idf_cosine("a", "b", idf={"x": 1.0})
 means: pl.DataFrame = run.scan("turns").collect().join(run.tables["dialogues"], on="dialogue")
 differences: pl.DataFrame = run.compare(stored, pair_by="dialogue").differences
-run.explain(worst="cas", seed=1)
+run.explain(random=True, seed=1)
 run.report("page.html", texts=False)
 
 misspelt = fastscore.ScoreDialogue(lexweight=1.0)  # error

@@ -13,14 +13,16 @@ from fastscore.errors import UsageError
 from fastscore.logs.inputs.layout import layout_names, layout_text
 from fastscore.results.checks import Check, read_limits
 from fastscore.results.checks import check as check_run
+from fastscore.results.comparison import Comparison, document_grids
 from fastscore.results.explaining import Explanations, explain_run
 from fastscore.results.metric_text import find_metrics, metric_range
 from fastscore.results.repeats import run_passes
 from fastscore.results.report.write import write_report
 from fastscore.results.runs import Run, as_run, summarise_run
-from fastscore.results.show import list_runs
+from fastscore.results.show import list_runs, summary_grid
 from fastscore.run.places import place_of
 from fastscore.settings.options import check_arguments
+from fastscore.terminal.grids import Markup, markup
 
 if TYPE_CHECKING:
     from fastscore.vectors.embedder import Embed
@@ -61,6 +63,40 @@ def summary(
     >>> fastscore.summary("run", by="miner_uid", cluster="dialogue_uid")
     """
     return summarise_run(as_run(run), by, cluster)
+
+
+def table(
+    shown: Run | Comparison | StrPath,
+    format: Markup = "latex",
+    *,
+    by: str | Sequence[str] = (),
+    cluster: str | None = None,
+    metrics: Sequence[str] = (),
+) -> str:
+    """Return a summary or a comparison as tables of a document, as ``--format latex`` prints them.
+
+    Parameters
+    ----------
+    shown
+        A run, its directory, or what `compare` returned.
+    format
+        ``latex``, with the package booktabs, or ``markdown``.
+    by, cluster, metrics
+        Of a run: a column for each group, the units of the intervals, and only these metrics.
+
+    Examples
+    --------
+    >>> Path("table.tex").write_text(fastscore.table("run", by="miner_uid"))
+    """
+    check_arguments(table, locals())
+    if isinstance(shown, Comparison):
+        if by or cluster or metrics:
+            raise UsageError(
+                "by, cluster and metrics are of a run, and a comparison is given.",
+                "Pass them to compare.",
+            )
+        return markup(document_grids(shown), format)
+    return markup([summary_grid(as_run(shown), by, cluster, metrics)], format)
 
 
 def pass_k(
@@ -203,6 +239,7 @@ def explain(
     *,
     worst: str | None = None,
     best: str | None = None,
+    random: bool = False,
     seed: int | None = None,
     embedder: "Embed | None" = None,
 ) -> Explanations:
@@ -218,8 +255,8 @@ def explain(
         The metric's id. Default: every metric of dialogues.
     worst, best
         Instead of a dialogue: a metric, whose worst or best dialogue is explained.
-    seed
-        Instead of a dialogue: the seed by which one is drawn.
+    random, seed
+        Instead of a dialogue: one at random, drawn by the seed. Default: 0.
     embedder
         The function that embedded the texts of the run, if another process scored it.
 
@@ -236,7 +273,7 @@ def explain(
     --------
     >>> fastscore.explain("run", worst="average_U_best_early")
     """
-    choice: dict[str, Any] = {"worst": worst, "best": best, "seed": seed}
+    choice: dict[str, Any] = {"worst": worst, "best": best, "random": random, "seed": seed}
     return explain_run(as_run(run), dialogue, metric, embedder=embedder, **choice)
 
 

@@ -112,8 +112,8 @@ def runs_command(folder: Path, output: Path | None, as_json: bool) -> None:
 @click.argument("metric", required=False)
 @option("--worst", metavar="METRIC", help="The dialogue with the worst value of a metric.")
 @option("--best", metavar="METRIC", help="The one with the best.")
-@option("--random", "at_random", is_flag=True, help="A dialogue at random.")
-@option("--seed", type=click.IntRange(min=0), default=0, help="Seed of --random.")
+@option("--random", is_flag=True, help="A dialogue at random.")
+@option("--seed", type=click.IntRange(min=0), help="Seed of --random. Default: 0.")
 @option("--json", "as_json", is_flag=True, help="Print all evidence as JSON.")
 def explain_command(
     run: Path,
@@ -121,8 +121,8 @@ def explain_command(
     metric: str | None,
     worst: str | None,
     best: str | None,
-    at_random: bool,
-    seed: int,
+    random: bool,
+    seed: int | None,
     as_json: bool,
 ) -> None:
     """Show how METRIC of DIALOGUE in RUN was computed. Default: every metric of dialogues.
@@ -135,10 +135,10 @@ def explain_command(
     from fastscore.results.explaining import explain_run, print_explanations
     from fastscore.results.runs import open_run
 
-    if (worst or best or at_random) and dialogue is not None and metric is None:
+    if (worst or best or random) and dialogue is not None and metric is None:
         dialogue, metric = None, dialogue
-    seed_of_draw = seed if at_random else None
-    found = explain_run(open_run(run), dialogue, metric, worst=worst, best=best, seed=seed_of_draw)
+    choice: dict[str, Any] = {"worst": worst, "best": best, "random": random, "seed": seed}
+    found = explain_run(open_run(run), dialogue, metric, **choice)
     if as_json:
         write(found.json)
     else:

@@ -215,7 +215,12 @@ def show_comparison(comparison: Comparison, *, format: Format = "table") -> None
         show_grids(comparison_grids(comparison), format, plain(headline(comparison)))
         print_notes(result_console(), [*comparison.notes, *verdict_notes(comparison)])
     else:
-        show_grids([*paper_grids(comparison), *comparison_grids(comparison)], format)
+        show_grids(document_grids(comparison), format)
+
+
+def document_grids(comparison: Comparison) -> list[Grid]:
+    """Lay out the tables of a document: the means of a paper, then those of `comparison_grids`."""
+    return [*paper_grids(comparison), *comparison_grids(comparison)]
 
 
 def comparison_grids(comparison: Comparison) -> list[Grid]:

@@ -2,11 +2,11 @@
 
 import dataclasses
 import io
-import random
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -152,14 +152,17 @@ def choose_dialogue(
     *,
     worst: str | None = None,
     best: str | None = None,
+    random: bool = False,
     seed: int | None = None,
 ) -> int:
     """Choose a dialogue: by a part of its name, by a metric, or at random."""
-    ways = [way for way in (name, worst, best, seed) if way is not None]
+    if seed is not None and not random:
+        raise UsageError("seed is given without random.", "Set random, or leave out seed.")
+    ways = [way for way in (name, worst, best, random or None) if way is not None]
     if len(ways) > 1:
         raise UsageError(
             f"A dialogue is chosen in one way, not in {len(ways)}.",
-            "Give its name, worst=METRIC, best=METRIC or seed.",
+            "Give its name, set worst or best to a metric, or set random.",
         )
     if dialogues.names.is_empty():
         raise UsageError(
@@ -169,13 +172,13 @@ def choose_dialogue(
     if not ways:
         raise UsageError(
             f"No dialogue of {dialogues.run.path} is named.",
-            f"Give its name, such as {dialogues.names[0]!r}, or a metric: worst=METRIC or "
-            "best=METRIC.",
+            f"Give its name, such as {dialogues.names[0]!r}, or set random, or set worst or best "
+            "to a metric.",
         )
     if name is not None:
         return dialogues.find(name)
-    if seed is not None:
-        return random.Random(seed).randrange(len(dialogues.names))
+    if random:
+        return Random(seed or 0).randrange(len(dialogues.names))
     metric = str(worst or best)
     ranked = dialogues.ranked(metric)
     if not ranked:
@@ -190,6 +193,7 @@ def explain_run(
     *,
     worst: str | None = None,
     best: str | None = None,
+    random: bool = False,
     seed: int | None = None,
     embedder: "Embed | None" = None,
 ) -> Explanations:
@@ -200,7 +204,7 @@ def explain_run(
 
         run = dataclasses.replace(run, embedder=FunctionEmbedder(embedder))
     dialogues = Dialogues(run)
-    row = choose_dialogue(dialogues, dialogue, worst=worst, best=best, seed=seed)
+    row = choose_dialogue(dialogues, dialogue, worst=worst, best=best, random=random, seed=seed)
     chosen = metric or worst or best
     of_dialogues = [
         one.id for one in dialogues.suite.metrics if one.table == LABEL_TABLE and one.role != "part"

@@ -33,13 +33,14 @@ from fastscore.settings.options import build_options, option_values
 from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.summary import ALL, overall_rows
 from fastscore.terminal import plain, result_console, write, write_line, write_note
-from fastscore.terminal.grids import Column, Format, Grid, column_of, show_grids
+from fastscore.terminal.grids import Column, Format, Grid, column_of, fit_grid, show_grids
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
 LABELS_SHOWN = 8
+MICRO = "micro: a ratio of sums over all rows, so long dialogues weigh more than in the mean"
 
 
 def show_outcome(path: Path, *, as_json: bool) -> None:
@@ -98,10 +99,7 @@ def show_summary(
     if by:
         grids = [groups_grid(suite, summary, ids, average=average, unit=unit)]
     else:
-        rows = overall_rows(summary)
-        of_ids = [rows[id] for id in ids if id in rows]
-        whole = whole_grid(suite, of_ids, everything=everything, unit=unit)
-        grids = [whole, *_cases(suite, run)]
+        grids = [_whole(suite, summary, ids, everything, unit), *_cases(suite, run)]
         shown, others = _first_groups(suite, summary, ids, average, unit)
         grids += shown
         more += others
@@ -112,8 +110,34 @@ def show_summary(
         more += [f"No trivial baselines: {headlines.lacking}"] if headlines.lacking else []
         grids += [baseline_grid(headlines)] if headlines.baselines else []
     show_grids(grids, format, _counted(run))
+    blocks = [block for grid in grids[:1] for block in fit_grid(grid, result_console().width)]
+    if any(column.header == "micro" for block in blocks for column in block.columns):
+        more.append(MICRO)
     for line in more if format == "table" else ():
         result_console().print(line)
+
+
+def _whole(
+    suite: Suite, summary: pl.DataFrame, ids: Sequence[str], everything: bool, unit: str
+) -> Grid:
+    rows = overall_rows(summary)
+    of_ids = [rows[id] for id in ids if id in rows]
+    return whole_grid(suite, of_ids, everything=everything, unit=unit)
+
+
+def summary_grid(
+    run: Run,
+    by: str | Sequence[str] = (),
+    cluster: str | None = None,
+    metrics: Sequence[str] = (),
+) -> Grid:
+    """Lay out the summary of a run as one table: of all of it, or a column for each group."""
+    summary = summarise_run(run, by, cluster)
+    ids = choose_metrics(run.suite, summary, metrics, everything=False)
+    unit = unit_name(run.suite, cluster)
+    if by:
+        return groups_grid(run.suite, summary, ids, average="macro", unit=unit)
+    return _whole(run.suite, summary, ids, False, unit)
 
 
 def _first_groups(
@@ -134,7 +158,7 @@ def _first_groups(
     grid = groups_grid(suite, shown, present, average=average, unit=unit)
     notes = []
     if labels[first] > LABELS_SHOWN:
-        notes.append(f'{labels[first] - LABELS_SHOWN:,} more values of {first}: by="{first}"')
+        notes.append(f"{labels[first] - LABELS_SHOWN:,} more values of {first}: set by to {first}")
     if several[1:]:
         others = ", ".join(f"{group} ({labels[group]:,})" for group in several[1:])
         notes.append(f"also by {others}")

@@ -21,6 +21,7 @@ from rich.text import Text
 from fastscore.terminal import plain, result_console, wrapped, write
 
 Format = Literal["table", "markdown", "csv", "latex", "json"]
+Markup = Literal["latex", "markdown"]
 FORMATS: tuple[Format, ...] = ("table", "markdown", "csv", "latex", "json")
 
 LEAST_NAME_WIDTH = 18
@@ -99,10 +100,15 @@ def print_grid(console: Console, grid: Grid) -> None:
         console.print(_rich_table(block, console.width))
 
 
+def markup(grids: Iterable[Grid], format: Markup) -> str:
+    """Return grids as tables of a document."""
+    return "\n".join(map(markdown if format == "markdown" else latex, grids))
+
+
 def show_grids(grids: Iterable[Grid], format: Format, headline: str = "") -> None:
     """Write grids to stdout in a document's markup, or as tables with a line before them."""
-    if format != "table":
-        write("\n".join(map(markdown if format == "markdown" else latex, grids)))
+    if format == "markdown" or format == "latex":
+        write(markup(grids, format))
         return
     console = result_console()
     if headline:

@@ -210,14 +210,18 @@ def test_a_dialogue_is_chosen_by_name_by_score_or_at_random(suite_runs: Mapping[
     assert values[choose_dialogue(dialogues, best="M9")] == values.max()
     least = dialogues.run.scan("dialogues").select("M13").collect()["M13"]
     assert least[choose_dialogue(dialogues, best="M13")] == least.min()  # lower is better
-    assert choose_dialogue(dialogues, seed=1) == choose_dialogue(dialogues, seed=1)
+    assert choose_dialogue(dialogues, random=True, seed=1) == choose_dialogue(
+        dialogues, random=True, seed=1
+    )
+    with pytest.raises(UsageError, match="seed is given without random"):
+        choose_dialogue(dialogues, seed=1)
     with pytest.raises(UsageError, match=r"names of \d+ dialogues begin with 's0'"):
         choose_dialogue(dialogues, "s0")
     with pytest.raises(UsageError, match=r"no dialogue's name holds 'zz'\. Its \d+ dial"):
         choose_dialogue(dialogues, "zz")
     with pytest.raises(UsageError, match="dialogues hold '-c'"):
         choose_dialogue(dialogues, "-c")
-    with pytest.raises(UsageError, match=r"'M9'\. That is a metric: .* write worst=.M9."):
+    with pytest.raises(UsageError, match=r"'M9'\. That is a metric: .* set worst to M9\."):
         choose_dialogue(dialogues, "M9")
     with pytest.raises(UsageError, match="in one way, not in 2"):
         choose_dialogue(dialogues, name, worst="M9")

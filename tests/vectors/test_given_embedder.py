@@ -67,16 +67,16 @@ def test_a_run_of_a_function_is_explained_with_it(tmp_path: Path) -> None:
     of_log = fastscore.score(log, OPTIONS, embedder=lengths_and_firsts, output=output)
     # what another process has: the folder alone
     opened = fastscore.open_run(output)
-    again = fastscore.explain(opened, seed=0, embedder=lengths_and_firsts)
+    again = fastscore.explain(opened, random=True, embedder=lengths_and_firsts)
     values = {
         tuple(one.value for one in found.explanations)
-        for found in (of_frame.explain(seed=0), of_log.explain(seed=0), again)
+        for found in (of_frame.explain(random=True), of_log.explain(random=True), again)
     }
     assert values == {(of_log.tables["dialogues"]["average_U_best_early"][0],)}
     with pytest.raises(ModelError, match=r"scored with the embedder lengths_and_firsts.*=lengths"):
-        opened.explain(seed=0)
+        opened.explain(random=True)
     with pytest.raises(FastscoreError, match=r"other files, models or versions.*embedder"):
-        opened.explain(seed=0, embedder=lambda texts: [[1.0, 2.0]] * len(texts))
+        opened.explain(random=True, embedder=lambda texts: [[1.0, 2.0]] * len(texts))
 
 
 def test_another_function_of_one_name_is_another_model(tmp_path: Path) -> None:
