@@ -63,7 +63,9 @@ def test_every_verb_refuses_pairs_of_independent_samples(
         lambda: fastscore.report(run, run, output=page, **design),
     ]
     for call in calls:
-        with pytest.raises(UsageError, match="pair_by names 'dialogue_uid', and unpaired=True"):
+        with pytest.raises(
+            UsageError, match="pair_by names 'dialogue_uid', and unpaired makes no pairs"
+        ):
             call()
     assert not page.exists()
     # a flag wins over the file of limits, and so does --unpaired over its pairs

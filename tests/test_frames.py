@@ -37,7 +37,7 @@ CONVERSATIONS: list[dict[str, Any]] = [
 def test_rejects_beyond_the_maximum_return_nothing_in_memory(tmp_path: Path) -> None:
     """In memory nothing is kept of a refused run; a folder has the others."""
     logs = [dialog(turn(), dialog_id="a"), dialog("no turn", dialog_id="b")]
-    with pytest.raises(InputError, match="nothing is returned without max_rejects=1") as refused:
+    with pytest.raises(InputError, match="nothing is returned unless max_rejects is 1") as refused:
         fastscore.score(logs, "memory_finance")
     assert "the others are scored" not in str(refused.value)
     with pytest.warns(fastscore.RejectsWarning):

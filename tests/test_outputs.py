@@ -103,7 +103,7 @@ def test_a_folder_of_another_judge_is_replaced_on_request(stub, tmp_path):
     refused = typed(*judge, "other")
     assert isinstance(refused.exception, RunConflictError)
     assert "records another model than" in refused.exception.message
-    assert "overwrite=True" in refused.exception.hint
+    assert "set overwrite" in refused.exception.hint
     refused = typed(*judge, "one", "--against", others)
     assert "records another against than" in refused.exception.message
     assert contents(judged) == before

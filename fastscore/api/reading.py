@@ -457,7 +457,7 @@ def _fault(rejects: pl.DataFrame) -> str:
         return ""
     first = rejects.row(0, named=True)
     advice = (
-        ". To join messages of one speaker that follow each other, add merge_speakers=True"
+        ". To join messages of one speaker that follow each other, set merge_speakers"
         if first["reason"] == "unpaired_turn"
         else ""
     )

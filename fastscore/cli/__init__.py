@@ -99,8 +99,13 @@ class _Verbs(SuggestingGroup):
 
 @click.command(
     cls=_Verbs,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Messages name an option as in Python: lex_weight is --lex-weight.\n\n"
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "token_normalize_func": lambda name: name.replace("_", "-"),  # as messages name options
+    },
+    epilog="Messages name an option as in Python: lex_weight is --lex-weight, and --lex_weight "
+    "is taken, too.\n\n"
     "Exit codes: 0 success, 1 a check failed, 2 usage or configuration, 3 input refused "
     "(nothing scored, or too many rejects), 4 incomplete, 130 interrupted, 143 terminated.",
 )

@@ -164,12 +164,12 @@ def _verify_masked(
 
     if device != CPU:
         raise UsageError(
-            f"device={device} is for embedding models: the masked language model {name!r} runs "
+            f"device {device} is for embedding models: the masked language model {name!r} runs "
             "on the processor only."
         )
     if precision not in (None, EXACT):
         raise UsageError(
-            f"precision={precision} is for embedding models: the masked language model {name!r} "
+            f"precision {precision} is for embedding models: the masked language model {name!r} "
             f"runs in {EXACT} only."
         )
     found = verify_masked_model(name, texts=texts)

@@ -110,7 +110,7 @@ def refuse_missing_steps(path: str, utterances: "pl.DataFrame") -> None:
     raise InputError(
         f"Utterance {first['utterance_index']} of {path} (line {first['line']}) has a ground "
         "truth and no steps, which only a lexical weight of 1 can score.",
-        "Remove it from the log, or score with lex_weight=1.",
+        "Remove it from the log, or set lex_weight to 1.",
     )
 
 

@@ -291,7 +291,9 @@ class ChatClient:
             return ModelServerError(what, _FATAL_STATUSES[status])
         may_pass = status >= 500 or status in _RETRIED_STATUSES
         is_of_schema = "response_format" in reason or "json_schema" in reason
-        hint = 'Servers differ in how they take a schema: try structured="json-object", or none.'
+        hint = (
+            "Servers differ in how they take a schema: set structured to json-object, or to none."
+        )
         kind = SERVER_ERROR if may_pass else REJECTED
         return SampleError(kind, reason, hint if is_of_schema else None)
 

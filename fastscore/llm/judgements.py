@@ -228,9 +228,9 @@ def check_repeats(rubric: Rubric, repeats: int) -> None:
     below = repeats - repeats % orders
     balanced = " or ".join(str(each) for each in dict.fromkeys((below or 1, below + orders)))
     raise UsageError(
-        f"repeats={repeats} is not balanced: the {orders} dimensions of rubric {rubric.name} are "
+        f"repeats {repeats} is not balanced: the {orders} dimensions of rubric {rubric.name} are "
         f"shown in {orders} orders, each of which must come equally often.",
-        f"Use repeats={balanced}, or any other multiple of {orders}.",
+        f"Set repeats to {balanced}, or any other multiple of {orders}.",
     )
 
 

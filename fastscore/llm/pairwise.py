@@ -91,7 +91,7 @@ def run_pairwise(
         load_rubric(asked.rubric)
     if asked.repeats != 1:
         raise UsageError(
-            f"repeats={asked.repeats} does not apply to against: each pair is judged twice, "
+            f"repeats {asked.repeats} does not apply to against: each pair is judged twice, "
             "once in each order.",
             "Leave out repeats.",
         )

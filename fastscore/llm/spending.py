@@ -341,7 +341,7 @@ def spending_recorded(
     if others := differing(earlier, described, _MAY_CHANGE):
         raise RunConflictError(
             f"{path} records another {others} than is asked for now.",
-            "Choose another output, or replace what is there with overwrite=True.",
+            "Choose another output, or set overwrite to replace what is there.",
         )
     journal = path.with_suffix(".spending.json")
     known = [one for one in earlier.get("commands", ()) if one.keys() >= _ENTRY]

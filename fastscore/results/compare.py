@@ -182,7 +182,8 @@ def compare_runs(
     """Compare opened runs in one design: what `compare`, `check` and `report` have in common."""
     if len(runs) == 1 and how.by is None:
         raise UsageError(
-            "Only one run given.", "Add a second run, or compare groups of this run with by=COLUMN."
+            "Only one run given.",
+            "Add a second run, or set by to a column with groups of this run.",
         )
     differing = check_signatures(runs, allow=allow_different_signatures)
     told = [*notes, *(f"signatures differ: {difference}" for difference in differing)]
@@ -404,7 +405,7 @@ def check_signatures(runs: Sequence[Run], *, allow: bool) -> list[str]:
     if differing and not allow:
         raise UsageError(
             "The runs have different signatures: " + "; ".join(differing) + ".",
-            "Score all alike, or compare them all the same with allow_different_signatures=True.",
+            "Score all alike, or set allow_different_signatures to compare them all the same.",
         )
     return differing
 
@@ -417,8 +418,8 @@ def check_judges(runs: Sequence[JudgedRun], *, allow: bool) -> list[str]:
         if not allow:
             raise UsageError(
                 f"Several judges' scores: {', '.join(judges)}.",
-                "Have all judged alike, or compare them all the same with "
-                "allow_different_signatures=True.",
+                "Have all judged alike, or set allow_different_signatures "
+                "to compare them all the same.",
             )
         notes.append(f"judges differ: {', '.join(judges)}")
     return notes

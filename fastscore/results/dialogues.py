@@ -94,7 +94,7 @@ class Dialogues:
                 )
         hint = f"Its {counted(len(names), 'dialogues')}: {_listed(names)}."
         if name in {metric.id for metric in self.suite.metrics}:
-            hint = f'That is a metric: put a dialogue before it, or write worst="{name}".'
+            hint = f"That is a metric: put a dialogue before it, or set worst to {name}."
         raise UsageError(f"{self.run.path}: no dialogue's name holds {name!r}.", hint)
 
     def ranked(self, metric: str) -> list[int]:

@@ -73,7 +73,7 @@ class Inference:
             raise UsageError("Levels are values of a column.", "Name the column with by.")
         if unpaired and pair_by is not None:
             raise UsageError(
-                f"pair_by names {pair_by!r}, and unpaired=True makes no pairs.",
+                f"pair_by names {pair_by!r}, and unpaired makes no pairs.",
                 "Leave out one of them. cluster names units of independent samples.",
             )
         pattern = pair_by if pair_by is not None and "(" in pair_by else None
@@ -261,8 +261,8 @@ def require_pairs(pairs: pl.DataFrame, how: Inference, a: str, b: str) -> None:
     if of_a.len() and of_b.len() and not of_a.is_in(of_b.implode()).any():
         raise UsageError(
             f"No {how.pair} of {a} (such as {of_a[0]!r}) is in {b} (such as {of_b[0]!r}).",
-            "Name columns that both share with pair_by, or compare independent samples with "
-            "unpaired=True.",
+            "Name columns that both share with pair_by, or set unpaired to compare "
+            "independent samples.",
         )
 
 
@@ -625,7 +625,7 @@ def _ranked(rows: Rows, metrics: Sequence[Metric]) -> tuple[Rows, list[str]]:
             else:
                 notes.append(
                     f"{metric.id}: not ranked, the verdicts of pairs with different dialogues "
-                    "have no common order. complete=True compares on the dialogues that all have"
+                    "have no common order. Set complete to compare on the dialogues that all have"
                 )
     return ranking, notes
 

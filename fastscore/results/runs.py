@@ -199,7 +199,7 @@ class Run:
             raise RunError(
                 f"{self.path / folder}: no column {', '.join(map(repr, lacking))}: another version "
                 f"of fastscore wrote the run ({version}).",
-                "Score its logs again, into another folder or with overwrite=True.",
+                "Score its logs again, into another folder, or set overwrite.",
             )
 
     def damaged(self) -> list[str]:

@@ -131,18 +131,14 @@ def _perplexity_settings(request: Request) -> PerplexitySettings | None:
 def _no_embedder(suite: Suite, options: Any) -> UsageError:
     """Say which option asks for an embedder, and the value that does not."""
     changes = list(_without_vectors(suite, options))
-    asking = " and ".join(_with_value(name, given) for name, given, _ in changes)
-    instead = [_with_value(name, value) for name, _, value in changes]
+    asking = " and ".join(f"{name} {given}" for name, given, _ in changes)
+    instead = [f"{name} to {value}" for name, _, value in changes]
     return UsageError(
         f"{suite.name} needs an embedder"
         + (f" with {asking}" if asking else " with these options")
         + ", and embedder is none.",
-        f"Give {' or '.join([*instead, 'embedder=MODEL'])}; `fastscore models list` names them.",
+        f"Set {' or '.join([*instead, 'embedder to a model'])}. `fastscore models list` has them.",
     )
-
-
-def _with_value(name: str, value: object) -> str:
-    return f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}"
 
 
 def _without_vectors(suite: Suite, options: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -190,10 +186,10 @@ def embedder_identity(
         try:
             embedder = Embedder(model.recipe, precision=model.precision, device=model.device)
         except FastscoreError as error:
-            changes = [_with_value(name, new) for name, _, new in _without_vectors(suite, options)]
-            without = ['embedder="none"'] if suite.runs_without_embedder else changes
+            changes = [f"{name} to {new}" for name, _, new in _without_vectors(suite, options)]
+            without = ["embedder to none"] if suite.runs_without_embedder else changes
             if without:
-                instead = f"Without a model: {' or '.join(without)}."
+                instead = f"Without a model: set {' or '.join(without)}."
                 error.hint = f"{error.hint or ''} {instead}".strip()
             raise
         accuracy = stated_accuracy(embedder)

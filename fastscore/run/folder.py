@@ -79,7 +79,7 @@ def open_manifest(
         if differing:
             raise RunConflictError(
                 f"{name} holds a run with another signature: {'; '.join(map(str, differing))}.",
-                "Choose another folder as output, or replace it with overwrite=True.",
+                "Choose another folder as output, or set overwrite to replace it.",
             )
         begun, now = package_version(there), package_version(context.signature)
         if begun != now:
@@ -202,7 +202,7 @@ def accept_inputs(folder: Path, manifest: Manifest, plan: Plan, writer: Writer) 
     if gone:
         raise RunConflictError(
             f"{writer.name} was begun with {gone[0]}, which is not among the inputs now.",
-            "Name all its inputs again, choose another folder as output, or use overwrite=True.",
+            "Name all its inputs again, choose another folder as output, or set overwrite.",
         )
     manifest.inputs = describe_inputs(plan)
     manifest.shards = len(plan.shards)

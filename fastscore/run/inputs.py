@@ -99,7 +99,7 @@ def named_inputs(
     if rows is not None and can_be_turns and source.asked_for <= {rows.id, rows.model}:
         found = row_per_turn(files, suite.name, suite.source)
         if found:
-            note(f'each row is a turn: read as by layout="{ROW_PER_TURN}"')
+            note(f"each row is a turn: read as by layout {ROW_PER_TURN}")
             columns = found | columns
             source = map_source(suite.source, columns)
     reads_once = any(_is_read_once(request, file) for file in files)

@@ -84,7 +84,7 @@ def read_manifest(run: Path) -> Manifest | None:
     if content.get("format") != FORMAT:
         raise RunError(
             f"{path}: not a manifest of format {FORMAT}.",
-            "Read it with the fastscore that wrote it, or start anew with overwrite=True.",
+            "Read it with the fastscore that wrote it, or set overwrite to start anew.",
         )
     if not all(map(stays_below, content.get("tables", ()))):
         raise RunError(f"{path}: a table is not below the run.", "Use no run that was edited.")

@@ -542,9 +542,9 @@ def unscored_error(
         )
     if strict and manifest.lacking:
         return InputError(
-            "Metrics lack a column in every row, and strict=True is given; all else is scored.\n  "
+            "Metrics lack a column in every row, and strict is set; all else is scored.\n  "
             + "\n  ".join(manifest.lacking),
-            "Map the columns, or leave strict=True out.",
+            "Map the columns, or leave strict out.",
         )
     return None
 
@@ -564,7 +564,7 @@ def refusal(request: Request, manifest: Manifest, found: Path | pl.DataFrame) ->
     counts = manifest.counts
     rejects, lines = lost_lines(manifest)
     in_memory = isinstance(found, pl.DataFrame)
-    rest = "nothing is returned without max_rejects=1" if in_memory else "the others are scored"
+    rest = "nothing is returned unless max_rejects is 1" if in_memory else "the others are scored"
     where = rest_error = None
     if isinstance(found, pl.DataFrame):
         where = f"{describe_reject(found.row(0, named=True))}." if found.height else None
@@ -589,7 +589,7 @@ def refusal(request: Request, manifest: Manifest, found: Path | pl.DataFrame) ->
     if manifest.mixed:
         return InputError(
             f"Rows are replaced by later ones: {manifest.mixed}.",
-            "To score the last row of each, give max_rejects=1.",
+            "To score the last row of each, set max_rejects to 1.",
         )
     return _unpaired_error(counts, manifest.options, rest)
 
@@ -616,7 +616,7 @@ def _advice_on_pairs(options: Mapping[str, Any]) -> str:
     """Say what makes messages pair."""
     if options.get("merge_speakers"):
         return "Look at the speakers in the rejects: words may have to be mapped with values."
-    return "Give merge_speakers=True to join messages of one speaker that follow each other."
+    return "Set merge_speakers to join messages of one speaker that follow each other."
 
 
 def _scan_rejects(run: Path, manifest: Manifest) -> pl.LazyFrame:

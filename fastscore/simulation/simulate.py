@@ -299,7 +299,7 @@ def check_folder(simulation: Simulation, described: dict[str, Any]) -> None:
         return
     raise RunConflictError(
         f"{folder}: holds a simulation with {f'another {others}' if others else 'more sessions'}.",
-        "Choose another folder as output, or replace it with overwrite=True.",
+        "Choose another folder as output, or set overwrite to replace it.",
     )
 
 

@@ -49,5 +49,5 @@ def check_session(session: Any, device: str) -> None:
         raise ModelError(
             f"The model does not run on {device}: ONNX Runtime fell back to {used[0]}.",
             "Check that `nvidia-smi` lists a GPU and that its driver supports the installed CUDA "
-            f'libraries, or use device="{CPU}".',
+            f"libraries, or set device to {CPU}.",
         )

@@ -56,7 +56,7 @@ def check_precision(precision: str) -> None:
         raise ModelError(
             "The precision bf16 needs a processor with AMX or AVX512-BF16: this one has neither "
             f"{' nor '.join(sorted(_BFLOAT16_FLAGS))} among its flags.",
-            f'Use precision="{EXACT}".',
+            f"Set precision to {EXACT}.",
         )
     if precision == "bf16" and not is_installed("openvino"):
         raise ModelError(
@@ -74,7 +74,7 @@ def check_device(device: str, precision: str) -> None:
     if precision != EXACT:
         raise UsageError(
             f"The device {device} runs precision {EXACT} only, and precision is {precision}.",
-            f'Use precision="{EXACT}", or device="{CPU}".',
+            f"Set precision to {EXACT}, or device to {CPU}.",
         )
     import onnxruntime
 

@@ -78,7 +78,7 @@ def test_help_imports_no_engine() -> None:
 
 
 SAID = {
-    "fastscore": "Messages name an option as in Python: lex_weight is --lex-weight.",
+    "fastscore": "lex_weight is --lex-weight, and --lex_weight is taken, too.",
     "fastscore analyse": "a run of preference_shift",
 }
 """What the help of a command must say."""
@@ -375,3 +375,19 @@ def test_commands_are_imported_without_a_search_for_garbage():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert run.stdout == "[] True True\n"
+
+
+def test_an_option_is_taken_as_messages_name_it(tmp_path: Path) -> None:
+    """A message names `lex_weight`: who types it so at a shell is understood."""
+    log = tmp_path / "log.jsonl"
+    rows = [
+        {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "tea"},
+        {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "tea"},
+    ]
+    log.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    score = ["score", "score_dialogue", str(log), "-o", str(tmp_path / "run")]
+    assert CliRunner().invoke(cli, [*score, "--lex_weight", "1", "--max_text", "9"]).exit_code == 0
+    refused = CliRunner().invoke(cli, [*score, "--lex-weight", "1"])
+    assert "set overwrite to replace it" in str(refused.exception)
+    again = CliRunner().invoke(cli, [*score, "--lex-weight", "1", "--overwrite"])
+    assert again.exit_code == 0

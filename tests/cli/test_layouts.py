@@ -122,7 +122,7 @@ def test_many_unpaired_turns_are_refused_with_the_option(tmp_path: Path) -> None
     code, _, said = score("preference_shift", tmp_path, path, "--layout", "openai")
     assert code == 3
     assert "10 of 20 messages pair with nothing" in said
-    assert "Give merge_speakers=True to join" in said
+    assert "Set merge_speakers to join" in said
     (tmp_path / "merged").mkdir()
     code, _, said = score(
         "preference_shift", tmp_path / "merged", path, "--layout", "openai", "--merge-speakers"

@@ -139,7 +139,7 @@ def test_annotations_that_do_not_fit_are_refused(shifting, content, message):
 
 
 def test_both_options_or_none(shifting):
-    with pytest.raises(UsageError, match='extract="llm" annotations=FILE'):
+    with pytest.raises(UsageError, match="set extract to llm and annotations to the file"):
         score(shifting, extract="llm")
     with pytest.raises(UsageError, match="extract is lexical"):
         score(shifting, annotations="x.jsonl")

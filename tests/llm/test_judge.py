@@ -253,7 +253,7 @@ def test_a_hint_about_schemas_is_given(stub, tmp_path, logs, monkeypatch):
     monkeypatch.setitem(REFUSALS, "rejected", (400, "response_format: unknown", ""))
     stub.fault = lambda number: "rejected"
     found = judged(stub, tmp_path, logs)
-    assert 'try structured="json-object", or none' in str(found.refusal)
+    assert "set structured to json-object, or to none" in str(found.refusal)
 
 
 THOUGHT = '<think>\nMaybe {"proactiveness": 1, "coherence": 1, "personalization": 1}?\n</think>\n'
@@ -372,7 +372,7 @@ def test_nothing_is_lost_and_nothing_asked_twice(stub, tmp_path, logs):
     ("repeats", "balanced"), [(2, "1 or 3"), (4, "3 or 6"), (5, "3 or 6"), (100, "99 or 102")]
 )
 def test_repeats_that_are_not_balanced_are_refused(stub, tmp_path, logs, repeats, balanced):
-    with pytest.raises(UsageError, match=f"Use repeats={balanced}, or any other multiple of 3"):
+    with pytest.raises(UsageError, match=f"Set repeats to {balanced}, or any other multiple of 3"):
         run(stub, tmp_path, logs, repeats=repeats)
     assert stub.asked == []
 

@@ -180,7 +180,7 @@ def test_sides_that_cannot_be_paired_are_refused(stub, tmp_path):
     twice.write_text(twice.read_text() * 2)
     with pytest.raises(UsageError, match="Side B has several dialogues with id '1'"):
         run(stub, tmp_path, a, str(twice))
-    with pytest.raises(UsageError, match="repeats=3 does not apply to against"):
+    with pytest.raises(UsageError, match="repeats 3 does not apply to against"):
         run(stub, tmp_path, a, a, repeats=3)
     Path(tmp_path / "again.jsonl").symlink_to(a)
     for same in (a, str(tmp_path / "again.jsonl")):

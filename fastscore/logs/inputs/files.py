@@ -127,7 +127,7 @@ def resolve_inputs(
             if named_format is None and "jsonl" not in formats:
                 raise UsageError(
                     "The format of standard input is not known.",
-                    'Name it, for example format="jsonl".',
+                    "Set format, for example to jsonl.",
                 )
             found.setdefault(STDIN, InputFile(STDIN, named_format or "jsonl", "none", 0))
             continue

@@ -35,7 +35,7 @@ class Choice:
         if self.seed is not None and self.sample is None:
             raise UsageError(
                 "seed is given without sample.",
-                "It says which sample is scored: add sample=N.",
+                "It says which sample is scored: set sample to a number of dialogues.",
             )
 
     def __bool__(self) -> bool:

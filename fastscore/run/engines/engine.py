@@ -70,11 +70,11 @@ def open_engine(
     if name == LOCAL and address is not None:
         raise UsageError(
             f"address is {address}, and engine is {LOCAL}.",
-            'Name the engine that runs there: engine="dask" or engine="ray".',
+            "Set engine to the one that runs there: dask or ray.",
         )
     package = ENGINES[name]
     if package:
-        require(name, f'engine="{name}"')
+        require(name, f"engine {name}")
     if name == "ray" and address is None:
         _make_ray_token()
     if name == LOCAL:

@@ -75,7 +75,7 @@ def notes_on_run(dialogues: pl.LazyFrame, options: GuestSimulation) -> list[str]
         notes.append(
             f"PAS: {counts['fallback']:,} of {counts['PAS']:,} conversations have a persona "
             "without attributes, so PAS follows the words of its description alone; name the "
-            "attributes with personas=FILE"
+            "attributes in a file of personas"
         )
     if counts["nameless"]:
         notes.append(

@@ -59,5 +59,5 @@ class MemoryFinance:
             raise UsageError(
                 f"legacy_dataset_path is {self.legacy_dataset_path!r}, but no "
                 "legacy files are asked for.",
-                "Add legacy_files=True, or leave the path out.",
+                "Set legacy_files, or leave the path out.",
             )

@@ -275,8 +275,7 @@ def annotated_concepts(
         raise UsageError(
             f"annotations {options.annotations}: has no line for "
             f"{unknown.height:,} texts of the logs, the first {unknown['text'][0]!r:.60}.",
-            "Annotate these logs: `fastscore annotate concepts`, with the same "
-            "merge_speakers=True.",
+            "Annotate these logs: `fastscore annotate concepts`, with the same merge_speakers.",
         )
     pairs = (
         rows.select("row", "concepts")

@@ -179,13 +179,13 @@ class PreferenceShift:
         if not self.catalogue:
             raise UsageError(
                 "No catalogue is named: concepts are values of its items.",
-                "Name one: catalogue=FILE.",
+                "Set catalogue to a file of items.",
             )
         if (self.extract == "llm") != bool(self.annotations):
             raise UsageError(
                 f"extract is {self.extract} and annotations {self.annotations or 'not given'}.",
-                'Concepts of a model are in a file: extract="llm" annotations=FILE. '
-                "`fastscore annotate concepts` writes it.",
+                "Concepts of a model are in a file, which `fastscore annotate concepts` writes: "
+                "set extract to llm and annotations to the file.",
             )
         self._take_profile()
         self._check_extraction()
@@ -202,7 +202,7 @@ class PreferenceShift:
         if self.is_legacy:
             if self.segments == "metadata":
                 raise UsageError(
-                    'profile="legacy" cuts segments by the user\'s texts; segments is metadata.',
+                    "profile legacy cuts segments by the user's texts; segments is metadata.",
                     "Leave segments out.",
                 )
             object.__setattr__(self, "segments", "heuristic")
@@ -216,20 +216,20 @@ class PreferenceShift:
         if self.aliases and self.extract != "lexical":
             raise UsageError(
                 f"aliases {self.aliases}: texts are not searched for spellings with "
-                f'extract="{self.extract}".',
+                f"extract {self.extract}.",
                 "Leave out one of the two.",
             )
         if self.extract == "ngrams" and self.embed_threshold <= 0:
             raise UsageError(
                 f"embed_threshold is {self.embed_threshold}, expected one "
-                'above 0 with extract="ngrams": a text and a value without a '
+                "above 0 with extract ngrams: a text and a value without a "
                 "common n-gram have 0."
             )
 
     def _check_fields(self) -> None:
         names = self.field_names
         if PLOT in names:
-            raise UsageError(f"fields names {PLOT!r}.", "Plots give keywords: plot_keywords=True.")
+            raise UsageError(f"fields names {PLOT!r}.", "Plots give keywords: set plot_keywords.")
         if not names and not self.plot_keywords:
             raise UsageError(f"fields is {self.fields!r}, expected names of fields.")
         if len(set(names)) < len(names):

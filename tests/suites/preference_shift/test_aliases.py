@@ -146,5 +146,5 @@ def test_what_is_no_file_of_aliases(tmp_path: Path, catalogue: str) -> None:
         SUITE.check(options(catalogue, aliases=str(tmp_path / "none.csv")))
     with pytest.raises(UsageError, match=r"expected a CSV file with spelling, value and field"):
         SUITE.check(options(catalogue, aliases=catalogue))
-    with pytest.raises(UsageError, match='not searched for spellings with extract="embed"'):
+    with pytest.raises(UsageError, match="not searched for spellings with extract embed"):
         options(catalogue, aliases=write_aliases(tmp_path), extract="embed")

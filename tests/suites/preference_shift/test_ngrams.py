@@ -105,5 +105,5 @@ def test_any_texts_against_the_vectoriser(
 
 
 def test_a_threshold_of_nothing_is_refused(catalogue: str) -> None:
-    with pytest.raises(UsageError, match='expected one above 0 with extract="ngrams"'):
+    with pytest.raises(UsageError, match="expected one above 0 with extract ngrams"):
         options(catalogue, extract="ngrams", embed_threshold=0.0)

@@ -104,7 +104,7 @@ def test_nothing_to_recover_or_to_say(catalogue: str) -> None:
 
 
 def test_segments_are_of_texts(catalogue: str) -> None:
-    with pytest.raises(UsageError, match='profile="legacy"'):
+    with pytest.raises(UsageError, match="profile legacy"):
         legacy(catalogue, segments="metadata")
     assert legacy(catalogue).segments == "heuristic"
 
