@@ -634,7 +634,7 @@ def _rest_error(rejects: pl.LazyFrame, rest: str) -> InputError | None:
     return InputError(
         f"{first['file']}:{first['line']}: the file ends early or is damaged (found "
         f"{first['found']}, expected {first['expected']}). Its rest is missing{others}; {rest}.",
-        "Get the whole file again. To accept what was read, give max_rejects=1.",
+        "Get the whole file again. To accept what was read, set max_rejects to 1.",
     )
 
 
