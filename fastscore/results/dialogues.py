@@ -27,7 +27,7 @@ from fastscore.run.scoring import TextsToEmbed, vectors_of
 from fastscore.run.signature import deciding_differences
 from fastscore.suites.base import Dialogue, Suite
 from fastscore.suites.declarations import LABEL_TABLE, Source
-from fastscore.suites.identity import file_names, is_named
+from fastscore.suites.identity import file_names, is_named, unescaped
 
 NAMES_LISTED = 8
 
@@ -75,14 +75,21 @@ class Dialogues:
         return self.names[row], tables[LABEL_TABLE]["file"][0]
 
     def find(self, name: str) -> int:
-        """Return the row of the dialogue with a name, or that begins with it, or contains it."""
+        """Return the row of the dialogue with a name, or that begins with it, or contains it.
+
+        A name that no dialogue has is looked for as logs spell ids.
+        """
         names = self.names
-        ways = {
-            "are": names == name,
-            "begin with": names.str.starts_with(name),
-            "hold": names.str.contains(name, literal=True),
-        }
-        for how, matches in ways.items():
+        ways = (
+            way
+            for spelled in (names, unescaped(names))
+            for way in (
+                ("are", spelled == name),
+                ("begin with", spelled.str.starts_with(name)),
+                ("hold", spelled.str.contains(name, literal=True)),
+            )
+        )
+        for how, matches in ways:
             found = np.flatnonzero(matches.to_numpy())
             if len(found) == 1:
                 return int(found[0])

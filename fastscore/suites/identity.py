@@ -303,3 +303,10 @@ def _name(source: Source) -> pl.Expr:
 def _escaped(column: str) -> pl.Expr:
     text = pl.col(column).cast(pl.String).str.replace_all("%", "%25", literal=True)
     return text.str.replace_all("/", "%2F", literal=True)
+
+
+def unescaped(names: pl.Series) -> pl.Series:
+    """Return names with ids and variants as the log spells them: `b %2F c` is `b / c`."""
+    for escaped, plain in (("%2F", "/"), ("%2E", "."), ("%66", "f"), ("%25", "%")):
+        names = names.str.replace_all(escaped, plain, literal=True)
+    return names

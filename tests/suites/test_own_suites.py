@@ -12,6 +12,7 @@ import pytest
 
 import fastscore
 from fastscore.errors import InputError, UsageError
+from fastscore.results.dialogues import Dialogues
 from fastscore.suites import registry
 from tests.run.running import contents
 
@@ -146,3 +147,10 @@ def test_the_toy_suite_is_installed_and_runs_on_an_engine(tmp_path: Path) -> Non
     done = command(tmp_path / "site", *score, *engine)
     assert done.returncode == 0, done.stderr
     assert contents(tmp_path / "dask") == whole
+
+
+@pytest.mark.parametrize("id", ["a / b", "d1.json", "50%", "frame"])
+def test_its_dialogues_are_explained_by_the_ids_of_the_log(tmp_path: Path, id: str) -> None:
+    rows = [row | {"dialogue": id if row["dialogue"] == "a" else "other"} for row in ROWS]
+    run = fastscore.score(rows, made(), output=tmp_path / "run")
+    assert Dialogues(run).find(id) == 0
