@@ -1,121 +1,40 @@
 """Verbs that ask chat models: ``simulate``, ``judge``, ``annotate`` and ``experiment``."""
 
 from collections.abc import Callable
-from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fastscore.cli.parameters import (
-    PATH,
-    HeadedCommand,
-    SuggestingGroup,
-    option,
-    quiet_option,
-    ranged,
-)
-from fastscore.cli.score import declared_setting
-from fastscore.logs.inputs.column_map import CHAT_OPTIONS, parse_map
-from fastscore.run.request import chat_options
-from fastscore.settings.options import available_processors, flag_name
+from fastscore.cli.parameters import PATH, HeadedCommand, SuggestingGroup, option, quiet_option
+from fastscore.cli.score import Command, settings_options, typed_map
+from fastscore.llm.requests import AskingAboutLogs, Judging, ModelOptions
+from fastscore.settings.options import available_processors, settings_of
+from fastscore.simulation.scenario import Simulation
 from fastscore.terminal import write_line, write_note
 
 if TYPE_CHECKING:
     from fastscore.llm.annotate import Annotated
     from fastscore.llm.client import Expectation
-    from fastscore.llm.transcripts import AskingAboutLogs
 
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Made = TypeVar("Made", AskingAboutLogs, Judging, Simulation)
 
-MODEL_HEADING = "How models are asked"
-
-_asked = partial(option, heading=MODEL_HEADING)
-
-
-def _bounded(name: str, help: str, *, kind: type[float] = int, default: Any = None) -> Any:
-    """Declare a number that keeps to the bounds of the argument of its name."""
-    return _asked(flag_name(name), type=ranged(name, kind), default=default, help=help)
-
-
-_MODEL_OPTIONS = (
-    _asked(
-        "--base-url",
-        help="The models' server, such as http://127.0.0.1:11434/v1.  [default: "
-        "FASTSCORE_BASE_URL or OPENAI_BASE_URL]. The key comes from FASTSCORE_API_KEY or "
-        "OPENAI_API_KEY.",
-    ),
-    _asked("--temperature", type=float, help="Passed on.  [default: the server's]"),
-    _bounded("answer_tokens", "The most tokens of an answer.", default=512),
-    _asked(
-        "--structured",
-        type=click.Choice(["json-schema", "json-object", "none"]),
-        default="json-schema",
-        help="How to request JSON: json-object is for llama.cpp's Python server, none "
-        "uses the prompt only.",
-    ),
-    _bounded("concurrency", "The most requests at once.", default=8),
-    _bounded("timeout", "Seconds of a request.", kind=float, default=120.0),
-    _bounded("retries", "Retries of a request after a failure that may pass.", default=6),
-    _asked(
-        "--max-failures",
-        default="5%",
-        help="Maximum of failed samples: a count or a share such as 5%. Above it exit 4.",
-    ),
-    _bounded("max_requests", "Maximum number of requests. Later the command can continue."),
-    _bounded("max_tokens", "The most tokens, sent and received."),
-    _bounded("max_cost", "The most that tokens may cost, by --prices.", kind=float),
-    _asked(
-        "--prices",
-        type=(click.FloatRange(min=0), click.FloatRange(min=0)),
-        metavar="SENT RECEIVED",
-        help="Prices of a million tokens sent and of a million received, in USD.",
-    ),
-    _asked(
-        "--answers",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="The SQLite file that keeps every answer.  [default: in the cache]",
-    ),
-    _asked("--replay", is_flag=True, help="Use stored answers only and open no connection."),
+_price = click.FloatRange(min=0)
+model_options = settings_options(
+    ModelOptions,
+    max_failures={"type": str, "default": "5%"},
+    prices={"type": (_price, _price), "default": None},
+    answers={"type": click.Path(path_type=Path, dir_okay=False)},
 )
+"""Gives a command the options of how models are asked."""
 
 
-def model_options(command: Command) -> Command:
-    """Give a command the options; they arrive as keyword arguments for `with_model_options`."""
-    for add in reversed(_MODEL_OPTIONS):
-        command = add(command)
-    return command
-
-
-def with_model_options(given: dict[str, Any]) -> dict[str, Any]:
-    """Put options of a command into one value each: ``models``, and ``columns`` of a map."""
-    from fastscore.llm.requests import ModelOptions, model_options
-
-    taken = {field.name: given.pop(field.name) for field in fields(ModelOptions)}
-    if "values" in given:
-        columns = parse_map(given["columns"], given.pop("values"))
-        of_chats = chat_options(**{name: given.pop(name) for name in CHAT_OPTIONS})
-        given["columns"] = columns | of_chats
-    return {**given, "models": model_options(taken)}
-
-
-_MAP_SETTINGS = ("layout", "columns", "values", *CHAT_OPTIONS)
-"""Options of where chats are, as `score` declares them."""
-_seed = option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, help="Seed of the requests.")
-_DRY_RUN = option(
-    "--dry-run", is_flag=True, help="Estimate requests and tokens. Ask and write nothing."
-)
-
-
-def map_options(command: Command) -> Command:
-    """Give a command the options of where chats are."""
-    command = _DRY_RUN(command)
-    for name in reversed(_MAP_SETTINGS):
-        flags, declared = declared_setting(name)
-        command = option(*flags, **(declared | {"heading": "Where chats are"}))(command)
-    return command
+def made(kind: type[Made], given: dict[str, Any]) -> Made:
+    """Make a request of what flags give."""
+    models = {each.name: given.pop(each.name) for each in settings_of(ModelOptions)}
+    mapped = typed_map(given) if "values" in given else {}
+    return kind(**given | mapped | {"models": ModelOptions(**models)})
 
 
 @click.group(
@@ -133,52 +52,12 @@ def simulate_command() -> None:
     epilog="Example: fastscore simulate preference_shift --catalogue movies.json --agent offline "
     "--sessions 600 --turns 50 -o logs",
 )
-@option("--catalogue", required=True, help="The items: JSON, JSON Lines, CSV or Parquet.")
-@option(
-    "--agent",
-    default="offline",
-    help="Who recommends: offline, openai:MODEL, python:module.object, or an installed agent.",
+@settings_options(
+    Simulation,
+    sessions={"default": 100, "required": False},
+    turns={"default": 50, "required": False},
+    workers={"show_default": False},
 )
-@option(
-    "--user",
-    default="template",
-    help="Who says the user's words: template, or openai:MODEL, which rewords the template.",
-)
-@option(
-    "--off-catalogue",
-    type=click.Choice(["mark", "ask-again", "ignore"]),
-    default="mark",
-    help="What is done about a model's titles that the catalogue lacks.",
-)
-@option(
-    "--refusals",
-    type=click.Choice(["mark", "leave-out"]),
-    default="mark",
-    help="What is done about a recommender's refusals: mark them, or leave out their text, so that "
-    "their metrics are null.",
-)
-@option("--sessions", type=click.IntRange(min=1), default=100)
-@option("--turns", type=click.IntRange(min=1), default=50)
-@option(
-    "--seed",
-    type=click.IntRange(0, 2**63 - 1),
-    default=0,
-    help="Seed of the users. Equal seeds give equal users for every agent.",
-)
-@option(
-    "--policy",
-    type=PATH,
-    help="The user's rates and phrases, a TOML file.  [default: the built-in one]",
-)
-@option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=available_processors(),
-    show_default=False,
-    help="Number of shards simulated at once. Default: the number of processors.",
-)
-@option("-o", "--output", type=PATH, required=True, help="The folder of logs.")
-@option("--overwrite", is_flag=True, help="Replace an existing simulation in -o.")
 @quiet_option
 @model_options
 def simulate_preference_shift(quiet: bool, **given: Any) -> None:
@@ -189,9 +68,9 @@ def simulate_preference_shift(quiet: bool, **given: Any) -> None:
     openai:MODEL uses the network. Its answers are stored and never asked for again.
     """
     from fastscore.run.progress import reporter
-    from fastscore.simulation.simulate import Simulation, simulate
+    from fastscore.simulation.simulate import simulate
 
-    asked = Simulation(**with_model_options(given))
+    asked = made(Simulation, given)
     done = simulate(asked, reporter(quiet=quiet))
     if done.spent is not None and not quiet:
         write_note(done.spent.line(asked.models.prices))
@@ -220,40 +99,21 @@ def simulate_preference_shift(quiet: bool, **given: Any) -> None:
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")
 @option(
-    "--suite",
-    help="Whose logs they are. Chats of any kind need none.  [default: the run's, or the only "
-    "suite that reads them]",
-)
-@option(
     "--against",
     multiple=True,
     metavar="LOGS",
     help="Compare with these logs, or this run, in pairs of one dialogue id. Repeatable.",
 )
-@map_options
-@option(
-    "--rubric",
-    default="",
-    show_default=False,
-    help="A bundled rubric (assistant, finance, pepper) or a TOML file.  [default: pepper for "
-    "preference_shift, finance for memory_finance, otherwise assistant]",
+@settings_options(
+    Judging,
+    model={"envvar": "FASTSCORE_JUDGE_MODEL", "help": "The judge's name at its server."},
+    overwrite={"help": "Replace the files of another judge in -o."},
+    rubric={"type": str},
 )
-@option(
-    "--model", required=True, envvar="FASTSCORE_JUDGE_MODEL", help="The judge's name at its server."
-)
-@option(
-    "--repeats",
-    type=ranged("repeats", int),
-    default=1,
-    help="Judgements of each dialogue: 1, or a multiple of the number of dimensions.",
-)
-@_seed
-@option("-o", "--output", type=PATH, required=True, help="The folder to write.")
-@option("--overwrite", is_flag=True, help="Replace the files of another judge in -o.")
 @option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @quiet_option
 @model_options
-def judge_command(against: tuple[str, ...], as_json: bool, quiet: bool, **given: Any) -> None:
+def judge_command(as_json: bool, quiet: bool, **given: Any) -> None:
     """Judge the dialogues of LOGS by a chat model: chats of any kind, logs of a suite, or one run.
 
     Writes judgements.jsonl, which `fastscore analyse` and `compare --judge` join to a run, every
@@ -263,14 +123,12 @@ def judge_command(against: tuple[str, ...], as_json: bool, quiet: bool, **given:
     With --against, LOGS are side A and the others side B. Each pair is judged in both orders, and a
     side wins if the judge prefers it in both. Writes pairs.jsonl in place of judgements.jsonl.
     """
-    from fastscore.llm.judgements import run_judge, show_judgements
-    from fastscore.llm.pairwise import run_pairwise
-    from fastscore.llm.transcripts import Judging
+    from fastscore.llm.judgements import show_judgements
+    from fastscore.llm.pairwise import run_judging
     from fastscore.run.progress import reporter
 
-    asked = Judging(**with_model_options(given))
-    shown = reporter(quiet=quiet)
-    judged = run_pairwise(asked, against, shown) if against else run_judge(asked, shown)
+    asked = made(Judging, given)
+    judged = run_judging(asked, reporter(quiet=quiet))
     if judged.expected is not None:
         _show_expectation(judged.expected)
         return
@@ -284,20 +142,12 @@ def judge_command(against: tuple[str, ...], as_json: bool, quiet: bool, **given:
 
 def _annotating(written: str) -> Callable[[Command], Command]:
     """Return what gives a command the options of annotations."""
-
-    def decorate(command: Command) -> Command:
-        output = option("-o", "--output", type=PATH, required=True, help=written)
-        model = option(
-            "--model",
-            required=True,
-            envvar="FASTSCORE_ANNOTATE_MODEL",
-            help="The model's name at its server.",
-        )
-        overwrite = option("--overwrite", is_flag=True, help="Replace other annotations in -o.")
-        last = quiet_option(model_options(command))
-        return map_options(model(_seed(output(overwrite(last)))))
-
-    return decorate
+    options = settings_options(
+        AskingAboutLogs,
+        model={"envvar": "FASTSCORE_ANNOTATE_MODEL"},
+        output={"help": written},
+    )
+    return lambda command: options(quiet_option(model_options(command)))
 
 
 @click.group("annotate", cls=SuggestingGroup)
@@ -327,10 +177,9 @@ def annotate_concepts_command(
     FILE` takes the file.
     """
     from fastscore.llm.annotate import annotate_concepts
-    from fastscore.llm.transcripts import AskingAboutLogs
     from fastscore.run.progress import reporter
 
-    asked = AskingAboutLogs(**with_model_options(given))
+    asked = made(AskingAboutLogs, given)
     done = annotate_concepts(asked, catalogue, reporter(quiet=quiet), merge_speakers=merge_speakers)
     _report_annotations(done, asked, quiet=quiet)
 
@@ -350,10 +199,9 @@ def annotate_states_command(level: int, quiet: bool, **given: Any) -> None:
     FOLDER` takes the files.
     """
     from fastscore.llm.annotate import annotate_states
-    from fastscore.llm.transcripts import AskingAboutLogs
     from fastscore.run.progress import reporter
 
-    asked = AskingAboutLogs(**with_model_options(given))
+    asked = made(AskingAboutLogs, given)
     done = annotate_states(asked, reporter(quiet=quiet), level=level)
     _report_annotations(done, asked, quiet=quiet)
 

@@ -17,7 +17,7 @@ from fastscore.cli.parameters import SuggestingGroup, json_option, option, quiet
 from fastscore.cli.score import declared_setting
 from fastscore.errors import EXIT_CHECK_FAILED, FastscoreError, UsageError
 from fastscore.files import cache_root
-from fastscore.run.request import DEFAULT_EMBEDDER
+from fastscore.run.request import DEFAULT_EMBEDDER, SETTINGS
 from fastscore.settings.extras import install_command
 from fastscore.settings.options import available_processors
 from fastscore.suites.registry import load_suite, suite_names
@@ -186,7 +186,7 @@ def _verify_masked(
 
 def _setting(name: str, **instead: Any) -> Callable[..., Any]:
     """Give a command an option that ``score`` has, with another help text."""
-    flags, declared = declared_setting(name)
+    flags, declared = declared_setting(next(each for each in SETTINGS if each.name == name))
     return option(*flags, **(declared | {"heading": ""} | instead))
 
 

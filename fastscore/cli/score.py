@@ -3,14 +3,14 @@
 import dataclasses
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import click
 
 from fastscore.api.examples import example_names, example_options
-from fastscore.cli.parameters import PATH, HeadedCommand, HeadedOption, prepared
+from fastscore.cli.parameters import PATH, HeadedCommand, HeadedOption, option, prepared
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, parse_map
 from fastscore.logs.inputs.layout import layout_names
@@ -29,12 +29,15 @@ from fastscore.settings.options import (
     environment_name,
     flag_name,
     read_toml,
+    settings_of,
     takes_paths,
     value_type,
 )
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.vectors.description import TRUST_VARIABLE
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 MAP_TABLES = ("columns", "values")
 CONFIGURED = "fastscore.columns"
@@ -119,7 +122,7 @@ def run_options(suite: Suite) -> list[click.Option]:
     added = {**_ADDED, "address": (shard_size,)}
     options = []
     for each in SETTINGS:
-        flags, declared = declared_setting(each.name)
+        flags, declared = declared_setting(each)
         declared["hidden"] = suite.texts is None and each.name in _OF_VECTORS
         options += [HeadedOption(flags, **declared), *added.get(each.name, ())]
     return options
@@ -172,33 +175,49 @@ _ADDED: Mapping[str, tuple[click.Option, ...]] = {
 """Options of the command line alone, by the setting that they follow."""
 
 
-def declared_setting(name: str) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the flags of a field of the request, and what else declares its option."""
-    setting = next(each for each in SETTINGS if each.name == name)
+def declared_setting(setting: "dataclasses.Field[Any]") -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the flags of a field of a request, and what else declares its option."""
     rules, kind = setting.metadata, value_type(setting.type)
-    flags = rules["flags"] or (flag_name(name),)
-    default = available_processors() if name == "workers" else setting.default
+    flags = rules["flags"] or (flag_name(setting.name),)
+    default = available_processors() if setting.name == "workers" else setting.default
     declared = {
         "heading": rules["heading"],
         "help": rules["help"].format(layouts=", ".join(layout_names())),
         "metavar": rules["metavar"],
-        "envvar": environment_name(_key(flags)),
     }
+    if rules["environment"]:
+        declared["envvar"] = environment_name(_key(flags))
     if kind is bool:
         declared["is_flag"] = True
     elif kind in (Mapping, Sequence):
         declared["multiple"] = True
     else:
         declared["type"] = _click_type(setting.type, rules)
-    if default not in (None, False, ()):
+    if default is dataclasses.MISSING:
+        declared["required"] = True
+    elif default not in (None, "", ()) and kind is not bool:
         declared["default"] = default
-    return (*flags, name), declared
+    return (*flags, setting.name), declared
+
+
+def settings_options(request: Any, **instead: Mapping[str, Any]) -> Callable[[Command], Command]:
+    """Give a command the options of a request's fields, some declared otherwise."""
+
+    def decorate(command: Command) -> Command:
+        for each in reversed(settings_of(request)):
+            flags, declared = declared_setting(each)
+            command = option(*flags, **{**declared, **instead.get(each.name, {})})(command)
+        return command
+
+    return decorate
 
 
 def _click_type(hint: Any, rules: Mapping[str, Any]) -> Any:
     if choices := allowed_values(hint):
         return click.Choice(choices)
     if takes_paths(hint):
+        return PATH
+    if hint in (Path, Path | None):
         return PATH
     kind, bounds = value_type(hint), (rules["minimum"], rules["maximum"])
     if bounds != (None, None):
@@ -344,16 +363,19 @@ def _request(suite: Suite, inputs: tuple[str, ...], given: dict[str, Any]) -> Re
     shard_size = given.pop("shard_size")
     # flags win over the file
     configured: ColumnMap = click.get_current_context().meta.get(CONFIGURED, NO_MAP)
-    mapped = configured | parse_map(given.pop("columns"), given.pop("values"))
-    words: dict[str, dict[str, str]] = {}
-    for column, found, meant in mapped.values:
-        words.setdefault(column, {})[found] = meant
     return Request(
         suite=suite.name,
         options=options,
         inputs=inputs,
         shard_bytes=None if shard_size is None else shard_size * MIB,
-        columns=dict(mapped.columns),
-        values=words,
-        **given,
+        **given | typed_map(given, configured),
     )
+
+
+def typed_map(given: Mapping[str, Any], configured: ColumnMap = NO_MAP) -> dict[str, Any]:
+    """Return the columns and the values that flags name, as a request has them."""
+    mapped = configured | parse_map(given["columns"], given["values"])
+    words: dict[str, dict[str, str]] = {}
+    for column, found, meant in mapped.values:
+        words.setdefault(column, {})[found] = meant
+    return {"columns": dict(mapped.columns), "values": words}

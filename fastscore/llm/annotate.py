@@ -34,12 +34,12 @@ from fastscore.llm.requests import (
     OPENAI,
     SYSTEM,
     USER,
+    AskingAboutLogs,
     Messages,
     StrPath,
+    asked_for,
     check_members,
-    model_options,
     object_schema,
-    paths_of,
     read_prompts,
 )
 from fastscore.llm.spending import (
@@ -51,14 +51,14 @@ from fastscore.llm.spending import (
     spending_recorded,
     too_many,
 )
-from fastscore.llm.transcripts import DATA, AskingAboutLogs, quoted, screened
-from fastscore.logs.inputs.column_map import column_map, map_source
+from fastscore.llm.transcripts import DATA, quoted, screened
+from fastscore.logs.inputs.column_map import map_source
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.read.rows import join_parts
 from fastscore.logs.score_input import ScoreInput
 from fastscore.run.commit import commit_bytes, commit_lines
 from fastscore.run.progress import Reporter, SilentReporter
-from fastscore.run.request import Request, chat_options
+from fastscore.run.request import Request
 from fastscore.settings.options import build_options, check_arguments
 from fastscore.suites.guest_simulation.options import (
     ORDER_COLUMN,
@@ -252,9 +252,11 @@ def _write_states(
 
 
 def _rows(asked: AskingAboutLogs, suite: SuiteName, reporter: Reporter) -> pl.DataFrame:
-    source = map_source(load_suite(suite).source, layout_map(asked.layout, suite) | asked.columns)
+    source = map_source(
+        load_suite(suite).source, layout_map(asked.layout, suite) | asked.column_map
+    )
     request = Request(suite=suite, inputs=asked.inputs, options=None)
-    is_mapped = bool(asked.layout or asked.columns)
+    is_mapped = bool(asked.layout or asked.column_map)
     with nullcontext() if is_mapped else fitting_suite_named(request):
         given = screened(ScoreInput.of(list(asked.inputs)), source, suite)
     read = join_parts(given.read(source), source)
@@ -309,7 +311,7 @@ def _annotate(
         failures[0] if failures else None,
         len(failures),
         len(answers),
-        asked.models.failure_limit,
+        asked.models.max_failures,
         noun="annotations",
         place=str(asked.output),
     )
@@ -319,6 +321,9 @@ def _annotate(
 
 
 _TYPICAL_ANSWER = "x" * 200
+
+
+_OF_SUITES = ("catalogue", "merge_speakers", "level")
 
 
 def annotate(
@@ -393,19 +398,9 @@ def annotate(
     ...     catalogue="shifts/catalogue.jsonl", dry_run=True,
     ... ).expected
     """
-    check_arguments(annotate, locals())
-    asked = AskingAboutLogs(
-        inputs=paths_of(logs),
-        model=model,
-        output=Path(output),
-        layout=layout,
-        columns=column_map(columns, values)
-        | chat_options(alternate=alternate, sort_by=sort_by, dialogue=dialogue, without=without),
-        seed=seed,
-        overwrite=overwrite,
-        dry_run=dry_run,
-        models=model_options(models),
-    )
+    given = locals()
+    check_arguments(annotate, {name: given[name] for name in ("logs", "what", *_OF_SUITES)})
+    asked = asked_for(AskingAboutLogs, given)
     reporter = SilentReporter()
     if what == "states":
         done = annotate_states(asked, reporter, level=level)

@@ -637,7 +637,7 @@ def ask_each(
     not asked for has None. Prompts are long: each is made when it is sent.
     """
     samples = samples or range(len(tasks))
-    allowed = client.options.failure_limit.allowed(len({*samples}))
+    allowed = client.options.max_failures.allowed(len({*samples}))
     found: list[Structured[Read] | None] = [None] * len(tasks)
     failed: set[int] = set()
     stopped: list[bool] = []

@@ -11,6 +11,7 @@ every repeat without one, with the answer; ``summary.json`` agreement, consisten
 of position and length.
 """
 
+import os
 import re
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,7 +42,9 @@ from fastscore.llm.requests import (
     SYSTEM,
     USER,
     ChatRequest,
+    Judging,
     ModelOptions,
+    StrPath,
     check_members,
     object_schema,
 )
@@ -54,7 +57,7 @@ from fastscore.llm.spending import (
     spending_recorded,
     too_many,
 )
-from fastscore.llm.transcripts import DATA, Judging, Transcript, names_of, quoted, read_dialogues
+from fastscore.llm.transcripts import DATA, Transcript, names_of, quoted, read_dialogues
 from fastscore.run.commit import commit_json, commit_lines, commit_table
 from fastscore.run.progress import Reporter
 from fastscore.run.writer import LOCK_NAME, run_lock
@@ -114,7 +117,7 @@ _OF_SUITE = {"preference_shift": "pepper", "memory_finance": "finance"}
 ASSISTANT = "assistant"
 
 
-def rubric_of(named: str, suite: str) -> "Rubric":
+def rubric_of(named: StrPath | None, suite: str) -> "Rubric":
     """Read the rubric that is named; without a name, that of a suite."""
     return load_rubric(named or _OF_SUITE.get(suite, ASSISTANT))
 
@@ -125,8 +128,9 @@ def rubric_names() -> tuple[str, ...]:
     return tuple(sorted(f.name.removesuffix(".toml") for f in folder if f.name.endswith(".toml")))
 
 
-def load_rubric(name: str) -> Rubric:
+def load_rubric(named: StrPath) -> Rubric:
     """Read a rubric."""
+    name = os.fspath(named)
     path = Path(name)
     if name in rubric_names():
         content = files(__package__).joinpath("rubrics", f"{name}.toml").read_bytes()
@@ -630,7 +634,7 @@ def judge_samples(
 
     The folder is held meanwhile, and has nothing of others.
     """
-    before, limit = client.spent, asked.models.failure_limit
+    before, limit = client.spent, asked.models.max_failures
     check_output(asked.output, OUTPUT, (*_FILES, LOCK_NAME), alone=asked.overwrite)
     with run_lock(asked.output):
         for name in _FILES if asked.overwrite else ():

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise as neighbours
-from pathlib import Path
 from typing import Any, Literal
 
 from fastscore.errors import UsageError
@@ -34,19 +33,22 @@ from fastscore.llm.judgements import (
 from fastscore.llm.requests import (
     SYSTEM,
     USER,
+    Judging,
     StrPath,
+    asked_for,
     check_members,
-    model_options,
     object_schema,
-    paths_of,
     read_prompts,
 )
 from fastscore.llm.spending import Meter, UnusableError
-from fastscore.llm.transcripts import DATA, Judging, Transcript, names_of, read_dialogues
-from fastscore.logs.inputs.column_map import column_map
+from fastscore.llm.transcripts import (
+    DATA,
+    Transcript,
+    names_of,
+    read_dialogues,
+)
 from fastscore.run.commit import commit_json, commit_lines
 from fastscore.run.progress import Reporter, SilentReporter
-from fastscore.run.request import chat_options
 from fastscore.settings.extras import scipy_stats
 from fastscore.settings.options import check_arguments
 from fastscore.statistics.clustered import clustered_mean
@@ -83,9 +85,13 @@ Answers = tuple[Structured[Verdict] | None, Structured[Verdict] | None]
 """The answers about one pair, with A shown first and with B; None if it was not asked."""
 
 
-def run_pairwise(
-    asked: Judging, against: Sequence[str], reporter: Reporter, meter: Meter | None = None
-) -> Judged:
+def run_judging(asked: Judging, reporter: Reporter, meter: Meter | None = None) -> Judged:
+    """Judge dialogues one by one, or in pairs if there is a side B."""
+    run = run_pairwise if asked.against else run_judge
+    return run(asked, reporter, meter)
+
+
+def run_pairwise(asked: Judging, reporter: Reporter, meter: Meter | None = None) -> Judged:
     """Judge side A, the inputs of `asked`, against side B."""
     if asked.rubric:  # its faults before any log is read
         load_rubric(asked.rubric)
@@ -95,7 +101,7 @@ def run_pairwise(
             "once in each order.",
             "Leave out repeats.",
         )
-    on_both = {*map(os.path.realpath, asked.inputs)} & {*map(os.path.realpath, against)}
+    on_both = {*map(os.path.realpath, asked.inputs)} & {*map(os.path.realpath, asked.against)}
     if on_both:
         raise UsageError(
             f"{min(on_both)} is on both sides, so each dialogue would be judged against itself.",
@@ -103,7 +109,7 @@ def run_pairwise(
         )
     client = None if asked.dry_run else ChatClient(asked.models, meter)
     suite, side_a, _ = read_dialogues(asked.inputs, asked, reporter)
-    suite_b, side_b, _ = read_dialogues(against, asked, reporter)
+    suite_b, side_b, _ = read_dialogues(asked.against, asked, reporter)
     if suite != suite_b:
         raise UsageError(f"A has logs of {suite}, B of {suite_b}.", "Compare logs of one suite.")
     rubric = rubric_of(asked.rubric, suite)
@@ -120,7 +126,7 @@ def run_pairwise(
     described = {
         "suite": suite,
         "inputs": names_of(asked, asked.inputs),
-        "against": names_of(asked, against),
+        "against": names_of(asked, asked.against),
         **describe_judge(asked, rubric, client),
         "only_in_a": len(side_a) - len(pairs),
         "only_in_b": len(side_b) - len(pairs),
@@ -400,24 +406,9 @@ def judge(
     ... )
     >>> judged.summary["dimensions"]["helpfulness"]["mean"]
     """
-    check_arguments(judge, locals())
-    asked = Judging(
-        inputs=paths_of(logs),
-        model=model,
-        output=Path(output),
-        suite=suite,
-        layout=layout,
-        columns=column_map(columns, values)
-        | chat_options(alternate=alternate, sort_by=sort_by, dialogue=dialogue, without=without),
-        rubric=str(rubric),
-        repeats=repeats,
-        seed=seed,
-        overwrite=overwrite,
-        dry_run=dry_run,
-        models=model_options(models),
-    )
-    others, reporter = paths_of(against), SilentReporter()
-    judged = run_pairwise(asked, others, reporter) if others else run_judge(asked, reporter)
+    given = locals()
+    check_arguments(judge, {name: given[name] for name in ("logs", "against")})
+    judged = run_judging(asked_for(Judging, given), SilentReporter())
     if judged.refusal is not None:
         raise judged.refusal
     return judged

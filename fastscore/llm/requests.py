@@ -6,11 +6,12 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import partial
 from hashlib import blake2b
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import orjson
@@ -18,14 +19,16 @@ import orjson
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.files import cache_root, hash_bytes
 from fastscore.llm.spending import (
-    DEFAULT_MAX_FAILURES,
     FailureLimit,
     Meter,
     Prices,
     UnusableError,
     parse_limit,
+    parse_prices,
 )
-from fastscore.settings.options import check_arguments
+from fastscore.logs.inputs.column_map import ColumnMap, requested_map
+from fastscore.run.request import SETTINGS
+from fastscore.settings.options import check_settings, setting
 
 _MARK = re.compile(
     r"<(?P<close>/?)(?P<tag>think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
@@ -159,9 +162,8 @@ SYSTEM, USER, ASSISTANT = "system", "user", "assistant"
 LENGTH, CONTENT_FILTER = "length", "content_filter"
 """The finish reasons of an answer that was cut: by the most tokens, or by a filter."""
 
-JSON_SCHEMA, JSON_OBJECT, NO_FORMAT = "json-schema", "json-object", "none"
-STRUCTURED = (JSON_SCHEMA, JSON_OBJECT, NO_FORMAT)
-"""How servers take a schema: as most, as llama.cpp's Python server, or only in words."""
+JSON_OBJECT, NO_FORMAT = "json-object", "none"
+"""How some servers take a schema: as llama.cpp's Python server, or only in words."""
 
 Messages = tuple[tuple[str, str], ...]
 
@@ -173,7 +175,7 @@ Response = tuple[dict[str, Any], dict[str, Any]]
 class ChatRequest:
     """A request for one answer; what is None is left to the server.
 
-    The answer has the JSON schema, which servers are asked for as one of `STRUCTURED`. An answer of
+    The answer has the JSON schema. An answer of
     no use is asked for again by the next attempt.
     """
 
@@ -183,7 +185,7 @@ class ChatRequest:
     seed: int | None = None
     max_tokens: int | None = None
     schema: Mapping[str, Any] | None = None
-    structured: str = JSON_SCHEMA
+    structured: str = "json-schema"
     attempt: int = 0
 
     def again(self, *more: tuple[str, str], by: int = 1) -> "ChatRequest":
@@ -313,36 +315,58 @@ KEY_VARIABLES = ("FASTSCORE_API_KEY", "OPENAI_API_KEY")
 URL_VARIABLES = ("FASTSCORE_BASE_URL", "OPENAI_BASE_URL")
 
 
+_asked = partial(setting, heading="How models are asked")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
-    """How models are asked, as the options of commands have it.
+    """How models are asked, validated when it is made.
 
-    None leaves it to the server, or sets no limit. Other addresses are those of `URL_VARIABLES`,
-    the answers' file one in the cache. `max_failures` is a count, or a share as ``"5%"`` or 0.05.
+    None leaves it to the server, or sets no limit.
     """
 
-    base_url: str | None = None
-    temperature: float | None = None
-    answer_tokens: int = 512
-    structured: str = JSON_SCHEMA
-    concurrency: int = 8
-    timeout: float = 120.0
-    retries: int = 6
-    max_failures: str | float = DEFAULT_MAX_FAILURES
-    max_requests: int | None = None
-    max_tokens: int | None = None
-    max_cost: float | None = None
-    prices: Prices = field(default_factory=Prices)
-    answers: Path | None = None
-    replay: bool = False
+    base_url: str | None = _asked(
+        None,
+        "The models' server, such as http://127.0.0.1:11434/v1.  [default: "
+        "FASTSCORE_BASE_URL or OPENAI_BASE_URL]. The key comes from FASTSCORE_API_KEY or "
+        "OPENAI_API_KEY.",
+    )
+    temperature: float | None = _asked(None, "Passed on.  [default: the server's]", minimum=0)
+    answer_tokens: int = _asked(512, "The most tokens of an answer.", minimum=1)
+    structured: Literal["json-schema", "json-object", "none"] = _asked(
+        "json-schema",
+        "How to request JSON: json-object is for llama.cpp's Python server, none "
+        "uses the prompt only.",
+    )
+    concurrency: int = _asked(8, "The most requests at once.", minimum=1)
+    timeout: float = _asked(120.0, "Seconds of a request.", minimum=0.001)
+    retries: int = _asked(6, "Retries of a request after a failure that may pass.", minimum=0)
+    max_failures: FailureLimit = _asked(
+        FailureLimit(share=0.05),
+        "Maximum of failed samples: a count or a share such as 5%. Above it exit 4.",
+    )
+    max_requests: int | None = _asked(
+        None, "Maximum number of requests. Later the command can continue.", minimum=0
+    )
+    max_tokens: int | None = _asked(None, "The most tokens, sent and received.", minimum=0)
+    max_cost: float | None = _asked(None, "The most that tokens may cost, by --prices.", minimum=0)
+    prices: Prices = _asked(
+        Prices(),
+        "Prices of a million tokens sent and of a million received, in USD.",
+        metavar="SENT RECEIVED",
+    )
+    answers: Path | None = _asked(
+        None, "The SQLite file that keeps every answer.  [default: in the cache]"
+    )
+    replay: bool = _asked(False, "Use stored answers only and open no connection.")
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        object.__setattr__(self, "max_failures", parse_limit(self.max_failures))
+        object.__setattr__(self, "prices", parse_prices(self.prices))
 
     def resolved(self) -> "ModelOptions":
         """Return the options with the server's address and the answers' file filled in."""
-        if self.structured not in STRUCTURED:
-            raise UsageError(
-                f"Unknown structured {self.structured!r}.",
-                did_you_mean(self.structured, STRUCTURED),
-            )
         url = self.base_url or _variable(URL_VARIABLES)
         if url is None:
             raise UsageError(
@@ -354,7 +378,6 @@ class ModelOptions:
                 "max_cost needs prices.",
                 "Name in prices what a million tokens sent and received cost: 0.15 0.60.",
             )
-        parse_limit(self.max_failures)
         _check_url(url)
         return replace(
             self,
@@ -383,11 +406,6 @@ class ModelOptions:
     def meter(self) -> Meter:
         """Return what counts requests and holds them to the budget."""
         return Meter(self.max_requests, self.max_tokens, self.max_cost, self.prices)
-
-    @property
-    def failure_limit(self) -> FailureLimit:
-        """The most samples that may fail."""
-        return parse_limit(self.max_failures)
 
     @property
     def endpoint(self) -> str:
@@ -430,20 +448,85 @@ def paths_of(given: StrPath | Sequence[StrPath]) -> tuple[str, ...]:
 
 
 def model_options(given: Mapping[str, Any]) -> ModelOptions:
-    """Make options of keyword arguments; prices are of a million tokens sent, and received."""
+    """Make options of keyword arguments."""
     known = [each.name for each in fields(ModelOptions)]
     for name in given:
         if name not in known:
             raise UsageError(f"Unknown argument {name!r}.", did_you_mean(name, known))
-    values = dict(given)
-    check_arguments(ModelOptions, values)
-    if not isinstance(prices := values.pop("prices", None) or (), Prices):
-        if not isinstance(prices, Sequence) or not all(type(one) in (int, float) for one in prices):
-            raise UsageError(
-                f"prices is {prices!r:.80}, expected two numbers.",
-                "They are of a million tokens sent, and received: (0.15, 0.60).",
-            )
-        prices = Prices(*prices)
-    if values.get("answers") is not None:
-        values["answers"] = Path(values["answers"])
-    return ModelOptions(prices=prices, **values)
+    return ModelOptions(**given)
+
+
+def _as_scored(name: str) -> Any:
+    """Declare a field as that of its name in the request of a run."""
+    declared = next(each for each in SETTINGS if each.name == name)
+    return field(
+        default=declared.default, metadata={**declared.metadata, "heading": "Where chats are"}
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskingAboutLogs:
+    """Which logs, or run, a model is asked about, and where the results go.
+
+    `overwrite` replaces what another model said.
+    """
+
+    inputs: tuple[str, ...]
+    layout: str | None = _as_scored("layout")
+    columns: Mapping[str, str] | None = _as_scored("columns")
+    values: Mapping[str, Mapping[str, str]] | None = _as_scored("values")
+    alternate: Literal["user", "assistant"] | None = _as_scored("alternate")
+    sort_by: str | None = _as_scored("sort_by")
+    dialogue: str | None = _as_scored("dialogue")
+    without: str | None = _as_scored("without")
+    dry_run: bool = setting(False, "Estimate requests and tokens. Ask and write nothing.")
+    model: str = setting(MISSING, "The model's name at its server.")
+    seed: int = setting(0, "Seed of the requests.", minimum=0)
+    output: Path = setting(MISSING, "The folder to write.", flags=("-o", "--output"))
+    overwrite: bool = setting(False, "Replace other annotations in -o.")
+    models: ModelOptions = field(default_factory=ModelOptions)
+
+    # what follows is made of what is given
+    column_map: ColumnMap = field(init=False)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        object.__setattr__(self, "column_map", requested_map(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judging(AskingAboutLogs):
+    """What is judged, against what if in pairs, by which rubric, how often.
+
+    The output names files as they are given, or from the folder `files_from`.
+    """
+
+    suite: str | None = setting(
+        None,
+        "Whose logs they are. Chats of any kind need none.  [default: the run's, or the only "
+        "suite that reads them]",
+    )
+    against: tuple[str, ...] = ()
+    rubric: StrPath | None = setting(
+        None,
+        "A bundled rubric (assistant, finance, pepper) or a TOML file.  [default: pepper for "
+        "preference_shift, finance for memory_finance, otherwise assistant]",
+    )
+    repeats: int = setting(
+        1,
+        "Judgements of each dialogue: 1, or a multiple of the number of dimensions.",
+        minimum=1,
+    )
+    files_from: Path | None = None
+
+
+Asked = TypeVar("Asked", bound=AskingAboutLogs)
+
+
+def asked_for(kind: type[Asked], given: Mapping[str, Any]) -> Asked:
+    """Make a request of the arguments of a call, by name."""
+    named = {each.name: given[each.name] for each in fields(kind) if each.name in given}
+    named |= {name: paths_of(given[name]) for name in ("against",) if name in given}
+    return kind(
+        **named | {"inputs": paths_of(given["logs"]), "models": model_options(given["models"])}
+    )

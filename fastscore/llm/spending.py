@@ -22,6 +22,7 @@ import orjson
 from fastscore.errors import EXIT_INCOMPLETE, FastscoreError, RunConflictError, UsageError, counted
 from fastscore.files import explain
 from fastscore.run.commit import commit_json
+from fastscore.settings.options import check_settings, setting
 from fastscore.version import __version__
 
 REFUSED, FILTERED, CUT_OFF, UNUSABLE = "refused", "content_filter", "cut_off", "unusable"
@@ -30,8 +31,6 @@ KINDS = (REFUSED, FILTERED, CUT_OFF, UNUSABLE, TIMED_OUT, REJECTED, SERVER_ERROR
 """The model refused; a filter or a limit of tokens cut its answer; no scores could be read from the
 answer; nothing came in time; the server rejected this request (HTTP 4xx) or failed (5xx, 429,
 broken connection); the answer is not kept, and `--replay` asks for none."""
-
-DEFAULT_MAX_FAILURES = "5%"
 
 
 class SampleError(Exception):
@@ -88,8 +87,10 @@ class FailureLimit:
         return f"{(self.share or 0.0) * 100:g}%" if self.count is None else f"{self.count:,}"
 
 
-def parse_limit(given: str | float) -> FailureLimit:
+def parse_limit(given: object) -> FailureLimit:
     """Read ``--max-failures``: a count (``10``) or a share (``0.05`` or ``5%``)."""
+    if isinstance(given, FailureLimit):
+        return given
     text = str(given).strip()
     try:
         if text.isdecimal():
@@ -139,9 +140,12 @@ class BudgetError(FastscoreError):
 class Prices:
     """Prices of one million tokens that are sent, and that are received."""
 
-    prompt: float = 0.0
-    completion: float = 0.0
-    currency: str = "USD"
+    prompt: float = setting(0.0, minimum=0)
+    completion: float = setting(0.0, minimum=0)
+    currency: str = setting("USD")
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     @property
     def are_given(self) -> bool:
@@ -151,6 +155,19 @@ class Prices:
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         """Return the price of so many tokens."""
         return (self.prompt * prompt_tokens + self.completion * completion_tokens) / 1e6
+
+
+def parse_prices(given: object) -> Prices:
+    """Read prices of a million tokens sent, and of a million received; None for none."""
+    if isinstance(given, Prices):
+        return given
+    numbers = () if given is None else given
+    if not isinstance(numbers, Sequence) or not all(type(one) in (int, float) for one in numbers):
+        raise UsageError(
+            f"prices is {given!r:.80}, expected two numbers.",
+            "They are of a million tokens sent, and received: (0.15, 0.60).",
+        )
+    return Prices(*numbers)
 
 
 @dataclass(frozen=True, slots=True)

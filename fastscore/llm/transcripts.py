@@ -19,7 +19,7 @@ import polars as pl
 from fastscore.api.reading import inspect, judge_command
 from fastscore.errors import InputError, UsageError, counted, did_you_mean, listed
 from fastscore.files import hash_bytes
-from fastscore.llm.requests import ModelOptions
+from fastscore.llm.requests import Judging
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from, map_source
 from fastscore.logs.inputs.files import STDIN
 from fastscore.logs.inputs.layout import layout_map
@@ -68,37 +68,6 @@ class Logs:
     suite: str
     columns: ColumnMap = NO_MAP
     options: Options = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskingAboutLogs:
-    """Which logs, or run, a model is asked about, and where the results go.
-
-    `overwrite` replaces what another model said, `dry_run` asks nothing.
-    """
-
-    inputs: tuple[str, ...]
-    model: str
-    output: Path
-    layout: str | None = None
-    columns: ColumnMap = NO_MAP
-    models: ModelOptions = field(default_factory=ModelOptions)
-    seed: int = 0
-    overwrite: bool = False
-    dry_run: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judging(AskingAboutLogs):
-    """What is judged, by which rubric, how often; without a rubric by that of the suite.
-
-    The output names files as they are given, or from the folder `files_from`.
-    """
-
-    suite: str | None = None
-    rubric: str = ""
-    repeats: int = 1
-    files_from: Path | None = None
 
 
 DATA = """
@@ -212,7 +181,7 @@ def read_dialogues(
     inputs: Sequence[str], asked: Judging, reporter: Reporter
 ) -> tuple[str, list[Transcript], int]:
     """Read logs; return their suite, their dialogues, and how many rows belong to none."""
-    logs = find_logs(inputs, asked.suite, asked.layout, asked.columns, asked.output)
+    logs = find_logs(inputs, asked.suite, asked.layout, asked.column_map, asked.output)
     dialogues, rejects = read_transcripts(logs)
     if rejects.height:
         first = rejects.row(0, named=True)

@@ -1,6 +1,5 @@
 """A run's request: every option of `fastscore.score` and of the command line, declared once."""
 
-import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fastscore.errors import UsageError
-from fastscore.files import check_path, is_utf8
-from fastscore.logs.inputs.column_map import CHAT_OPTIONS, ColumnMap, column_map
+from fastscore.files import check_path
+from fastscore.logs.inputs.column_map import ColumnMap, requested_map
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MEMORY_SHARE, Limits
@@ -21,8 +20,9 @@ from fastscore.settings.options import (
     MOST_INTEGER,
     available_processors,
     build_options,
-    checked_value,
-    takes_paths,
+    check_settings,
+    setting,
+    settings_of,
 )
 from fastscore.suites.base import Suite
 from fastscore.suites.own_metrics import OwnMetric, load_metrics, with_metrics
@@ -42,40 +42,10 @@ HOW_IT_RUNS = "How it runs"
 StrPath = str | os.PathLike[str]
 
 
-def _setting(
-    default: Any,
-    help: str,
-    *,
-    heading: str,
-    minimum: float | None = None,
-    maximum: float | None = None,
-    flags: tuple[str, ...] = (),
-    metavar: str | None = None,
-    example: Mapping[str, Any] | None = None,
-    in_manifest: bool = False,
-) -> Any:
-    """Declare an option of a run, whose annotation is that of `fastscore.score`.
-
-    On the command line it has a heading, a help text and, if they differ from its name, flags.
-    ``in_manifest``: the manifest has it, though no number depends on it.
-    """
-    metadata = {
-        "heading": heading,
-        "help": help,
-        "minimum": minimum,
-        "maximum": maximum,
-        "flags": flags,
-        "metavar": metavar,
-        "example": example,
-        "in_manifest": in_manifest,
-    }
-    return field(default=default, metadata=metadata)
-
-
-_changes = partial(_setting, heading=CHANGES_SCORE)
-_where = partial(_setting, heading=WHERE_THINGS_ARE)
-_scored = partial(_setting, heading=WHAT_IS_SCORED)
-_runs = partial(_setting, heading=HOW_IT_RUNS)
+_changes = partial(setting, environment=True, heading=CHANGES_SCORE)
+_where = partial(setting, environment=True, heading=WHERE_THINGS_ARE)
+_scored = partial(setting, environment=True, heading=WHAT_IS_SCORED)
+_runs = partial(setting, environment=True, heading=HOW_IT_RUNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,12 +201,7 @@ class Request:
     own_metrics: tuple[OwnMetric, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        for each in SETTINGS:
-            if each.name != "embedder":  # it is of any kind, and is checked below
-                value = checked_value(each.name, getattr(self, each.name), each.type, each.metadata)
-                if isinstance(value, str) and not takes_paths(each.type) and not is_utf8(value):
-                    raise UsageError(f"{each.name} is {value!r}, expected text that is UTF-8.")
-                self._set(each.name, value)
+        check_settings(self)
         self._set("folder", Path(self.output or ""))
         place_of(self.folder)
         if (self.shard_bytes or 0) > MOST_INTEGER:
@@ -246,9 +211,7 @@ class Request:
         self._set("threads", self.workers or available_processors())
         self._set("limits", Limits(self.max_memory, self.max_unpacked, self.max_ratio))
         self._set("choice", Choice(self.limit, self.sample, self.seed))
-        columns = layout_map(self.layout, self.suite) | column_map(self.columns, self.values)
-        of_chats = chat_options(**{name: getattr(self, name) for name in CHAT_OPTIONS})
-        self._set("column_map", columns | of_chats)
+        self._set("column_map", layout_map(self.layout, self.suite) | requested_map(self))
         store = None if self.store is None else Path(self.store)
         model = embedder_settings(self.embedder, self.precision, self.device, self.dim, store)
         self._set("model", model)
@@ -275,18 +238,8 @@ class Request:
         return {name: resolved.get(name, getattr(self, name)) for name in names}
 
 
-SETTINGS = tuple(each for each in dataclasses.fields(Request) if each.metadata)
+SETTINGS = settings_of(Request)
 """The options of a run, as fields."""
-
-
-def chat_options(**given: Any) -> ColumnMap:
-    """Return the map that options of chats make, checked as they are declared."""
-    rules = {each.name: each for each in SETTINGS if each.name in CHAT_OPTIONS}
-    checked = {
-        name: checked_value(name, given[name], rules[name].type, rules[name].metadata)
-        for name in CHAT_OPTIONS
-    }
-    return ColumnMap(chat_options=tuple((k, v) for k, v in checked.items() if v is not None))
 
 
 def embedder_settings(

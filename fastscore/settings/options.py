@@ -29,6 +29,7 @@ from fastscore_jit.system import open_descriptor, processors
 from fastscore_jit.threads import POLL_SECONDS, raise_if_stopped
 
 from fastscore.errors import UsageError, did_you_mean
+from fastscore.files import is_utf8
 
 THREADS_VARIABLE = "FASTSCORE_THREADS"
 
@@ -146,6 +147,71 @@ def check_values(options: Any) -> None:
         value = checked_value(field.name, given, types[field.name], field.metadata)
         if value is not given:
             object.__setattr__(options, field.name, value)
+
+
+def setting(
+    default: Any,
+    help: str = "",
+    *,
+    heading: str = "",
+    minimum: float | None = None,
+    maximum: float | None = None,
+    flags: tuple[str, ...] = (),
+    metavar: str | None = None,
+    example: Mapping[str, Any] | None = None,
+    environment: bool = False,
+    in_manifest: bool = False,
+) -> Any:
+    """Declare a field of a request: what its values keep to, and its option on the command line.
+
+    Bounds of a list hold for its items. ``in_manifest``: a run's manifest has it, though no number
+    depends on it.
+    """
+    metadata = {
+        "heading": heading,
+        "help": help,
+        "minimum": minimum,
+        "maximum": maximum,
+        "flags": flags,
+        "metavar": metavar,
+        "example": example,
+        "environment": environment,
+        "in_manifest": in_manifest,
+    }
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def settings_of(request: Any) -> tuple["dataclasses.Field[Any]", ...]:
+    """Return the fields of a request, or of its class, that `setting` declares."""
+    return tuple(each for each in dataclasses.fields(request) if each.metadata)
+
+
+def check_settings(request: Any) -> None:
+    """Check what a request is given. Its class calls this in ``__post_init__``."""
+    for each in settings_of(request):
+        value = checked_setting(each, getattr(request, each.name))
+        object.__setattr__(request, each.name, value)
+
+
+def checked_setting(declared: "dataclasses.Field[Any]", value: Any) -> Any:
+    """Return the value of a setting, a path as `Path` if it is declared as one."""
+    name, hint, rules = declared.name, declared.type, declared.metadata
+    if hint in (Path, Path | None):
+        path = checked_value(name, value, str | os.PathLike[str] | None, rules)
+        return path if path is None else Path(path)
+    if value_type(hint) not in _PLAIN:
+        return value  # who declares it reads it
+    value = checked_value(name, value, hint, rules)
+    if isinstance(value, str) and not takes_paths(hint) and not is_utf8(value):
+        raise UsageError(f"{name} is {value!r}, expected text that is UTF-8.")
+    (inner, *_) = get_args(hint) or (None,)
+    if value_type(hint) is Sequence and inner in (int, str):
+        for place, item in enumerate(value):
+            checked_value(f"{name}[{place}]", item, inner, rules)
+    return value
+
+
+_PLAIN = (str, int, float, bool, Mapping, Sequence)
 
 
 def checked_value(name: str, value: Any, hint: Any, rules: Mapping[str, Any]) -> Any:

@@ -32,13 +32,14 @@ from fastscore.llm.requests import (
 )
 from fastscore.llm.transcripts import DATA, quoted
 from fastscore.settings.extras import entry_points
+from fastscore.simulation.scenario import MARK, OFFLINE, OffCatalogue, Refusals
 from fastscore.simulation.users import GENRE, ConstraintReader, Draws, Item, Retrieval
 from fastscore.suites.preference_shift.catalogue import NAME
 
 _WORDS, _ = read_prompts(__package__, "agent.toml")
 PROMPTS, PROMPTS_DIGEST = read_prompts(__package__, "models.toml")
 
-OFFLINE, PYTHON = "offline", "python:"
+PYTHON = "python:"
 GROUP = "fastscore.agents"
 OFFLINE_VERSION = "0.1.0"
 """Rises when the offline agent may answer otherwise."""
@@ -191,12 +192,6 @@ def _imported(path: str) -> object:
         ) from error
 
 
-MARK, ASK_AGAIN, IGNORE, LEAVE_OUT = "mark", "ask-again", "ignore", "leave-out"
-OFF_CATALOGUE = (MARK, ASK_AGAIN, IGNORE)
-"""What is done about titles that the catalogue does not have."""
-REFUSALS = (MARK, LEAVE_OUT)
-"""What is done about refusals: the log's turn is marked, or also has no text."""
-
 MOST_AGAIN = 2
 """How often an answer of no use is asked for again."""
 
@@ -218,15 +213,15 @@ _YEAR_AFTER = re.compile(r"\s*\((?:1[89]|20)\d\d\)$")
 class ModelAgent:
     """A chat model that recommends from what is retrieved.
 
-    Titles that the catalogue lacks are treated by one of `OFF_CATALOGUE`: listed in the log's turn,
-    or first asked about again, or not looked for. Refusals are treated by one of `REFUSALS`.
+    Titles that the catalogue lacks are treated by `off_catalogue`: listed in the log's turn,
+    or first asked about again, or not looked for. Refusals are treated by `refusals`.
     """
 
     name: str
     retrieval: Retrieval
     client: Asks
-    off_catalogue: str = MARK
-    refusals: str = MARK
+    off_catalogue: OffCatalogue = MARK
+    refusals: Refusals = MARK
 
     @property
     def identity(self) -> str:
@@ -254,7 +249,7 @@ class ModelAgent:
                 notes["unknown_titles"] = unknown
             if answer.declined:
                 notes["refused"] = True
-                if self.refusals == LEAVE_OUT:  # a turn without a text is in no mean
+                if self.refusals == "leave-out":  # a turn without a text is in no mean
                     notes |= {"text": None, "refusal": answer.content}
             if answer.cut_off:
                 notes["cut_off"] = answer.cut_off
@@ -288,12 +283,12 @@ class ModelAgent:
         """Ask; ask again for an empty answer, and about unknown titles where that is wanted."""
         for attempt in range(MOST_AGAIN + 1):
             answer = self.client.ask(request)
-            looks = self.off_catalogue != IGNORE and not answer.declined
+            looks = self.off_catalogue != "ignore" and not answer.declined
             unknown = unknown_titles(answer.content, self.retrieval) if looks else []
             is_last = attempt == MOST_AGAIN
             if not answer.content and not is_last:
                 request = request.again()
-            elif unknown and self.off_catalogue == ASK_AGAIN and not is_last:
+            elif unknown and self.off_catalogue == "ask-again" and not is_last:
                 titles = ", ".join(f'"{title}"' for title in unknown)
                 again = PROMPTS["agent"]["again"].format(titles=titles).strip()
                 request = request.again((ASSISTANT, answer.content), (USER, again))

@@ -8,16 +8,16 @@ compared with people's.
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import orjson
 import polars as pl
 
-from fastscore.errors import FastscoreError, RunConflictError, UsageError, did_you_mean
+from fastscore.errors import FastscoreError, RunConflictError, UsageError
 from fastscore.files import EXPERIMENT, check_output
 from fastscore.llm.client import Expectation
 from fastscore.llm.judgements import (
@@ -26,20 +26,25 @@ from fastscore.llm.judgements import (
     check_repeats,
     judge_request,
     load_rubric,
-    run_judge,
 )
-from fastscore.llm.pairwise import run_pairwise
-from fastscore.llm.requests import OPENAI, Answer, ChatRequest, ModelOptions, estimated_tokens
+from fastscore.llm.pairwise import run_judging
+from fastscore.llm.requests import (
+    OPENAI,
+    Answer,
+    ChatRequest,
+    Judging,
+    ModelOptions,
+    estimated_tokens,
+)
 from fastscore.llm.spending import (
     MANIFEST,
     Meter,
     Prices,
     differing,
-    parse_limit,
     read_object,
     spending_recorded,
 )
-from fastscore.llm.transcripts import Judging, Transcript
+from fastscore.llm.transcripts import Transcript
 from fastscore.results.agreement import agreement
 from fastscore.results.analyse import analyse
 from fastscore.results.compare import compare
@@ -50,48 +55,44 @@ from fastscore.run.commit import commit_bytes, commit_json, commit_table
 from fastscore.run.drive import execute
 from fastscore.run.progress import Reporter
 from fastscore.run.request import NO_EMBEDDER, Request
-from fastscore.settings.options import read_toml
-from fastscore.simulation.agents import MARK, OFF_CATALOGUE, REFUSALS, ModelAgent, ModelPhrasing
-from fastscore.simulation.simulate import TEMPLATE, Simulation, World, open_world, simulate
+from fastscore.settings.options import TomlTable, check_settings, read_toml, setting
+from fastscore.simulation.agents import ModelAgent, ModelPhrasing
+from fastscore.simulation.scenario import TEMPLATE, Scenario, Simulation
+from fastscore.simulation.simulate import World, open_world, simulate
 from fastscore.suites.registry import load_suite
-
-_TABLES = ("models", "people", "score", "prices")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgePart:
     """A table ``[judge]`` or ``[[judge]]``: who judges by what, how often, and in pairs too."""
 
-    model: str
-    rubric: str = "pepper"
-    repeats: int = 1
-    seed: int = 0
-    pairs: bool = False
+    model: str = setting(MISSING)
+    rubric: str = setting("pepper")
+    repeats: int = setting(1, minimum=1)
+    seed: int = setting(0, minimum=0)
+    pairs: bool = setting(False)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeoplePart:
     """The table ``[people]``: files of people's scores of dialogues, and of verdicts on pairs."""
 
-    scores: str | None = None
-    pairs: str | None = None
+    scores: Path | None = setting(None)
+    pairs: Path | None = setting(None)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Experiment:
+class Experiment(Scenario):
     """An experiment; its simulations are as `fastscore simulate preference_shift` has them."""
 
-    catalogue: str
-    agents: tuple[str, ...]
-    sessions: int
-    turns: int
-    seed: int = 0
-    seeds: tuple[int, ...] = ()
-    user: str = TEMPLATE
-    policy: str | None = None
-    off_catalogue: str = MARK
-    refusals: str = MARK
-    models: ModelOptions = field(default_factory=ModelOptions)
+    agents: Sequence[str] = setting(MISSING)
+    seeds: Sequence[int] = setting((), minimum=0)
     judge: tuple[JudgePart, ...] = ()
     people: PeoplePart = field(default_factory=PeoplePart)
     score: Mapping[str, Any] = field(default_factory=dict)
@@ -116,94 +117,62 @@ class Experiment:
         return f"{of_all}/{name}" if several else of_all
 
 
-_KINDS: dict[str, type[Any]] = {
-    "models": ModelOptions,
-    "people": PeoplePart,
-    "prices": Prices,
-}
-
-
 def read_experiment(path: Path) -> Experiment:
     """Read an experiment's file."""
-    values = read_toml(path)
-    judges = values.pop("judge", [])
-    parts: dict[str, Any] = {name: values.pop(name) for name in _TABLES if name in values}
+    values, folder = read_toml(path), path.parent
+    judges = values.get("judge", [])
     several = judges if isinstance(judges, list) else [judges]
-    for name, value in (*parts.items(), *(("judge", each) for each in several)):
-        if not isinstance(value, dict):
-            raise UsageError(f"{path}: {name} is {value!r:.60}, expected a table.")
-    score = parts.pop("score", {})
-    made = {name: _make(path, f"{name}.", _KINDS[name], part) for name, part in parts.items()}
-    made["judge"] = tuple(_make(path, "judge.", JudgePart, each) for each in several)
-    experiment: Experiment = _make(path, "", Experiment, values, score=score, **made)
+    values["judge"] = [_read_table(path, "judge", JudgePart, each) for each in several]
+    for name, kind in {"models": ModelOptions, "people": PeoplePart, "prices": Prices}.items():
+        values[name] = _read_table(path, name, kind, values.get(name, {}))
+    experiment: Experiment = _read_table(path, "", Experiment, values)
     _check(path, experiment)
-    folder = path.parent
-    people = dataclasses.asdict(experiment.people)
+    people, policy = experiment.people, experiment.policy
     return replace(
         experiment,
         models=replace(experiment.models, prices=experiment.prices),
-        people=PeoplePart(**{key: name and str(folder / name) for key, name in people.items()}),
+        people=PeoplePart(
+            scores=people.scores and folder / people.scores,
+            pairs=people.pairs and folder / people.pairs,
+        ),
         catalogue=str(folder / experiment.catalogue),
-        policy=None if experiment.policy is None else str(folder / experiment.policy),
+        policy=policy and folder / policy,
     )
 
 
-def _make(path: Path, key: str, kind: type[Any], values: Mapping[str, Any], **more: Any) -> Any:
-    """Make a dataclass of a table; every name and type is checked."""
-    fields = {each.name: each for each in dataclasses.fields(kind) if each.name not in more}
-    known = [name for name in fields if name not in (*_TABLES, "judge", "answers", "replay")]
-    types = get_type_hints(kind)
-    given = {}
-    for name, value in values.items():
-        if name not in known:
-            raise UsageError(f"{path}: unknown key {key}{name}.", did_you_mean(name, known))
-        given[name] = _typed(path, f"{key}{name}", value, str(types[name]))
-    for name in known:
-        is_required = (
-            fields[name].default is dataclasses.MISSING
-            and fields[name].default_factory is dataclasses.MISSING
+_NOT_IN_FILES = {ModelOptions: ("answers", "prices", "replay")}
+
+
+def _read_table(path: Path, key: str, kind: type[Any], values: object) -> Any:
+    """Make a request of a table; it checks the values itself."""
+    if not isinstance(values, dict):
+        raise UsageError(f"{path}: {key} is {values!r:.60}, expected a table.")
+    known = [each for each in fields(kind) if each.name not in _NOT_IN_FILES.get(kind, ())]
+    required = {
+        each.name: each.default is MISSING and each.default_factory is MISSING for each in known
+    }
+    names = [name for name in required if required[name]]
+    TomlTable(str(path), key, values).check_names(names, required)
+    try:
+        return kind(
+            **{
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in values.items()
+            }
         )
-        if is_required and name not in given:
-            raise UsageError(f"{path}: {key}{name} is missing.")
-    return kind(**given, **more)
-
-
-_TYPES: tuple[tuple[tuple[str, ...], tuple[type, ...], str], ...] = (
-    (("tuple[str",), (str,), "a list of texts"),
-    (("tuple[int",), (int,), "a list of whole numbers"),
-    (("bool",), (bool,), "true or false"),
-    (("float", "str"), (int, float, str), "a number or a text"),
-    (("float",), (int, float), "a number"),
-    (("int",), (int,), "a whole number"),
-    ((), (str,), "a text"),
-)
-"""Words in a field's annotation, and what its value is then: the first that fits."""
-
-
-def _typed(path: Path, key: str, value: Any, kind: str) -> Any:
-    types, expected = next(rest for words, *rest in _TYPES if all(word in kind for word in words))
-    is_list = "tuple[" in kind
-    found = value if is_list else [value]
-    if not isinstance(found, list) or not found or not all(type(one) in types for one in found):
-        raise UsageError(f"{path}: {key} is {value!r:.60}, expected {expected}.")
-    return tuple(found) if is_list else value
+    except UsageError as error:
+        place = f"{path}: {key}." if key else f"{path}: "
+        raise UsageError(f"{place}{error.message}", error.hint) from error
 
 
 def _check(path: Path, experiment: Experiment) -> None:
-    """Refuse values that are out of range."""
-    for name, value in {"sessions": 1, "turns": 1, "seed": 0}.items():
-        if (found := getattr(experiment, name)) < value:
-            raise UsageError(f"{path}: {name} is {found}, expected at least {value}.")
+    """Refuse judges without balanced repeats, and what is named twice or not at all."""
+    if not isinstance(experiment.score, dict):
+        raise UsageError(f"{path}: score is {experiment.score!r:.60}, expected a table.")
     for judge in experiment.judge:
-        if judge.repeats < 1:
-            raise UsageError(f"{path}: judge.repeats is below 1.")
         check_repeats(load_rubric(judge.rubric), judge.repeats)
-    if any(seed < 0 for seed in experiment.seeds):
-        raise UsageError(f"{path}: seeds has {min(experiment.seeds)}, expected at least 0.")
-    parse_limit(experiment.models.max_failures)
-    for name, known in (("off_catalogue", OFF_CATALOGUE), ("refusals", REFUSALS)):
-        if getattr(experiment, name) not in known:
-            raise UsageError(f"{path}: {name} is none of {', '.join(known)}.")
+    if not experiment.agents:
+        raise UsageError(f"{path}: agents names none.")
     judges = tuple(experiment.place("", judge) for judge in experiment.judge)
     given = {"agents": experiment.agents, "seeds": experiment.seeds, "judge": judges}
     for name, all_of in given.items():
@@ -302,12 +271,12 @@ def _judge_dialogues(
             models=options,
             files_from=folder,
         )
-        refusals.append(run_judge(judging, reporter, meter).refusal)
+        refusals.append(run_judging(judging, reporter, meter).refusal)
         for a, b in combinations(experiment.agents, 2) if judge.pairs else ():
             one, other = (str(folder / LOGS / _folder_name(agent)) for agent in (a, b))
             output = folder / _verdicts(experiment, judge, a, b)
-            in_pairs = replace(judging, inputs=(one,), repeats=1, output=output)
-            refusals.append(run_pairwise(in_pairs, (other,), reporter, meter).refusal)
+            in_pairs = replace(judging, inputs=(one,), against=(other,), repeats=1, output=output)
+            refusals.append(run_judging(in_pairs, reporter, meter).refusal)
         reporter.note(f"judged by {judge.model}{_costs(experiment, meter)}")
     first = next((refusal for refusal in refusals if refusal is not None), None)
     if first is not None:
@@ -332,7 +301,7 @@ def _folder_name(agent: str) -> str:
 def _check_folder(experiment: Experiment, folder: Path) -> None:
     described = dataclasses.asdict(experiment)
     described["models"] = {"temperature": experiment.models.temperature}
-    signed = orjson.loads(orjson.dumps(described))
+    signed = orjson.loads(orjson.dumps(described, default=str))
     path = folder / DESCRIPTION
     if others := differing(read_object(path), signed, _UNSIGNED):
         raise RunConflictError(
@@ -346,15 +315,8 @@ def _check_folder(experiment: Experiment, folder: Path) -> None:
 def _simulation(
     experiment: Experiment, agent: str, output: Path, models: ModelOptions, workers: int
 ) -> Simulation:
-    same = ("catalogue", "user", "off_catalogue", "refusals", "sessions", "turns", "seed")
-    return Simulation(
-        **{name: getattr(experiment, name) for name in same},
-        agent=agent,
-        models=models,
-        output=output,
-        policy=None if experiment.policy is None else Path(experiment.policy),
-        workers=workers,
-    )
+    same = {each.name: getattr(experiment, each.name) for each in fields(Scenario)}
+    return Simulation(**same | {"models": models}, agent=agent, output=output, workers=workers)
 
 
 def _score(experiment: Experiment, folder: Path, reporter: Reporter, workers: int) -> None:
@@ -442,8 +404,8 @@ def _compare_raters(experiment: Experiment, folder: Path, reporter: Reporter) ->
     )
     people = experiment.people
     files: dict[str, list[Path]] = {
-        "scores": [*of_judges, *([Path(people.scores)] if people.scores else [])],
-        "pairs": [*verdicts, *([Path(people.pairs)] if people.pairs else [])],
+        "scores": [*of_judges, *([people.scores] if people.scores else [])],
+        "pairs": [*verdicts, *([people.pairs] if people.pairs else [])],
     }
     for kind, several in files.items():
         if len(several) < 2:

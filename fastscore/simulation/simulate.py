@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from fastscore_jit.system import safe_import_path, without_interrupts
 from fastscore.errors import FastscoreError, RunConflictError, RunError, UsageError
 from fastscore.files import SIMULATION, check_output
 from fastscore.llm.client import ChatClient, ClosedError, SpendingProgress, as_done, asking_threads
-from fastscore.llm.requests import OPENAI, ModelOptions
+from fastscore.llm.requests import OPENAI
 from fastscore.llm.spending import (
     MANIFEST,
     Failure,
@@ -51,7 +51,6 @@ from fastscore.run.commit import (
 from fastscore.run.progress import Reporter, StageProgress
 from fastscore.run.writer import run_lock
 from fastscore.simulation.agents import (
-    MARK,
     SHOWN,
     Agent,
     ModelAgent,
@@ -59,6 +58,7 @@ from fastscore.simulation.agents import (
     Turn,
     local_agent,
 )
+from fastscore.simulation.scenario import TEMPLATE, Simulation
 from fastscore.simulation.users import (
     AGENT,
     GENRE,
@@ -119,39 +119,8 @@ def converse(
     }
 
 
-TEMPLATE = "template"
 VERSION = 1
 """Rises whenever the same arguments give other logs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Simulation:
-    """What is simulated, as the options of the command have it.
-
-    Session i of one seed is the same user whatever the agent. `ids` is what sessions' ids begin
-    with, so that those of several seeds differ. With chat models as many sessions run at once as
-    the models' concurrency, otherwise `workers` shards.
-    """
-
-    catalogue: str
-    agent: str
-    user: str = TEMPLATE
-    models: ModelOptions = field(default_factory=ModelOptions)
-    off_catalogue: str = MARK
-    refusals: str = MARK
-    sessions: int
-    turns: int
-    seed: int
-    output: Path
-    policy: Path | None = None
-    ids: str = ""
-    workers: int = 1
-    overwrite: bool = False
-
-    @property
-    def asks_models(self) -> bool:
-        """Whether a chat model recommends or speaks for the user."""
-        return self.agent.startswith(OPENAI) or self.user.startswith(OPENAI)
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +355,7 @@ def _simulate_asking(
         failures[min(failures)] if failures else None,
         len(failures),
         simulation.sessions,
-        client.options.failure_limit,
+        client.options.max_failures,
         noun="sessions",
         place=str(state / FAILURES),
     )
@@ -411,7 +380,7 @@ def _simulate_sessions(
     A shard of which a session failed has no receipt: the next run makes it again. Returns the
     failures by session.
     """
-    allowed = client.options.failure_limit.allowed(world.simulation.sessions)
+    allowed = client.options.max_failures.allowed(world.simulation.sessions)
     shown = SpendingProgress(progress, client)
     failures: dict[int, Failure] = {}
     with asking_threads(client, reporter) as threads:

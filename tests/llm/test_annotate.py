@@ -7,8 +7,7 @@ import pytest
 import fastscore
 from fastscore.errors import InputError, UsageError
 from fastscore.llm.annotate import annotate_concepts, annotate_states
-from fastscore.llm.requests import ModelOptions
-from fastscore.llm.transcripts import AskingAboutLogs
+from fastscore.llm.requests import AskingAboutLogs, ModelOptions
 from fastscore.run.progress import SilentReporter
 from tests.by_keywords import score_by_keywords
 from tests.llm.stub_server import PATIENCE, read_lines, stub_fixture, write_lines

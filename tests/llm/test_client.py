@@ -298,7 +298,9 @@ def test_a_budget_stops_and_the_next_one_goes_on(stub, tmp_path, limit):
         asking.ask(request("3", max_tokens=512))
     assert ended.value.hint.startswith("Run the same command again to go on")
     assert len(stub.asked) == 2  # the third one was not sent
-    none = client(stub, tmp_path, prices=prices, **{limit: limits[limit] / 1e6})
+    none = client(
+        stub, tmp_path, prices=prices, **{limit: type(limits[limit])(limits[limit] / 1e6)}
+    )
     with pytest.raises(BudgetError, match=f"{limit}=") as ended:
         none.ask(request("3", max_tokens=512))
     assert ended.value.hint == "Raise the limit: it does not cover one request."

@@ -13,9 +13,8 @@ from scipy import stats
 import fastscore
 from fastscore.errors import EXIT_INCOMPLETE, UsageError
 from fastscore.llm.judgements import load_rubric, rotated, run_judge, summarise
-from fastscore.llm.requests import ModelOptions, find_object, without_reasoning
+from fastscore.llm.requests import Judging, ModelOptions, find_object, without_reasoning
 from fastscore.llm.spending import Prices, UnusableError
-from fastscore.llm.transcripts import Judging
 from fastscore.results.analyse import analyse
 from fastscore.run.progress import SilentReporter
 from fastscore.simulation.simulate import Simulation, simulate

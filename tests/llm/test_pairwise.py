@@ -9,9 +9,8 @@ from scipy import stats
 
 from fastscore.cli.chat_models import judge_command
 from fastscore.errors import UsageError
-from fastscore.llm.pairwise import run_pairwise, summarise_pairs
-from fastscore.llm.requests import ModelOptions
-from fastscore.llm.transcripts import Judging
+from fastscore.llm.pairwise import run_judging, summarise_pairs
+from fastscore.llm.requests import Judging, ModelOptions
 from fastscore.run.progress import SilentReporter
 from tests.llm.stub_server import PATIENCE, stub_fixture, write_lines
 from tests.llm.stub_server import read_lines as lines
@@ -57,6 +56,7 @@ def by_quality(body) -> str:
 def run(stub, tmp_path, a, b, models=(), **options):
     asked = Judging(
         inputs=(a,),
+        against=(b,),
         model="judge",
         output=tmp_path / "judged",
         models=ModelOptions(
@@ -64,7 +64,7 @@ def run(stub, tmp_path, a, b, models=(), **options):
         ),
         **options,
     )
-    return run_pairwise(asked, (b,), SilentReporter())
+    return run_judging(asked, SilentReporter())
 
 
 A_SIDE = {"1": "quality 3 x", "2": "quality 1 x", "3": "quality 2 x", "4": "quality 5 x"}

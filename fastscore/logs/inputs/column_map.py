@@ -223,6 +223,13 @@ def column_map(
     return ColumnMap(tuple((columns or {}).items()), tuple(words))
 
 
+def requested_map(request: Any) -> ColumnMap:
+    """Return the map that a request's columns, values and options of chats make."""
+    given = ((name, getattr(request, name)) for name in CHAT_OPTIONS)
+    options = tuple((name, value) for name, value in given if value is not None)
+    return replace(column_map(request.columns, request.values), chat_options=options)
+
+
 def parse_map(columns: Sequence[str], values: Sequence[str]) -> ColumnMap:
     """Read ``NAME=PATH`` and ``COLUMN:FROM=TO``."""
     paths, words = [], []
