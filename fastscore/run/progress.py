@@ -28,59 +28,13 @@ POLL_SECONDS = 0.5
 """How often it is looked whether a line is due."""
 
 
-class StageProgress(Protocol):
-    """Where a stage says what it has done."""
-
-    def advance(self, counts: Mapping[str, int], share: float | None = None) -> None:
-        """One more task is done; `counts` (rows, texts, ...) add up to rates.
-
-        `share` is how much of the stage is done, if its tasks take times of other orders.
-        """
-
-    def embedded(self, texts: int, cost: float, begun: int) -> None:
-        """Count texts that a task has embedded before it is done."""
-
-    def lost(self, worker: str, tasks: int) -> None:
-        """Count a worker that died, and the tasks that are done again for it."""
-
-
-class Reporter(Protocol):
-    """Shows the progress of a run's stages."""
-
-    def stage(
-        self, name: str, total: int, texts: int | None = None
-    ) -> AbstractContextManager[StageProgress]:
-        """Open a stage of `total` tasks, or of so many texts that it embeds."""
-
-    def note(self, text: str) -> None:
-        """Say something that is worth a line."""
-
-
-_STAGE: ContextVar[StageProgress | None] = ContextVar("fastscore_stage", default=None)
-
-
-def current_stage() -> StageProgress | None:
-    """Return the stage that this thread works for; None in a process of its own."""
-    return _STAGE.get()
-
-
-@contextmanager
-def told_to(stage: StageProgress | None) -> Iterator[None]:
-    """Let tasks that begin meanwhile tell a stage what they embed; None tells nobody."""
-    token = _STAGE.set(stage)
-    try:
-        yield
-    finally:
-        _STAGE.reset(token)
-
-
-class _Counter:
-    """What a stage has done, and what is left of it.
+class StageProgress:
+    """What a stage has done, and what is left of it; `changed` is called when that changes.
 
     Texts whose vectors are in the store are in no count: neither in rates nor in what is left.
     """
 
-    def __init__(self, name: str, total: int, texts: int | None = None) -> None:
+    def __init__(self, name: str, total: int, texts: int | None = None, *, width: int = 0) -> None:
         self.name, self.total, self.texts, self.done = name, total, texts, 0
         self.counts: dict[str, int] = {}
         self.reached: float | None = None
@@ -89,28 +43,39 @@ class _Counter:
         self.open_cost, self.open_begun = 0.0, 0  # of tasks that are not done
         self.started = time.monotonic()
         self.base: tuple[float, float] | None = None
+        self.width = width  # columns that a bar leaves for counts, times and rates
+        self.changed: Callable[[], object] = lambda: None
 
     def advance(self, counts: Mapping[str, int], share: float | None = None) -> None:
+        """Count one more task; `counts` (rows, texts, ...) add up to rates.
+
+        `share` is how much of the stage is done, if its tasks take times of other orders.
+        """
         self.done += 1
         self.reached = share
         self.open_cost, self.open_begun = 0.0, 0
         for name, value in counts.items():
             self.counts[name] = self.counts.get(name, 0) + value
+        self.changed()
 
     def embedded(self, texts: int, cost: float, begun: int) -> None:
+        """Count texts that a task has embedded before it is done."""
         self.ticked += texts
         self.begun += begun
         self.open_cost += cost
         self.open_begun += begun
         if self.base is None:
             self.base = time.monotonic(), self.share()
+        self.changed()
 
     def lost(self, worker: str, tasks: int) -> None:
+        """Count a worker that died, and the tasks that are done again for it."""
         self.deaths += 1
         self.retries += tasks
 
     @property
     def embedded_texts(self) -> int:
+        """How many texts are embedded by now."""
         return max(self.ticked, self.counts.get("texts", 0) if self.texts is not None else 0)
 
     def share(self) -> float:
@@ -150,7 +115,17 @@ class _Counter:
             parts.append(f"{self.deaths} workers died, {self.retries} tasks done again")
         return parts
 
+    @property
+    def first_rates(self) -> str:
+        """As many of the rates as fit behind the counts and times, which are always shown."""
+        before = f"{self.name:<8} {self.done}/{self.total} 0:00:00 eta {self.eta}  "
+        rates = self.rates
+        while rates and len(", ".join(rates)) > self.width - len(before):
+            rates.pop()
+        return ", ".join(rates)
+
     def line(self) -> str:
+        """Return the line of a log."""
         parts = [f"{self.done}/{self.total} tasks", f"{time.monotonic() - self.started:.1f} s"]
         parts += self.rates
         if self.done < self.total:
@@ -159,40 +134,46 @@ class _Counter:
         return f"{self.name}: " + ", ".join(parts)
 
 
+class Reporter(Protocol):
+    """Shows the progress of a run's stages."""
+
+    def stage(
+        self, name: str, total: int, texts: int | None = None
+    ) -> AbstractContextManager[StageProgress]:
+        """Open a stage of `total` tasks, or of so many texts that it embeds."""
+
+    def note(self, text: str) -> None:
+        """Say something that is worth a line."""
+
+
+_STAGE: ContextVar[StageProgress | None] = ContextVar("fastscore_stage", default=None)
+
+
+def current_stage() -> StageProgress | None:
+    """Return the stage that this thread works for; None in a process of its own."""
+    return _STAGE.get()
+
+
+@contextmanager
+def told_to(stage: StageProgress | None) -> Iterator[None]:
+    """Let tasks that begin meanwhile tell a stage what they embed; None tells nobody."""
+    token = _STAGE.set(stage)
+    try:
+        yield
+    finally:
+        _STAGE.reset(token)
+
+
 class SilentReporter:
     """Shows nothing."""
 
     @contextmanager
     def stage(self, name: str, total: int, texts: int | None = None) -> Iterator[StageProgress]:
         """Open a stage that is not shown."""
-        yield _Counter(name, total, texts)
+        yield StageProgress(name, total, texts)
 
     def note(self, text: str) -> None:
         """Say nothing."""
-
-
-class _CalledStage(_Counter):
-    def __init__(self, name: str, total: int, texts: int | None, call: OnProgress) -> None:
-        super().__init__(name, total, texts)
-        self.call = call
-        self._tell()
-
-    def advance(self, counts: Mapping[str, int], share: float | None = None) -> None:
-        super().advance(counts, share)
-        self._tell()
-
-    def embedded(self, texts: int, cost: float, begun: int) -> None:
-        super().embedded(texts, cost, begun)
-        if self.texts is None:
-            self.call("embed", self.ticked, self.begun)
-        else:
-            self._tell()
-
-    def _tell(self) -> None:
-        if self.texts is None:
-            self.call(self.name, self.done, self.total)
-        else:
-            self.call(self.name, min(self.embedded_texts, self.texts), self.texts)
 
 
 class CallingReporter(SilentReporter):
@@ -204,30 +185,22 @@ class CallingReporter(SilentReporter):
     @contextmanager
     def stage(self, name: str, total: int, texts: int | None = None) -> Iterator[StageProgress]:
         """Open a stage whose progress is told."""
-        stage = _CalledStage(name, total, texts, self.call)
+        stage, ticked = StageProgress(name, total, texts), 0
+
+        def tell() -> None:
+            nonlocal ticked
+            if texts is not None:
+                self.call(name, min(stage.embedded_texts, texts), texts)
+            elif stage.ticked > ticked:
+                self.call("embed", stage.ticked, stage.begun)
+            else:
+                self.call(name, stage.done, total)
+            ticked = stage.ticked
+
+        stage.changed = tell
+        tell()
         with told_to(stage):
             yield stage
-
-
-class _LineStage(_Counter):
-    def __init__(
-        self, name: str, total: int, texts: int | None, note: Callable[[str], None]
-    ) -> None:
-        super().__init__(name, total, texts)
-        self.note, self.told = note, self.started
-        self._telling = threading.Lock()
-
-    def advance(self, counts: Mapping[str, int], share: float | None = None) -> None:
-        super().advance(counts, share)
-        self.tell_if_due()
-
-    def tell_if_due(self) -> None:
-        """Print a line if the last one is long ago, whether or not a task was done since."""
-        with self._telling:
-            now = time.monotonic()
-            if now - self.told >= SECONDS_BETWEEN_LINES and self.done < self.total:
-                self.told = now
-                self.note(self.line())
 
 
 class LineReporter:
@@ -242,13 +215,22 @@ class LineReporter:
     @contextmanager
     def stage(self, name: str, total: int, texts: int | None = None) -> Iterator[StageProgress]:
         """Open a stage that is shown when it ends, and while it lasts."""
-        stage = _LineStage(name, total, texts, self.note)
-        ended = threading.Event()
+        stage = StageProgress(name, total, texts)
+        told, telling, ended = stage.started, threading.Lock(), threading.Event()
 
-        def watch() -> None:
+        def tell_if_due() -> None:
+            nonlocal told
+            with telling:
+                now = time.monotonic()
+                if now - told >= SECONDS_BETWEEN_LINES and stage.done < total:
+                    told = now
+                    self.note(stage.line())
+
+        def watch() -> None:  # a line is due whether or not a task was done since
             while not ended.wait(POLL_SECONDS):
-                stage.tell_if_due()
+                tell_if_due()
 
+        stage.changed = tell_if_due
         watcher = threading.Thread(target=watch, name="fastscore-progress", daemon=True)
         watcher.start()
         try:
@@ -264,54 +246,33 @@ class LineReporter:
         write_note(text, self.stream)
 
 
-class _LiveStage(_Counter):
-    def __init__(self, name: str, total: int, texts: int | None, bars: "Progress") -> None:
-        super().__init__(name, total, texts)
-        self.bars = bars
-        self.bar_width = 24 if bars.console.width >= WIDE else 8
-        self.task = bars.add_task(name, total=1.0, stage=self)
-
-    def advance(self, counts: Mapping[str, int], share: float | None = None) -> None:
-        super().advance(counts, share)
-        self.bars.update(self.task, completed=self.share())
-
-    def embedded(self, texts: int, cost: float, begun: int) -> None:
-        super().embedded(texts, cost, begun)
-        self.bars.update(self.task, completed=self.share())
-
-    @property
-    def first_rates(self) -> str:
-        """As many of the rates as fit behind the counts and times, which are always shown."""
-        before = f"{self.name:<8} {self.done}/{self.total} 0:00:00 eta {self.eta}  "
-        room = self.bars.console.width - len(before) - self.bar_width
-        rates = self.rates
-        while rates and len(", ".join(rates)) > room:
-            rates.pop()
-        return ", ".join(rates)
-
-
 class LiveReporter:
     """A bar a stage with rates and the time that remains: for terminals."""
 
     def __init__(self) -> None:
         self.console = note_console()
+        self.bars: Progress | None = None
 
     @contextmanager
     def stage(self, name: str, total: int, texts: int | None = None) -> Iterator[StageProgress]:
         """Open a stage that is shown live."""
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+        bar_width = 24 if self.console.width >= WIDE else 8
         columns = (
             TextColumn("{task.description:<8}"),
-            BarColumn(bar_width=24 if self.console.width >= WIDE else 8),
+            BarColumn(bar_width=bar_width),
             TextColumn("{task.fields[stage].done}/{task.fields[stage].total}"),
             TimeElapsedColumn(),
             TextColumn("eta"),
             TextColumn("{task.fields[stage].eta}", style="progress.remaining"),
             TextColumn("{task.fields[stage].first_rates}"),
         )
+        stage = StageProgress(name, total, texts, width=self.console.width - bar_width)
         with Progress(*columns, console=self.console, transient=True) as bars:
-            stage = _LiveStage(name, total, texts, bars)
+            task = bars.add_task(name, total=1.0, stage=stage)
+            stage.changed = lambda: bars.update(task, completed=stage.share())
+            self.bars = bars
             with told_to(stage):
                 yield stage
         self.note(stage.line())

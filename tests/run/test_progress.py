@@ -69,12 +69,10 @@ def test_what_is_left_is_told_of_the_texts_that_are_left(clock):
         stage.embedded(100, 50.0, 200)
         clock[0] = 40.0  # 100 texts more, which cost as much as 150 of mean length
         stage.embedded(100, 150.0, 0)
-        stage.tell_if_due()  # type: ignore[attr-defined]
         # 200 of 400 are embedded in 40 s; 150 took 30 s, so that 200 take 40 s
         stage.advance({"texts": 200})
         clock[0] = 70.0
         stage.embedded(200, 200.0, 200)
-        stage.tell_if_due()  # type: ignore[attr-defined]
         clock[0] = 80.0
         stage.advance({"texts": 200})
     assert without_memory(stream.getvalue()) == [
@@ -106,7 +104,6 @@ def test_texts_that_are_embedded_while_a_shard_is_scored_count(clock):
         stage.embedded(10, 10.0, 100)
         clock[0] = 31.0
         stage.embedded(30, 30.0, 0)
-        stage.tell_if_due()  # type: ignore[attr-defined]
         # 40 of 100 of the first of two: 0.2, of which 0.15 took 30 s
         stage.advance({"rows": 62})
         clock[0] = 62.0
@@ -121,12 +118,14 @@ def test_a_bar_shows_what_is_done_and_left(clock, monkeypatch):
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=160, get_time=lambda: clock[0])
     monkeypatch.setattr(progress, "note_console", lambda: console)
-    with progress.LiveReporter().stage("embed", 2, 400) as stage:
+    reporter = progress.LiveReporter()
+    with reporter.stage("embed", 2, 400) as stage:
         clock[0] = 1.0
         stage.embedded(100, 100.0, 200)
         clock[0] = 2.0
         stage.embedded(100, 100.0, 0)
-        stage.bars.refresh()  # type: ignore[attr-defined]
+        assert reporter.bars is not None
+        reporter.bars.refresh()
         shown = stream.getvalue()
         stage.advance({"texts": 200})
     assert "0/2" in shown
@@ -139,11 +138,13 @@ def test_a_narrow_terminal_shows_totals_and_times_before_rates(clock, monkeypatc
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=80, get_time=lambda: clock[0])
     monkeypatch.setattr(progress, "note_console", lambda: console)
-    with progress.LiveReporter().stage("annotate", 40_000) as stage:
+    reporter = progress.LiveReporter()
+    with reporter.stage("annotate", 40_000) as stage:
         clock[0] = 100.0
-        stage.done = 10_000  # type: ignore[attr-defined]
-        stage.counts = {"requests": 11_224, "prompt tokens": 9_123_456}  # type: ignore[attr-defined]
-        stage.bars.refresh()  # type: ignore[attr-defined]
+        stage.done = 10_000
+        stage.counts = {"requests": 11_224, "prompt tokens": 9_123_456}
+        assert reporter.bars is not None
+        reporter.bars.refresh()
         shown = stream.getvalue()
     # a quarter took 100 s, so that the rest takes 300 s; 11,224 in 100 s are 112 a second
     assert re.search(
