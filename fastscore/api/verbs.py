@@ -20,7 +20,7 @@ from fastscore.results.repeats import run_passes
 from fastscore.results.report.write import write_report
 from fastscore.results.runs import Run, as_run, summarise_run
 from fastscore.results.show import list_runs, summary_grid
-from fastscore.run.places import place_of
+from fastscore.run.commit import place_of
 from fastscore.settings.options import check_arguments
 from fastscore.terminal.grids import Markup, markup
 

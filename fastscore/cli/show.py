@@ -87,7 +87,7 @@ def runs_command(folder: Path, output: Path | None, as_json: bool) -> None:
     from fastscore.results.report.write import write_index
     from fastscore.results.show import list_runs, runs_grid
     from fastscore.run.commit import as_json as write_json
-    from fastscore.run.places import place_of
+    from fastscore.run.commit import place_of
     from fastscore.terminal.grids import print_grid
 
     place = place_of(folder)

@@ -23,17 +23,19 @@ from fastscore.run.commit import (
     REJECTS,
     SUMMARY_JSON,
     SUMMARY_PARQUET,
+    Address,
     Committed,
+    Place,
     Receipt,
     as_json,
     find_part,
     hash_of_outputs,
     is_intact,
     load_receipt,
+    place_of,
     receipt_path,
 )
 from fastscore.run.manifest import Manifest, read_manifest
-from fastscore.run.places import Address, Place, place_of
 from fastscore.run.scoring import CUT_SCHEMA
 from fastscore.settings.extras import explained, require
 from fastscore.settings.options import available_processors, build_options, check_arguments
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
     from pyarrow import Table as ArrowTable
 
-    from fastscore.run.remote.copy import RunCopy
+    from fastscore.run.remote.runs import RunCopy
     from fastscore.vectors.embedder import FunctionEmbedder
 
 Content = TypeVar("Content")
@@ -330,7 +332,7 @@ def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
         raise UsageError(f"The run is of type {type(path).__name__}; expected a run directory.")
     folder = place_of(path)
     if isinstance(folder, Address):
-        from fastscore.run.remote.copy import open_copy  # late: few runs are in a store
+        from fastscore.run.remote.runs import open_copy  # late: few runs are in a store
 
         copy = open_copy(folder.url)
         return Run(folder, copy.manifest, verify, copy=copy)

@@ -26,9 +26,8 @@ from fastscore.results.summary_table import (
     unit_name,
     whole_grid,
 )
-from fastscore.run.commit import CUT_TEXTS, PARTS_PER_FOLDER, RECEIPTS, REJECTS
+from fastscore.run.commit import CUT_TEXTS, PARTS_PER_FOLDER, RECEIPTS, REJECTS, Address, Place
 from fastscore.run.manifest import MANIFEST_NAME
-from fastscore.run.places import Address, Place
 from fastscore.settings.options import build_options, option_values
 from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.summary import ALL, overall_rows
@@ -244,7 +243,7 @@ _UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
 def list_runs(folder: Place) -> pl.DataFrame:
     """List the runs in a folder or at an address and below, the latest first, in `SCHEMA`."""
     if isinstance(folder, Address):
-        from fastscore.run.remote.copy import find_runs  # late: few runs are in a store
+        from fastscore.run.remote.runs import find_runs  # late: few runs are in a store
 
         rows = [_row(Address(url), time) for url, time in find_runs(folder.url)]
     elif not folder.is_dir():

@@ -1,4 +1,4 @@
-"""Files of a run: their names, and committing them whole or not at all (`fastscore.files`).
+"""Where a run is, the names of its files, and committing them whole or not at all.
 
 Committed files are described by hash. JSON files carry a checksum of their own content: an edited
 one is not taken for true. Receipts are the proof that a task's outputs are whole: outputs count
@@ -10,10 +10,12 @@ import contextlib
 import dataclasses
 import io
 import os
+import re
 import secrets
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,8 +23,67 @@ import orjson
 import polars as pl
 from fastscore_jit.system import sync_folder
 
-from fastscore.errors import RunError
-from fastscore.files import committed, explain, hash_bytes, hash_file, is_temporary, stays_below
+from fastscore.errors import RunError, UsageError
+from fastscore.files import (
+    check_path,
+    committed,
+    explain,
+    hash_bytes,
+    hash_file,
+    is_temporary,
+    stays_below,
+)
+from fastscore.logs.objects import split_url
+from fastscore.settings.extras import require
+
+_ADDRESS = re.compile(r"(s3|gs|az|https?|hf):/{1,2}(.*)", re.DOTALL)
+"""Pathlib makes one slash of two."""
+_WITHOUT_RUNS = ("http", "https", "hf")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The address of a run in an object store, such as ``s3://bucket/run``."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return self.url
+
+    def __truediv__(self, name: str) -> "Address":
+        return Address(f"{self.url}/{name}")
+
+    def resolve(self) -> "Address":
+        """Return the address, which is absolute."""
+        return self
+
+    @property
+    def name(self) -> str:
+        """The last part of the address."""
+        return self.url.rpartition("/")[2]
+
+
+Place = Path | Address
+
+
+def place_of(path: str | PathLike[str]) -> Place:
+    """Return the folder or the address that a path names."""
+    check_path(path)
+    found = _ADDRESS.fullmatch(fspath(path))
+    if found is None:
+        return Path(path)
+    scheme, rest = found.groups()
+    if scheme in _WITHOUT_RUNS:
+        raise UsageError(
+            f"A run cannot be at {scheme}://{rest.rpartition('@')[2].partition('?')[0]}.",
+            "Name a folder, or an address of S3, Google Cloud Storage or Azure, such as "
+            "s3://bucket/run.",
+        )
+    url = f"{scheme}://{rest.rstrip('/')}"
+    split_url(url)
+    require("cloud", "A run in an object store")
+    return Address(url)
+
 
 ROW_GROUP_ROWS = 131_072
 

@@ -23,7 +23,7 @@ from fastscore.errors import InputError, RunConflictError
 from fastscore.files import cache_root
 from fastscore.logs.file_ranges import Shard
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.integrity.limits import SHARD_MEMORY
+from fastscore.logs.integrity.limits import SHARD_MEMORY, limit_memory
 from fastscore.logs.plan.shards import Plan
 from fastscore.logs.read.lines import buffers_kept
 from fastscore.logs.samples.records import read_records
@@ -42,6 +42,7 @@ from fastscore.run.commit import (
     hash_of_outputs,
     load_receipt,
     names_of_parts,
+    place_of,
     receipt_path,
     receipts_folder,
     remove_temporaries,
@@ -52,11 +53,9 @@ from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.engines.engine import LOCAL, Engine, open_engine
 from fastscore.run.folder import accept_inputs, open_manifest
 from fastscore.run.inputs import NamedInputs, PlannedInputs, named_inputs, plan_inputs
-from fastscore.run.interrupt import limit_memory
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, unread
 from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
 from fastscore.run.notes import note_run, refusal
-from fastscore.run.places import place_of
 from fastscore.run.progress import Reporter, StageProgress
 from fastscore.run.request import Request
 from fastscore.run.shared_files import absolute, check_workers, checked_engine
@@ -435,7 +434,7 @@ def _earlier_run(
     if isinstance(place, Path):
         manifest = None if request.overwrite else read_manifest(place)
         return manifest, lambda context, shard: tasks.is_scored(context, suite, place, shard)
-    from fastscore.run.remote.writer import earlier_run  # late: few runs are in a store
+    from fastscore.run.remote.runs import earlier_run  # late: few runs are in a store
 
     manifest, fingerprints = earlier_run(place.url)
     return (

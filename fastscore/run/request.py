@@ -14,7 +14,7 @@ from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MEMORY_SHARE, Limits
 from fastscore.logs.read.chosen import Choice
-from fastscore.run.places import place_of
+from fastscore.run.commit import place_of
 from fastscore.settings.options import (
     CHANGES_SCORE,
     MOST_INTEGER,

@@ -21,7 +21,6 @@ from fastscore.logs.integrity.limits import Limits
 from fastscore.logs.integrity.rejects import listed_rejects
 from fastscore.logs.read.rows import Part, Rows, join_parts, read_parts
 from fastscore.run.context import Loaded, PerplexitySettings
-from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.notes import RowCounts, count_missing
 from fastscore.run.progress import current_stage, told_to
 from fastscore.run.request import EmbedderSettings
@@ -220,6 +219,11 @@ class TextsToEmbed:
             },
             schema=CUT_SCHEMA,
         ).filter(pl.col("tokens") > counter.limit)
+
+
+def stop_if_asked(done: int, total: int) -> None:
+    """Raise `StoppedError` when asked to; has the form of an embedder's progress callback."""
+    raise_if_stopped()
 
 
 def embed_listed(listed: pl.DataFrame, settings: EmbedderSettings) -> int:

@@ -21,9 +21,8 @@ from fastscore_jit.system import lock_file, open_descriptor, read_at, remove_loc
 
 from fastscore.errors import RunConflictError
 from fastscore.files import explain
-from fastscore.run.commit import Receipt, receipts_folder, save_receipt
+from fastscore.run.commit import Receipt, place_of, receipts_folder, save_receipt
 from fastscore.run.manifest import Manifest
-from fastscore.run.places import place_of
 
 LOCK_NAME = ".lock"
 _HOLDER_BYTES = 400
@@ -198,7 +197,7 @@ def writing(
         with run_lock(place) as token:
             yield place, FolderWriter(str(place), token)
         return
-    from fastscore.run.remote.writer import writing_store  # late: few runs are in a store
+    from fastscore.run.remote.runs import writing_store  # late: few runs are in a store
 
     with writing_store(place.url, replaces=replaces, note=note) as begun:
         yield begun

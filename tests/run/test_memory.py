@@ -8,10 +8,10 @@ from fastscore_jit.system import own_memory
 from fastscore_jit.threads import StoppedError, clear_stop, raise_if_stopped, stop_flag
 
 from fastscore.errors import EXIT_INCOMPLETE, MemoryLimitError
-from fastscore.logs.integrity.limits import Limits
-from fastscore.run import drive, interrupt
+from fastscore.logs.integrity import limits as memory_limits
+from fastscore.logs.integrity.limits import Limits, limit_memory
+from fastscore.run import drive
 from fastscore.run.drive import execute
-from fastscore.run.interrupt import limit_memory
 from fastscore.run.progress import SilentReporter
 from fastscore.run.request import Request
 from tests.run.logs import write_logs
@@ -38,7 +38,7 @@ def test_work_that_takes_too_much_is_stopped():
             # what others have freed may go meanwhile
             for _ in range(60):
                 kept.append(held(50))
-                time.sleep(2 * interrupt.MEMORY_POLL_SECONDS)
+                time.sleep(2 * memory_limits.MEMORY_POLL_SECONDS)
                 raise_if_stopped()
 
     with pytest.raises(MemoryLimitError, match=r"stage 'some'.*MiB.*max_memory") as ended:
@@ -57,19 +57,19 @@ def test_work_that_never_looks_is_an_error_when_it_ends():
 def test_work_within_its_memory_is_left_alone():
     with limit_memory(allowed(400), "some"):
         assert held(50).size == 50 * MIB
-        time.sleep(4 * interrupt.MEMORY_POLL_SECONDS)
+        time.sleep(4 * memory_limits.MEMORY_POLL_SECONDS)
         raise_if_stopped()
     with pytest.raises(StoppedError), limit_memory(allowed(400), "some"):
         raise StoppedError  # another's wish
 
 
 def test_what_is_given_back_soon_ends_nothing(monkeypatch):
-    monkeypatch.setattr(interrupt, "RELEASE_SECONDS", 60)  # soon, however busy the machine is
+    monkeypatch.setattr(memory_limits, "RELEASE_SECONDS", 60)  # soon, however busy the machine is
     with limit_memory(allowed(100), "some"):
         more = held(300)
-        time.sleep(4 * interrupt.MEMORY_POLL_SECONDS)
+        time.sleep(4 * memory_limits.MEMORY_POLL_SECONDS)
         del more
-        time.sleep(4 * interrupt.MEMORY_POLL_SECONDS)
+        time.sleep(4 * memory_limits.MEMORY_POLL_SECONDS)
         raise_if_stopped()
 
 
@@ -77,10 +77,10 @@ def test_the_wish_to_stop_outlives_a_pool_that_ends():
     def work() -> None:
         with limit_memory(Limits(memory=1), "some"):
             while not stop_flag()[0]:
-                time.sleep(interrupt.MEMORY_POLL_SECONDS)
+                time.sleep(memory_limits.MEMORY_POLL_SECONDS)
             clear_stop()  # as a pool does when its tasks have ended
             while not stop_flag()[0]:
-                time.sleep(interrupt.MEMORY_POLL_SECONDS)
+                time.sleep(memory_limits.MEMORY_POLL_SECONDS)
             raise_if_stopped()
 
     with pytest.raises(MemoryLimitError):

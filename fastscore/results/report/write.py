@@ -45,9 +45,8 @@ from fastscore.results.report.metrics import (
 )
 from fastscore.results.runs import Run, as_runs, common_suite, label_columns, open_run
 from fastscore.results.summary_table import ARROWS
-from fastscore.run.commit import commit_bytes
+from fastscore.run.commit import Place, commit_bytes
 from fastscore.run.manifest import MANIFEST_NAME
-from fastscore.run.places import Place
 from fastscore.settings.options import check_arguments
 from fastscore.suites.base import CommittedRun, Dialogue, Suite, headline_metrics
 from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Metric

@@ -25,8 +25,7 @@ from fastscore_jit.threads import (
 )
 
 from fastscore.errors import FastscoreError, UsageError
-from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
-from fastscore.run.interrupt import limit_memory
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits, limit_memory
 from fastscore.settings.extras import require
 from fastscore.settings.options import THREADS_VARIABLE, available_processors
 

@@ -28,9 +28,9 @@ from fastscore.run.commit import (
     receipt_path,
 )
 from fastscore.run.manifest import Manifest
-from fastscore.run.remote import log, prefix, writer
+from fastscore.run.remote import log, prefix, runs
 from fastscore.run.remote.prefix import Prefix
-from fastscore.run.remote.writer import StoreWriter, writing_store
+from fastscore.run.remote.runs import StoreWriter, writing_store
 
 SHARDS = 8
 TABLES = ("steps", "dialogues")
@@ -98,7 +98,7 @@ def pause_sometimes(share: float) -> list[int]:
         return call
 
     log.append = pausing(log.append, share)
-    writer.put_receipt = pausing(writer.put_receipt, share / 3)
+    runs.put_receipt = pausing(runs.put_receipt, share / 3)
     return standing
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fastscore.logs import objects
-from fastscore.run.remote import copy, log, prefix
+from fastscore.run.remote import log, prefix, runs
 from tests.logs.stores import environment_of, served
 from tests.run.logs import write_logs
 
@@ -16,7 +16,7 @@ def store(monkeypatch, tmp_path):
         for name, value in environment_of(store).items():
             monkeypatch.setenv(name, value)
         store.objects["bucket/another-object"] = b""
-        monkeypatch.setattr(copy, "cache_root", lambda: tmp_path / "cache")
+        monkeypatch.setattr(runs, "cache_root", lambda: tmp_path / "cache")
         monkeypatch.setattr(objects, "_known", {})
         monkeypatch.setattr(prefix, "PAUSE_SECONDS", 0.002)
         monkeypatch.setattr(log, "BEAT_SECONDS", 0.1)

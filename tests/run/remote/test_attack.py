@@ -20,7 +20,7 @@ import pytest
 
 from fastscore.files import hash_bytes
 from fastscore.run.commit import parse_checked
-from fastscore.run.remote import copy, log
+from fastscore.run.remote import log, runs
 from fastscore.run.remote.prefix import Prefix
 from tests.conftest import often
 from tests.logs.stores import Store, environment_of
@@ -155,11 +155,11 @@ class Reader:
         self._compare_receipts()
 
     def _compare_complete(self) -> None:
-        opened = copy.open_copy(self.prefix.url)
+        opened = runs.open_copy(self.prefix.url)
         if opened.manifest.shards != attack_worker.SHARDS:
             self.wrong.append("shards")
         for index in range(attack_worker.SHARDS):
-            stored = orjson.loads(copy.received_path(opened.folder, index).read_bytes())
+            stored = orjson.loads(runs.received_path(opened.folder, index).read_bytes())
             for (name, _), output in zip(stored["objects"], stored["outputs"], strict=True):
                 content = self.prefix.get(name)
                 if content is None or hash_bytes(content) != output["content_hash"]:
@@ -179,7 +179,7 @@ class Reader:
 
 @pytest.fixture
 def quick(store, tmp_path, monkeypatch):
-    monkeypatch.setattr(copy, "cache_root", lambda: tmp_path / "reader")
+    monkeypatch.setattr(runs, "cache_root", lambda: tmp_path / "reader")
     return store
 
 

@@ -14,9 +14,9 @@ from fastscore.files import hash_bytes
 from fastscore.logs import objects
 from fastscore.run.commit import Receipt, commit_bytes, load_receipt, receipt_path
 from fastscore.run.manifest import Manifest
-from fastscore.run.remote import log, writer
+from fastscore.run.remote import log, runs
 from fastscore.run.remote.prefix import Prefix
-from fastscore.run.remote.writer import StoreWriter, writing_store
+from fastscore.run.remote.runs import StoreWriter, writing_store
 from tests.logs.stores import Store
 
 URL = "s3://bucket/run"
@@ -34,7 +34,7 @@ def memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
     store = MemoryStore()
     monkeypatch.setattr(objects, "open_bucket", lambda root: store)
-    monkeypatch.setattr("fastscore.run.remote.copy.cache_root", lambda: tmp_path / "cache")
+    monkeypatch.setattr("fastscore.run.remote.runs.cache_root", lambda: tmp_path / "cache")
     monkeypatch.setattr(log, "BEAT_SECONDS", 0.05)
     monkeypatch.setattr(log, "STILL_SECONDS", 0.2)
     return store
@@ -179,14 +179,14 @@ def test_the_first_receipt_wins_and_later_attempts_adopt_it(memory: Any, tmp_pat
 
 def test_parts_are_put_before_their_receipt(memory: Any, tmp_path: Path) -> None:
     seen: list[int] = []
-    put_receipt = writer.put_receipt
+    put_receipt = runs.put_receipt
 
     def look(*given: Any) -> Any:
         seen.append(len(parts()))
         return put_receipt(*given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writer, "put_receipt", look)
+        patch.setattr(runs, "put_receipt", look)
         begun(1).commit_receipt(tmp_path, shard(tmp_path, 0, "text", "a"))
     assert seen == [1]
 
@@ -218,9 +218,9 @@ def test_garbage_is_collected_for_shards_with_a_receipt_alone(memory: Any, tmp_p
     (kept,) = parts()
     other = tmp_path / "other"
     late = shard(other, 0, "other bytes", "b")
-    writer.put_outputs(PREFIX, other, first.shard(late.fingerprint), late.outputs)
+    runs.put_outputs(PREFIX, other, first.shard(late.fingerprint), late.outputs)
     open_shard = shard(other, 1, "on its way", "b")
-    writer.put_outputs(PREFIX, other, first.shard(open_shard.fingerprint), open_shard.outputs)
+    runs.put_outputs(PREFIX, other, first.shard(open_shard.fingerprint), open_shard.outputs)
     assert len(parts()) == 3
     first.commit_manifest(tmp_path, manifest_of(1, "complete"))
     left = parts()

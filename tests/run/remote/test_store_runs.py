@@ -53,7 +53,7 @@ def all_files(run: fastscore.Run) -> dict[str, bytes]:
 
 def fresh(tmp_path: Path) -> fastscore.Run:
     """Open the run without what the writer left in the cache."""
-    with mock.patch("fastscore.run.remote.copy.cache_root", return_value=tmp_path / "other-cache"):
+    with mock.patch("fastscore.run.remote.runs.cache_root", return_value=tmp_path / "other-cache"):
         return fastscore.open_run(URL)
 
 
@@ -110,18 +110,18 @@ def test_secrets_are_in_no_object(store, logs, tmp_path):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from fastscore.run.remote import log, writer
+from fastscore.run.remote import log, runs
 from tests.run.running import run_lexical
 name, number, url, *logs = sys.argv[1:]
 left = int(number)
-original = getattr(writer, name)
+original = getattr(runs, name)
 def kill(*given, **named):
     global left
     left -= 1
     if left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
     return original(*given, **named)
-setattr(writer, name, kill)
+setattr(runs, name, kill)
 log.BEAT_SECONDS = 0.1
 run_lexical([Path(each) for each in logs], Path(url), shard_bytes=1)
 """
