@@ -148,18 +148,14 @@ def _read_table(path: Path, key: str, kind: type[Any], values: object) -> Any:
     if not isinstance(values, dict):
         raise UsageError(f"{path}: {key} is {values!r:.60}, expected a table.")
     known = [each for each in fields(kind) if each.name not in _NOT_IN_FILES.get(kind, ())]
-    required = {
-        each.name: each.default is MISSING and each.default_factory is MISSING for each in known
-    }
-    names = [name for name in required if required[name]]
-    TomlTable(str(path), key, values).check_names(names, required)
+    required = [
+        each.name for each in known if each.default is MISSING and each.default_factory is MISSING
+    ]
+    others = {each.name for each in known} - {*required}
+    TomlTable(str(path), key, values).check_names(required, others)
     try:
-        return kind(
-            **{
-                name: tuple(value) if isinstance(value, list) else value
-                for name, value in values.items()
-            }
-        )
+        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        return kind(**values | lists)
     except UsageError as error:
         place = f"{path}: {key}." if key else f"{path}: "
         raise UsageError(f"{place}{error.message}", error.hint) from error
