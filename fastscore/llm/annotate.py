@@ -28,6 +28,7 @@ from fastscore.llm.client import (
     Question,
     Structured,
     ask_each,
+    ask_until_read,
     expect_requests,
 )
 from fastscore.llm.requests import (
@@ -47,9 +48,6 @@ from fastscore.llm.spending import (
     Spent,
     TooManyFailuresError,
     UnusableError,
-    outcome_of,
-    spending_recorded,
-    too_many,
 )
 from fastscore.llm.transcripts import DATA, quoted, screened
 from fastscore.logs.inputs.column_map import map_source
@@ -299,25 +297,29 @@ def _annotate(
         manifest.unlink(missing_ok=True)
         for path in asked.output.glob("exp*/*_states.csv"):
             path.unlink()
-    with spending_recorded(manifest, described, client.meter) as outcome:
-        answers = ask_each(
-            client, messages, question, reporter, stage="annotate", noun="annotations"
-        )
+
+    def written(answers: Sequence[Structured[Read] | None], _: object) -> tuple[int, int, int]:
         write(answers)
-        failures = [each.failure for each in answers if each is not None and each.failure]
-        not_asked = sum(each is None for each in answers)
-        outcome |= outcome_of([each.kind for each in failures], is_complete=not not_asked)
-    refusal = too_many(
-        failures[0] if failures else None,
-        len(failures),
-        len(answers),
-        asked.models.max_failures,
+        failed = sum(one is not None and one.failure is not None for one in answers)
+        not_asked = answers.count(None)
+        return len(answers) - failed - not_asked, failed, not_asked
+
+    counts, refusal = ask_each(
+        client,
+        messages,
+        lambda each: ask_until_read(client, question(each)),
+        written,
+        reporter,
+        described=described,
+        manifest=manifest,
+        failures=asked.output,
+        stage="annotate",
+        counts={"annotations": 1},
         noun="annotations",
-        place=str(asked.output),
+        samples=range(len(messages)),
+        n_samples=len(messages),
     )
-    n_read = len(answers) - len(failures) - not_asked
-    spent = client.spent
-    return Annotated(asked.output, n_read, len(failures), not_asked, spent, refusal=refusal)
+    return Annotated(asked.output, *counts, client.spent, refusal=refusal)
 
 
 _TYPICAL_ANSWER = "x" * 200

@@ -15,7 +15,7 @@ import threading
 import time
 import zlib
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -58,7 +58,11 @@ from fastscore.llm.spending import (
     Meter,
     SampleError,
     Spent,
+    TooManyFailuresError,
     UnusableError,
+    outcome_of,
+    spending_recorded,
+    too_many,
 )
 from fastscore.run.progress import Reporter, StageProgress
 from fastscore.settings.extras import missing_package
@@ -593,6 +597,7 @@ def read_object(answer: Answer) -> dict[str, Any]:
 
 
 Task = TypeVar("Task")
+Written = TypeVar("Written")
 
 
 @contextmanager
@@ -624,41 +629,54 @@ def as_done(futures: dict[Future[Any], Any]) -> Iterator[Future[Any]]:
 def ask_each(
     client: ChatClient,
     tasks: Sequence[Task],
-    question: Callable[[Task], Question[Read]],
+    ask: Callable[[Task], Structured[Read]],
+    write: Callable[[Sequence[Structured[Read] | None], dict[str, Any]], Written],
     reporter: Reporter,
     *,
+    described: Mapping[str, Any],
+    manifest: Path,
+    failures: Path,
     stage: str,
+    counts: Mapping[str, int],
     noun: str,
-    samples: Sequence[int] | None = None,
-) -> list[Structured[Read] | None]:
-    """Ask for every task, in threads, until more samples failed than may.
+    samples: Sequence[int],
+    n_samples: int,
+    done: Callable[[Task, Structured[Read]], object] = lambda task, result: None,
+) -> tuple[Written, TooManyFailuresError | None]:
+    """Ask for every task, in threads, until more samples failed than may; record what that costs.
 
-    `samples` has the sample that each task belongs to, by default one of its own. A task that was
-    not asked for has None. Prompts are long: each is made when it is sent.
+    `samples` has the sample that each task belongs to, `done` is called with each result. `write`
+    gets all of them, None for a task that was not asked for, and the outcome to add to. Returns
+    what it returns, and the error of too many failures, which are listed in the file `failures`.
     """
-    samples = samples or range(len(tasks))
-    allowed = client.options.max_failures.allowed(len({*samples}))
+    limit, failed = client.options.max_failures, set[int]()
     found: list[Structured[Read] | None] = [None] * len(tasks)
-    failed: set[int] = set()
-    stopped: list[bool] = []
-    with reporter.stage(stage, len(tasks)) as progress, asking_threads(client, reporter) as pool:
-        shown = SpendingProgress(progress, client)
-        futures = {
-            pool.submit(lambda task: ask_until_read(client, question(task)), task): number
-            for number, task in enumerate(tasks)
-        }
-        for future in as_done(futures):
-            if future.cancelled():
-                continue
-            number = futures[future]
-            found[number] = result = future.result()
-            if result.failure is not None and samples[number] not in failed:
-                failed.add(samples[number])
-                client.meter.count(failures=1)
-            if len(failed) > allowed and not stopped:
-                stopped = [waiting.cancel() for waiting in futures]
-            shown.advance(**{noun: 1})
-    return found
+    with spending_recorded(manifest, described, client.meter) as outcome:
+        with (
+            reporter.stage(stage, len(tasks)) as progress,
+            asking_threads(client, reporter) as pool,
+        ):
+            shown, is_stopped = SpendingProgress(progress, client), False
+            futures = {pool.submit(ask, task): number for number, task in enumerate(tasks)}
+            for future in as_done(futures):
+                if future.cancelled():
+                    continue
+                number = futures[future]
+                found[number] = result = future.result()
+                if result.failure is not None and samples[number] not in failed:
+                    failed.add(samples[number])
+                    client.meter.count(failures=1)
+                if len(failed) > limit.allowed(n_samples) and not is_stopped:
+                    is_stopped = True
+                    for waiting in futures:
+                        waiting.cancel()
+                shown.advance(**counts)
+                done(tasks[number], result)
+        written = write(found, outcome)
+        causes = [one.failure for one in found if one is not None and one.failure is not None]
+        outcome |= outcome_of([each.kind for each in causes], is_complete=None not in found)
+    first = causes[0] if causes else None
+    return written, too_many(first, len(failed), n_samples, limit, noun=noun, place=str(failures))
 
 
 class SpendingProgress:

@@ -35,6 +35,7 @@ from fastscore.llm.client import (
     Question,
     Structured,
     ask_each,
+    ask_until_read,
     expect_requests,
 )
 from fastscore.llm.requests import (
@@ -54,8 +55,6 @@ from fastscore.llm.spending import (
     Spent,
     TooManyFailuresError,
     UnusableError,
-    spending_recorded,
-    too_many,
 )
 from fastscore.llm.transcripts import DATA, Transcript, names_of, quoted, read_dialogues
 from fastscore.run.commit import commit_json, commit_lines, commit_table
@@ -634,31 +633,26 @@ def judge_samples(
 
     The folder is held meanwhile, and has nothing of others.
     """
-    before, limit = client.spent, asked.models.max_failures
+    before, samples = client.spent, [sample for sample, _ in tasks]
     check_output(asked.output, OUTPUT, (*_FILES, LOCK_NAME), alone=asked.overwrite)
     with run_lock(asked.output):
         for name in _FILES if asked.overwrite else ():
             (asked.output / name).unlink(missing_ok=True)
-        with spending_recorded(asked.output / MANIFEST, described, client.meter) as outcome:
-            answers = ask_each(
-                client,
-                tasks,
-                question,
-                reporter,
-                stage="judge",
-                noun="judgements",
-                samples=[sample for sample, _ in tasks],
-            )
-            summary = write(answers)
-            n, failed = summary[noun], summary[f"{noun}_failed"]
-            is_complete = summary[f"{noun}_judged"] == n
-            outcome |= {
-                "status": "complete" if is_complete else "incomplete",
-                "failures": summary["failures"],
-            }
-    first = next((one.failure for one in answers if one and one.failure), None)
-    place = str(asked.output / FAILURES)
-    refusal = too_many(first, failed, n, limit, noun=noun, place=place)
+        summary, refusal = ask_each(
+            client,
+            tasks,
+            lambda task: ask_until_read(client, question(task)),
+            lambda answers, _: write(answers),
+            reporter,
+            described=described,
+            manifest=asked.output / MANIFEST,
+            failures=asked.output / FAILURES,
+            stage="judge",
+            counts={"judgements": 1},
+            noun=noun,
+            samples=samples,
+            n_samples=len({*samples}),
+        )
     return Judged(asked.output, summary, client.spent - before, refusal=refusal)
 
 

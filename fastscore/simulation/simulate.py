@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ from fastscore_jit.system import safe_import_path, without_interrupts
 
 from fastscore.errors import FastscoreError, RunConflictError, RunError, UsageError
 from fastscore.files import SIMULATION, check_output
-from fastscore.llm.client import ChatClient, ClosedError, SpendingProgress, as_done, asking_threads
+from fastscore.llm.client import ChatClient, ClosedError, Structured, as_done, ask_each
 from fastscore.llm.requests import OPENAI
 from fastscore.llm.spending import (
     MANIFEST,
@@ -34,10 +34,7 @@ from fastscore.llm.spending import (
     Spent,
     TooManyFailuresError,
     differing,
-    outcome_of,
     read_object,
-    spending_recorded,
-    too_many,
 )
 from fastscore.run.commit import (
     Receipt,
@@ -334,92 +331,75 @@ def _simulate_asking(
     kept: int,
     reporter: Reporter,
 ) -> Simulated:
-    """Simulate what is left with chat models; record what that costs and which sessions fail."""
-    simulation, state = world.simulation, world.simulation.output / STATE
-    n_sessions, before = sum(len(shard.sessions) for shard in left), client.spent
-    with (
-        spending_recorded(state / MANIFEST, described, client.meter) as outcome,
-        reporter.stage(_STAGE, n_sessions) as progress,
-    ):
-        failures = _simulate_sessions(world, client, left, progress, reporter)
-        outcome |= outcome_of([failure.kind for failure in failures.values()])
+    """Simulate what is left with chat models; record what that costs and which sessions fail.
+
+    A shard is written with its last session. One of which a session failed has no receipt: the
+    next run makes it again.
+    """
+    simulation, state, before = world.simulation, world.simulation.output / STATE, client.spent
+    tasks = [(shard, number) for shard in left for number in shard.sessions]
+    open_shards: dict[int, dict[int, bytes | None]] = {shard.index: {} for shard in left}
+
+    def ask(task: tuple[_Shard, int]) -> Structured[bytes]:
+        try:
+            return Structured(_simulate_session(world, task[1]), None, 1)
+        except SampleError as error:
+            return Structured(None, Failure(error.kind, error.reason, hint=error.hint), 0)
+
+    def keep(task: tuple[_Shard, int], session: Structured[bytes]) -> None:
+        shard, number = task
+        done = open_shards[shard.index]
+        done[number] = session.value
+        if len(done) == len(shard.sessions):
+            _write_shard(simulation.output, shard, [done[each] for each in shard.sessions])
+            done.clear()
+
+    def write(
+        sessions: Sequence[Structured[bytes] | None], outcome: dict[str, Any]
+    ) -> tuple[int, int]:
+        failed = [
+            {"session": number, "kind": one.failure.kind, "reason": one.failure.reason}
+            for (_, number), one in zip(tasks, sessions, strict=True)
+            if one is not None and one.failure is not None
+        ]
         texts = [path.read_bytes() for path in simulation.output.glob("sessions-*.jsonl")]
         refused = sum(text.count(mark) for text in texts for mark in _REFUSED)
         outcome["refused_turns"] = refused
-        lines = [
-            {"session": number, "kind": failure.kind, "reason": failure.reason}
-            for number, failure in sorted(failures.items())
-        ]
-        commit_lines(state / FAILURES, lines)
-    refusal = too_many(
-        failures[min(failures)] if failures else None,
-        len(failures),
-        simulation.sessions,
-        client.options.max_failures,
+        commit_lines(state / FAILURES, failed)
+        return len(failed), refused
+
+    (failed, refused), refusal = ask_each(
+        client,
+        tasks,
+        ask,
+        write,
+        reporter,
+        described=described,
+        manifest=state / MANIFEST,
+        failures=state / FAILURES,
+        stage=_STAGE,
+        counts={"turns": simulation.turns},
         noun="sessions",
-        place=str(state / FAILURES),
+        samples=[number for _, number in tasks],
+        n_samples=simulation.sessions,
+        done=keep,
     )
-    made, spent = n_sessions - len(failures), client.spent - before
+    made, spent = len(tasks) - failed, client.spent - before
     turns = made * simulation.turns
-    return Simulated(kept, len(left), made, turns, len(failures), refused, spent, refusal)
+    return Simulated(kept, len(left), made, turns, failed, refused, spent, refusal)
 
 
 _REFUSED = (b'"refused":true', b'"not_reworded":"refused"')
 """How logs mark what an agent or a user's model declined."""
 
 
-def _simulate_sessions(
-    world: World,
-    client: ChatClient,
-    shards: list[_Shard],
-    progress: StageProgress,
-    reporter: Reporter,
-) -> dict[int, Failure]:
-    """Simulate sessions in threads, which wait for models; a shard is written with its last one.
-
-    A shard of which a session failed has no receipt: the next run makes it again. Returns the
-    failures by session.
-    """
-    allowed = client.options.max_failures.allowed(world.simulation.sessions)
-    shown = SpendingProgress(progress, client)
-    failures: dict[int, Failure] = {}
-    with asking_threads(client, reporter) as threads:
-        futures = {
-            threads.submit(_simulate_session, world, number): (shard, number)
-            for shard in shards
-            for number in shard.sessions
-        }
-        lines: dict[int, dict[int, bytes]] = {shard.index: {} for shard in shards}
-        for future in as_done(futures):
-            if future.cancelled():
-                continue
-            shard, number = futures[future]
-            try:
-                lines[shard.index][number] = future.result()
-            except SampleError as error:
-                failures[number] = Failure(error.kind, error.reason, hint=error.hint)
-                client.meter.count(failures=1)
-                if len(failures) == allowed + 1:
-                    for waiting in futures:
-                        waiting.cancel()
-            shown.advance(turns=world.simulation.turns)
-            _write_if_done(world.simulation.output, shard, lines[shard.index], failures)
-    return failures
-
-
-def _write_if_done(
-    folder: Path, shard: _Shard, done: dict[int, bytes], failures: Mapping[int, Failure]
-) -> None:
-    """Write a shard if each of its sessions has ended; without a receipt if one failed."""
-    failed = failures.keys() & set(shard.sessions)
-    if len(done) + len(failed) < len(shard.sessions):
-        return
-    ordered = [done[number] for number in shard.sessions if number in done]
-    if not failed:
-        commit_shard(folder, shard, ordered)
-    elif ordered:
-        commit_bytes(folder / shard.name, b"".join(ordered))
-    done.clear()
+def _write_shard(folder: Path, shard: _Shard, lines: Sequence[bytes | None]) -> None:
+    """Write a shard's sessions; without a receipt if one failed."""
+    complete = [line for line in lines if line is not None]
+    if len(complete) == len(lines):
+        commit_shard(folder, shard, complete)
+    elif complete:
+        commit_bytes(folder / shard.name, b"".join(complete))
 
 
 def agent_failure(name: str, session: int, error: Exception) -> RunError:
