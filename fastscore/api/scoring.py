@@ -28,7 +28,7 @@ from fastscore.run.drive import execute
 from fastscore.run.engines.engine import LOCAL
 from fastscore.run.folder import describe_inputs, new_manifest
 from fastscore.run.inputs import NamedInputs, named_inputs, plan_inputs
-from fastscore.run.notes import lost_lines, note_run, refusal
+from fastscore.run.notes import add_counts, lost_lines, note_run, refusal
 from fastscore.run.progress import OnProgress, Reporter, chosen_reporter
 from fastscore.run.request import DEFAULT_EMBEDDER, Request, StrPath
 from fastscore.run.scoring import ShardScores, compute_rows, compute_tables
@@ -230,15 +230,12 @@ def score_in_memory(request: Request, reporter: Reporter) -> Run:
     rejects = pl.concat([part.rejects for part in parts])
     cut = pl.concat([part.cut_texts for part in parts])
     cut = cut.unique(["id_high", "id_low"], maintain_order=True)
-    counts: dict[str, int] = {}
-    for part in parts:
-        for name, value in part.counts.items():
-            counts[name] = counts.get(name, 0) + value
     unknown = pl.concat([part.unknown_words for part in parts]).lazy()
     dialogues = tables.get("dialogues", pl.DataFrame()).lazy()
     records = given.records(declared)
     manifest = new_manifest(request, suite, context, identity)
-    manifest.status, manifest.inputs, manifest.counts = "complete", inputs, counts
+    manifest.status, manifest.inputs = "complete", inputs
+    manifest.counts = add_counts(part.counts for part in parts)
     manifest.tables = {name: {"rows": table.height, "parts": 1} for name, table in tables.items()}
     note_run(manifest, suite, options, declared, unknown, summary, records, dialogues)
     refused = refusal(request, manifest, rejects)

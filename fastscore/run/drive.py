@@ -55,11 +55,11 @@ from fastscore.run.folder import accept_inputs, open_manifest
 from fastscore.run.inputs import NamedInputs, PlannedInputs, named_inputs, plan_inputs
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, unread
 from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
-from fastscore.run.notes import note_run, refusal
+from fastscore.run.notes import add_counts, note_run, refusal
 from fastscore.run.progress import Reporter, StageProgress
 from fastscore.run.request import Request
 from fastscore.run.shared_files import absolute, check_workers, checked_engine
-from fastscore.run.signature import deciding_differences
+from fastscore.run.signature import EmbedderIdentity, deciding_differences
 from fastscore.run.tasks import Checked
 from fastscore.run.writer import Writer, writing
 from fastscore.suites.base import Suite
@@ -178,15 +178,10 @@ def execute(request: Request, reporter: Reporter) -> Outcome:
         context = run_context(request, suite, identity, inputs.columns)
     with (
         writing(request.folder, replaces=request.overwrite, note=reporter.note) as (folder, writer),
-        open_engine(request.engine, request.address, request.threads, request.limits) as engine,
+        _workers(
+            replace(context, run=folder, writer=writer), inputs, identity, without, reporter.note
+        ) as (engine, context),
     ):
-        context = replace(context, run=folder, writer=writer)
-        if request.engine != LOCAL:
-            context = absolute(context)
-            model = identity.fingerprint if identity else None
-            if not check_workers(engine, context, inputs.stored_files, model, without):
-                reporter.note(f"no worker has joined {request.address} yet: it is waited for")
-            engine = checked_engine(engine, context, model)
         manifest = open_manifest(
             *(folder, request, suite, context, identity), reporter.note, writer.name
         )
@@ -205,6 +200,26 @@ def execute(request: Request, reporter: Reporter) -> Outcome:
             remove_temporaries(folder)  # of workers that died
         shutil.rmtree(run.work, ignore_errors=True)
         return Outcome(run.manifest, refusal(request, run.manifest, folder))
+
+
+@contextmanager
+def _workers(
+    context: RunContext,
+    inputs: NamedInputs,
+    identity: EmbedderIdentity | None,
+    without: tuple[str, ...],
+    note: Callable[[str], object],
+) -> Iterator[tuple[Engine, RunContext]]:
+    """Open the engine of a run; workers elsewhere must see what this process sees."""
+    request = inputs.request
+    with open_engine(request.engine, request.address, request.threads, request.limits) as engine:
+        if request.engine != LOCAL:
+            context = absolute(context)
+            model = identity.fingerprint if identity else None
+            if not check_workers(engine, context, inputs.stored_files, model, without):
+                note(f"no worker has joined {request.address} yet: it is waited for")
+            engine = checked_engine(engine, context, model)
+        yield engine, context
 
 
 def _plan(run: _Execution, inputs: NamedInputs) -> PlannedInputs:
@@ -365,10 +380,7 @@ def _describe(
     run: _Execution, receipts: Sequence[Receipt], summary: pl.DataFrame, files: Sequence[InputFile]
 ) -> None:
     """Add up what was counted, and say what rows lack."""
-    counts: dict[str, int] = {}
-    for receipt in receipts:
-        for name, value in receipt.counts.items():
-            counts[name] = counts.get(name, 0) + value
+    counts = add_counts(receipt.counts for receipt in receipts)
     run.manifest.tables = {
         table.name: {"rows": counts.pop(f"rows:{table.name}", 0), "parts": len(receipts)}
         for table in run.suite.tables
@@ -393,17 +405,15 @@ def preview(request: Request, reporter: Reporter) -> dict[str, Any]:
         suite = request.load_suite()
         inputs = named_inputs(request, suite, reporter.note)
     identity = embedder_identity(request.model, suite, request.options)
+    context = run_context(request, suite, identity, inputs.columns)
     with (
-        open_engine(request.engine, request.address, request.threads, request.limits) as engine,
-        limit_memory(request.limits, "The stage 'plan'"),
         tempfile.TemporaryDirectory(prefix="fastscore-", dir=_scratch_parent(request)) as scratch,
+        _workers(replace(context, run=Path(scratch)), inputs, identity, (), reporter.note) as (
+            engine,
+            context,
+        ),
+        limit_memory(request.limits, "The stage 'plan'"),
     ):
-        context = run_context(request, suite, identity, inputs.columns)
-        context = replace(context, run=Path(scratch))
-        if request.engine != LOCAL:
-            context = absolute(context)
-            model = identity.fingerprint if identity else None
-            check_workers(engine, context, inputs.stored_files, model)
         planned = plan_inputs(inputs, context.run, note=reporter.note, engine=engine)
         plan, context = planned.plan, replace(context, chosen=planned.chosen)
         texts = _preview_texts(engine, context, plan, reporter) if identity else {}

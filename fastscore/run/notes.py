@@ -3,6 +3,7 @@
 Counts are added up over shards by their receipts. Words that a suite does not know have a table.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice, tee
@@ -470,6 +471,14 @@ def _describe_missing(need: RequiredColumn, effects: str, found: Profile, source
         f"{effects}: no row has {place} (looked for: {', '.join(column.keys)}; "
         f"found: {list_keys(keys)}{advice})"
     )
+
+
+def add_counts(of_shards: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Add up what was counted of shards, by name."""
+    total: Counter[str] = Counter()
+    for counts in of_shards:
+        total.update(counts)
+    return dict(total)
 
 
 def note_run(
