@@ -28,10 +28,10 @@ from fastscore.run.commit import (
     Place,
     Receipt,
     as_json,
-    find_part,
     hash_of_outputs,
     is_intact,
     load_receipt,
+    part_name,
     place_of,
     receipt_path,
 )
@@ -228,7 +228,7 @@ class Run:
             return self.scores.frames[folder].lazy()
         shards = range(self.manifest.shards)
         if not self.verify and self.copy is None:
-            found = [find_part(self.folder / folder, index) for index in shards]
+            found = [self.folder / folder / part_name(index) for index in shards]
             return pl.scan_parquet(found, glob=False)
         self._read_receipts()
         parts = [name for name in self._committed_files if name.startswith(f"{folder}/")]

@@ -196,13 +196,6 @@ def part_name(index: int) -> str:
     return f"{folder:05d}/{name}" if folder else name
 
 
-def find_part(folder: Path, index: int) -> Path:
-    """Return where a shard's part of a table is: earlier releases had all parts in one folder."""
-    name = part_name(index)
-    beside = folder / Path(name).name
-    return beside if index >= PARTS_PER_FOLDER and beside.exists() else folder / name
-
-
 def names_of_parts(receipts: Iterable["Receipt"], table: str) -> list[str]:
     """Return the names of a table's parts, relative to the run, as receipts state them."""
     names = (output.path for receipt in receipts for output in receipt.outputs)
@@ -323,19 +316,13 @@ def committed_receipt(
     receipt = load_receipt(receipt_path(folder, stage, index))
     if receipt is None or fingerprint not in (receipt.fingerprint, receipt.content):
         return None
-    committed = _places(output.path for output in receipt.outputs)
-    if committed - _places(optional) != _places(outputs):
+    if {output.path for output in receipt.outputs} - optional != outputs:
         return None
     altered = [output.path for output in receipt.outputs if not is_intact(run, output)]
     for name in altered:
         if (run / name).exists():
             damaged(name)
     return None if altered else receipt
-
-
-def _places(names: Iterable[str]) -> set[tuple[str, str]]:
-    """Return the table and the name of each part, in whatever folder below the table's it is."""
-    return {(name.partition("/")[0], name.rpartition("/")[2]) for name in names}
 
 
 def hash_of_outputs(receipts: Iterable[Receipt]) -> str:

@@ -7,9 +7,7 @@ from typing import Any, Literal
 
 from fastscore.errors import RunError
 from fastscore.files import stays_below
-from fastscore.logs.inputs.column_map import map_from_signature, stored_map
 from fastscore.run.commit import AlteredFileError, commit_checked, read_checked
-from fastscore.run.signature import signature_parts
 
 MANIFEST_NAME = "manifest.json"
 FORMAT = 2
@@ -88,9 +86,6 @@ def read_manifest(run: Path) -> Manifest | None:
         )
     if not all(map(stays_below, content.get("tables", ()))):
         raise RunError(f"{path}: a table is not below the run.", "Use no run that was edited.")
-    if "column_map" not in content:  # releases before had the map only in the signature
-        parts, layout = signature_parts(content.get("signature", "")), content.pop("layout", None)
-        content["column_map"] = stored_map(map_from_signature(parts, layout))
     try:
         return Manifest(**content)
     except TypeError as error:

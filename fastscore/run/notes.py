@@ -33,7 +33,7 @@ from fastscore.logs.samples.profile import (
     profile_of,
 )
 from fastscore.logs.samples.refusals import suggest_conversion
-from fastscore.run.commit import REJECTS, UNKNOWN_SCHEMA, find_part
+from fastscore.run.commit import REJECTS, UNKNOWN_SCHEMA, part_name
 from fastscore.run.manifest import Manifest
 from fastscore.run.request import Request
 from fastscore.suites.base import Events, Nulls, Suite
@@ -629,7 +629,7 @@ def _advice_on_pairs(options: Mapping[str, Any]) -> str:
 
 
 def _scan_rejects(run: Path, manifest: Manifest) -> pl.LazyFrame:
-    parts = [find_part(run / REJECTS, index) for index in range(manifest.shards)]
+    parts = [run / REJECTS / part_name(index) for index in range(manifest.shards)]
     return pl.scan_parquet(parts, glob=False)
 
 

@@ -389,7 +389,6 @@ def _commit_scores(loaded: Loaded, shard: Shard, scored: ShardScores) -> Receipt
         beside[CUT_TEXTS] = scored.cut_texts
     if scored.unknown_words.height:
         beside[UNKNOWN_WORDS] = scored.unknown_words
-    _remove_beside(context, [*scored.tables, *beside], shard.index)
     for folder, frame in beside.items():
         path = context.run / folder / part_name(shard.index)
         metadata = {"fastscore.signature": context.signature}
@@ -406,15 +405,6 @@ def _commit_scores(loaded: Loaded, shard: Shard, scored: ShardScores) -> Receipt
             names=tuple(files_of(shard)),
         ),
     )
-
-
-def _remove_beside(context: RunContext, folders: Sequence[str], index: int) -> None:
-    """Remove the parts of a shard from where an earlier release had them: they are void."""
-    name = part_name(index)
-    if "/" in name:
-        context.check_writer()
-        for folder in folders:
-            (context.run / folder / Path(name).name).unlink(missing_ok=True)
 
 
 def table_metadata(signature: str, suite: Suite, table: Table) -> dict[str, str]:

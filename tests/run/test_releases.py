@@ -11,9 +11,6 @@ import pytest
 
 from fastscore import open_run
 from fastscore.api.examples import example_names, example_options, write_example
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from, stored_map
-from fastscore.logs.inputs.layout import layout_map
-from fastscore.run.commit import commit_checked, read_checked
 from fastscore.run.drive import execute, preview
 from fastscore.run.progress import LineReporter, SilentReporter
 from fastscore.run.request import Request
@@ -105,28 +102,6 @@ def test_a_run_is_continued_by_a_later_release(tmp_path: Path, release: Release)
     (run / "manifest.json").unlink()
     run_lexical(logs, run, shard_bytes=1)
     assert contents(run) == whole
-
-
-@pytest.mark.parametrize(
-    "columns",
-    [
-        ColumnMap((("speaker", "who"), ("text", "meta, all.text"))),
-        ColumnMap((("prediction", "out"),), (("event", "done=1", "utterance_complete"),)),
-        layout_map("sharegpt", "preference_shift"),
-    ],
-)
-def test_the_map_of_a_run_without_one_in_its_manifest_is_that_of_its_signature(
-    columns: ColumnMap, tmp_path: Path
-) -> None:
-    run = tmp_path / "run"
-    run_lexical(write_logs(tmp_path / "logs"), run)
-    content = read_checked(run / "manifest.json")
-    assert content.pop("column_map") == json.loads(json.dumps(stored_map(NO_MAP)))
-    content["signature"] = "|".join([content["signature"], *columns.signed])
-    content["layout"] = columns.chat and dataclasses.asdict(columns.chat)
-    commit_checked(run / "manifest.json", content)
-    found = map_from(open_run(run).manifest.column_map)
-    assert found == dataclasses.replace(columns, optional=frozenset())
 
 
 def test_a_shard_whose_table_lacks_a_column_of_this_release_is_scored_again(

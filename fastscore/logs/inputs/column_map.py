@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from fastscore.errors import InputError, UsageError, did_you_mean
 from fastscore.suites.chats import (
@@ -168,21 +168,6 @@ def map_from(stored: Mapping[str, Any]) -> ColumnMap:
     parts = {name: _as_tuples(value) for name, value in stored.items() if name != "chat"}
     optional, chat = frozenset(stored["optional"]), layout_from(stored["chat"])
     return ColumnMap(**parts | {"optional": optional, "chat": chat})
-
-
-def map_from_signature(parts: Mapping[str, str], layout: Mapping[str, Any] | None) -> ColumnMap:
-    """Return the map that the parts of a signature name, with a stored layout beside it."""
-    columns = [pair.split("=") for pair in parts.get("columns", "").split(",") if pair]
-    options = [pair.split("=") for pair in parts.get("chat", "").split(",") if pair]
-    values = [triple.split(":") for triple in parts.get("values", "").split(",") if triple]
-    return ColumnMap(
-        columns=tuple((unquote(name), unquote(path)) for name, path in columns),
-        values=tuple(
-            (unquote(column), unquote(found), unquote(meant)) for column, found, meant in values
-        ),
-        chat=layout_from(layout),
-        chat_options=tuple((name, unquote(value)) for name, value in options),
-    )
 
 
 def layout_from(stored: Mapping[str, Any] | None) -> ChatLayout | None:
