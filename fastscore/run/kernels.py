@@ -82,7 +82,7 @@ def every_kernel() -> list[Declaration]:
 WITHOUT_VECTORS = ("fastscore.vectors",)
 _READERS = {
     "csv": ("fastscore_readers.csv", "fastscore.logs.read.csv_records"),
-    "json": ("fastscore_readers.json.documents", "fastscore.logs.read.json_documents"),
+    "json": ("fastscore_readers.json.documents",),
 }
 
 

@@ -30,8 +30,7 @@ from fastscore.logs.objects import open_file, stamp
 from fastscore.logs.read.chat_lines import line_source
 from fastscore.logs.read.chosen import naming_source
 from fastscore.logs.read.csv_records import csv_header
-from fastscore.logs.read.json_documents import is_array_of_rows
-from fastscore.logs.read.lines import BLOCK_BYTES, Lines, read_lines
+from fastscore.logs.read.lines import BLOCK_BYTES, Lines, is_array_of_rows, read_lines
 from fastscore.logs.read.mapped_rows import key_source
 from fastscore.logs.read.rows import (
     by_format,

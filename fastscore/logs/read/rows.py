@@ -75,8 +75,15 @@ from fastscore.logs.read.columns import (
     wanted_keys,
 )
 from fastscore.logs.read.csv_records import read_records
-from fastscore.logs.read.json_documents import read_document
-from fastscore.logs.read.lines import BLOCK_BYTES, BOM, Block, Lines, buffers_kept, read_lines
+from fastscore.logs.read.lines import (
+    BLOCK_BYTES,
+    BOM,
+    Block,
+    Lines,
+    buffers_kept,
+    read_document,
+    read_lines,
+)
 from fastscore.logs.read.mapped_rows import mapped_rows, stored_source
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
 from fastscore.suites.declarations import ROW_SCHEMA, Chat, RejectReason, Source

@@ -24,13 +24,20 @@ from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.folders import partition_of, with_folders
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import UNREADABLE_PARQUET, reason_of
-from fastscore.logs.read.arrow_files import arrow_frames, is_arrow
 from fastscore.logs.read.csv_records import read_cells
 from fastscore.logs.read.csv_records import read_records as read_csv
-from fastscore.logs.read.json_documents import first_text, read_document
-from fastscore.logs.read.lines import BOM, Block, Lines, gathered, read_blocks, read_lines
+from fastscore.logs.read.lines import (
+    BOM,
+    Block,
+    Lines,
+    first_text,
+    gathered,
+    read_blocks,
+    read_document,
+    read_lines,
+)
 from fastscore.logs.read.mapped_rows import stored_source
-from fastscore.logs.read.parquet import bounded, group_sizes
+from fastscore.logs.read.parquet import arrow_frames, bounded, group_sizes, is_arrow
 from fastscore.logs.samples.profile import HEAD_ROWS, Record
 from fastscore.suites.declarations import Source
 

@@ -34,8 +34,7 @@ from fastscore.logs.inputs.near_names import (
     word_flags,
 )
 from fastscore.logs.integrity.rejects import cut
-from fastscore.logs.read.json_documents import first_text
-from fastscore.logs.read.lines import read_blocks
+from fastscore.logs.read.lines import first_text, read_blocks
 from fastscore.logs.samples.chat_samples import NESTED, PAIRS, ROW_PER_TURN, fitting_layout
 from fastscore.logs.samples.file_samples import FileSample
 from fastscore.logs.samples.findings import FILE, jq, jq_path

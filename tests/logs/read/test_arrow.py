@@ -14,7 +14,7 @@ import pytest
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import list_left_aside, resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
-from fastscore.logs.read.arrow_files import arrow_frames, arrow_rows, arrow_schema
+from fastscore.logs.read.parquet import arrow_frames, arrow_rows, arrow_schema
 from fastscore.logs.read.rows import read_shard
 from fastscore.logs.samples.records import records
 from fastscore.suites.declarations import Column, Source

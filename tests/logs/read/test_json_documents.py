@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
-from fastscore.logs.read import json_documents, lines
+from fastscore.logs.read import lines
 from fastscore.logs.read import rows as log_rows
 from fastscore.logs.read.rows import Rows, read_shard
 from fastscore.suites.declarations import Column, Source
@@ -190,7 +190,7 @@ def test_a_cut_off_element_is_one_reject(tmp_path):
 
 @pytest.mark.parametrize("block", [1, 3, 7, 1 << 20])
 def test_an_element_that_is_too_long_leaves_the_others(tmp_path, monkeypatch, block):
-    monkeypatch.setattr(json_documents, "MAX_RECORD_BYTES", 10)
+    monkeypatch.setattr(lines, "MAX_RECORD_BYTES", 10)
     monkeypatch.setattr(lines, "BLOCK_BYTES", block)
     long = '{"id":\n"b]\\"}{,\r\n"}'
     rows = read(tmp_path, f'[{{"id":"a"}},\n{long},\n {{"id":"c"}} , {{"id":"d"}}\n]')

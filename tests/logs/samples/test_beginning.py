@@ -84,7 +84,7 @@ def test_small_files_and_damaged_ones_are_looked_at_themselves(tmp_path):
 
 
 def test_a_value_that_is_too_long_is_refused_by_name(tmp_path, monkeypatch):
-    for module in ("samples.records", "read.json_documents"):
+    for module in ("samples.records", "read.lines"):
         monkeypatch.setattr(f"fastscore.logs.{module}.MAX_RECORD_BYTES", 1 << 20)
     path = tmp_path / "one.json"
     path.write_text(json.dumps({"samples": ROWS}))
