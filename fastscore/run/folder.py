@@ -16,8 +16,7 @@ import polars as pl
 from fastscore.errors import RunConflictError, RunError
 from fastscore.files import RUN, DamageError, check_output, unpacked
 from fastscore.logs.inputs.column_map import stored_map
-from fastscore.logs.inputs.files import STDIN
-from fastscore.logs.inputs.first_bytes import HEAD_BYTES, content_of
+from fastscore.logs.inputs.files import HEAD_BYTES, STDIN, content_of
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.objects import is_remote
 from fastscore.logs.plan.shards import Plan

@@ -19,7 +19,7 @@ from fastscore_readers.json.faults import NOT_UTF8
 from fastscore_readers.json.tokens import ESCAPED
 
 from fastscore.files import Damage
-from fastscore.logs.inputs.first_bytes import find_separator
+from fastscore.logs.inputs.files import find_separator
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, Reject, cut, damaged, decode
 from fastscore.logs.read.columns import wanted_keys

@@ -22,8 +22,7 @@ from fastscore_readers.json import tokens
 from polars.datatypes import DataTypeClass
 
 from fastscore.errors import InputError, RunError, UsageError
-from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.inputs.first_bytes import HEAD_BYTES, Format, content_of
+from fastscore.logs.inputs.files import HEAD_BYTES, Format, InputFile, content_of
 from fastscore.logs.inputs.frames import FRAME_NAME, row_blocks
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, RAW_CHARACTERS, Reject, cut
 from fastscore.logs.read.columns import (

@@ -23,7 +23,7 @@ from fastscore.logs.inputs.column_map import (
     value_flag,
 )
 from fastscore.logs.inputs.document_values import first_at
-from fastscore.logs.inputs.first_bytes import content_of, read_head
+from fastscore.logs.inputs.files import content_of, read_head
 from fastscore.logs.inputs.layout import load_layout
 from fastscore.logs.inputs.near_names import (
     is_called,
