@@ -20,8 +20,7 @@ import click
 import numpy as np
 from fastscore_readers.fill import LineScan
 from fastscore_readers.json import tokens
-from fastscore_readers.json.lines import scan_jsonl
-from fastscore_readers.json.places import find_places
+from fastscore_readers.json.lines import find_places, scan_jsonl
 
 from fastscore.logs.read.columns import fills
 from fastscore.suites.declarations import Column

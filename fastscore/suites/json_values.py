@@ -16,8 +16,8 @@ import polars as pl
 from fastscore_jit.arrays import Indices, Int64Array, Mask, UInt8Array
 from fastscore_jit.arrow import StringColumn, string_column, view_column
 from fastscore_readers.json.line_ends import count_line_ends
+from fastscore_readers.json.lines import Place, find_places
 from fastscore_readers.json.located_values import unescaped, value_kinds, views
-from fastscore_readers.json.places import Place, Shape, find_places
 from fastscore_readers.json.tokens import (
     ABSENT,
     ARRAY,
@@ -30,6 +30,7 @@ from fastscore_readers.json.tokens import (
     STRING,
     TRUE,
 )
+from fastscore_readers.json.walk import Shape
 
 from fastscore.suites.declarations import ROW_SCHEMA, RejectReason, empty_rejects, rejects_of
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastscore_readers.json import places, tokens
-from fastscore_readers.json.places import Place, Shape, find_places
+from fastscore_readers.json import lines, tokens
+from fastscore_readers.json.lines import Place, find_places
+from fastscore_readers.json.walk import Shape
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -192,6 +193,6 @@ def test_texts_are_gathered_with_tabs_for_line_ends(gathered, between):
     ends = np.cumsum([len(text) + between for text in gathered], dtype=np.int64) - between
     starts = ends - np.array([len(text) for text in gathered], np.int64)
     out = np.zeros(sum(map(len, gathered)) + len(gathered), np.uint8)
-    places._gather(np.frombuffer(gap.join(gathered), np.uint8), starts, ends, out)
+    lines._gather(np.frombuffer(gap.join(gathered), np.uint8), starts, ends, out)
     tabs = bytes.maketrans(b"\n\r", b"\t\t")
     assert out.tobytes() == b"".join(text.translate(tabs) + b"\n" for text in gathered)

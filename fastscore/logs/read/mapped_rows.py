@@ -15,8 +15,9 @@ import polars as pl
 from fastscore_jit.arrays import UInt8Array
 from fastscore_jit.arrow import string_column
 from fastscore_readers.json import tokens
+from fastscore_readers.json.lines import Place, find_places
 from fastscore_readers.json.located_values import unescaped
-from fastscore_readers.json.places import Place, Shape, find_places
+from fastscore_readers.json.walk import Shape
 
 from fastscore.logs.inputs.chats import plain_turns
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT

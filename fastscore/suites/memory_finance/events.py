@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
-from fastscore_readers.json.places import Shape
 from fastscore_readers.json.tokens import (
     ABSENT,
     ARRAY,
     OBJECT,
 )
+from fastscore_readers.json.walk import Shape
 
 from fastscore.suites.base import Events, Nulls
 from fastscore.suites.columns import gather_or_null, last_rows, unknown_words
