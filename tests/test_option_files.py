@@ -14,7 +14,7 @@ import fastscore
 from fastscore.errors import FastscoreError, UsageError
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.run.request import Request
-from fastscore.settings.options import read_option_file, read_toml
+from fastscore.settings.options import parse_toml, read_option_file, read_toml
 
 COMMAND = [sys.executable, "-m", "fastscore"]
 BAD_NAME = os.fsdecode(b"caf\xe9")
@@ -109,3 +109,17 @@ def test_names_that_are_not_utf8_are_refused_before_anything_is_written(tmp_path
         Request(suite="score_dialogue", inputs=(), output=tmp_path / BAD_NAME, options={})
     with pytest.raises(UsageError, match="is not UTF-8"):
         fastscore.open_run(tmp_path / BAD_NAME)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a = ", "x.toml: not TOML: "),
+        (b"a = 1\na = 2", "x.toml: not TOML: "),
+        (b"\xff", "x.toml: not TOML: "),
+        (b"a = " + b"[" * 100_000 + b"]" * 100_000, "x.toml: nested too deeply"),
+    ],
+)
+def test_what_is_no_toml_is_refused_by_name(content, message):
+    with pytest.raises(UsageError, match=message):
+        parse_toml(content, "x.toml")

@@ -1,9 +1,10 @@
-"""Signatures and options: the settings in a signature, and refusals before a run."""
+"""Options of suites, their names in signatures, and refusals before a run."""
 
 from dataclasses import dataclass
 
 import pytest
 
+import fastscore
 from fastscore.errors import UsageError
 from fastscore.run.signature import EmbedderIdentity, signature
 from fastscore.settings.options import build_options, option
@@ -46,3 +47,42 @@ def test_files_are_signed_by_content_and_unsigned_options_are_left_out(tmp_path)
     assert "verbose" not in signed(verbose=True)
     with pytest.raises(UsageError, match=r"lexicon .* cannot be read"):
         signed(lexicon=str(tmp_path / "gone.toml"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"lex_weight": float("nan")}, "expected a number from 0 to 1"),
+        ({"lex_weight": "1"}, "expected float"),
+        ({"semantic": "jacard"}, "Did you mean 'jaccard'"),
+    ],
+)
+def test_a_value_that_an_option_cannot_have_is_named(given, message):
+    with pytest.raises(UsageError, match=message):
+        fastscore.ScoreDialogue(**given)
+
+
+def test_an_unknown_option_is_named():
+    with pytest.raises(TypeError, match="lex_wait"):
+        fastscore.ScoreDialogue(lex_wait=1.0)
+    with pytest.raises(UsageError, match="Did you mean 'lex_weight'"):
+        build_options(fastscore.ScoreDialogue, {"lex_wait": 1.0})
+
+
+def test_options_are_whole_numbers_or_floats_as_declared():
+    assert fastscore.ScoreDialogue(lex_weight=1) == fastscore.ScoreDialogue(lex_weight=1.0)
+    assert repr(fastscore.ScoreDialogue(lex_weight=1)).startswith("ScoreDialogue(lex_weight=1.0, ")
+    assert fastscore.PreferenceShift(catalogue="x", match=None).match == "word"
+
+
+@pytest.mark.parametrize(
+    ("suite", "message"),
+    [
+        (fastscore.ScoreDialogue, r"Make options of it: ScoreDialogue\(\)"),
+        ("score_dialog", "Did you mean 'score_dialogue'"),
+        ({"lex_weight": 1.0}, "The suite is of type dict; expected its name or"),
+    ],
+)
+def test_a_wrong_suite_is_answered_with_a_sentence(suite, message):
+    with pytest.raises(UsageError, match=message):
+        fastscore.score("logs", suite)

@@ -39,7 +39,8 @@ def test_workers_elsewhere_leave_the_same_bytes_and_embed_every_text_once(
     assert contents(tmp_path / "run") == semantic
     stored = count_vectors(cache, tmp_path / "store")
     assert stored.vectors == count_vectors(cache, cache / "vectors").vectors
-    finish(start_run(place, tmp_path / "again", *words, FASTSCORE_CACHE=str(cache)))
+    words = (*SEMANTIC, "--store", store)
+    run_here(place, tmp_path / "again", *words, FASTSCORE_CACHE=str(cache))
     assert contents(tmp_path / "again") == semantic
     assert count_vectors(cache, tmp_path / "store") == stored
 

@@ -1,5 +1,6 @@
 """Tables damaged, edited or replaced after the commit are never shown, and are made again."""
 
+import io
 import os
 import pkgutil
 import random
@@ -16,9 +17,12 @@ import orjson
 import polars as pl
 import pytest
 
-from fastscore import open_run
+from fastscore import files, open_run
 from fastscore.errors import RunConflictError, RunError
-from fastscore.run.commit import commit_checked, load_receipt, read_checked
+from fastscore.run.commit import commit_checked, commit_table, load_receipt, read_checked
+from fastscore.run.drive import execute
+from fastscore.run.progress import LineReporter
+from fastscore.run.request import Request
 from fastscore.run.writer import check_writer, run_lock
 from tests.conftest import NIGHTLY, often
 from tests.run.logs import write_logs
@@ -57,6 +61,24 @@ def flip(path: Path, rng: random.Random) -> None:
     path.write_bytes(data)
 
 
+def test_what_the_disk_does_not_keep_is_no_table(tmp_path, monkeypatch):
+    path, frame = tmp_path / "part.parquet", pl.DataFrame({"value": [1, 2, 3]})
+    commit_table(path, frame, {})
+    before = path.read_bytes()
+
+    class FlipsABit(io.BufferedRandom):
+        def write(self, data: Any) -> int:
+            flipped = bytearray(data)
+            flipped[len(flipped) // 2] ^= 1
+            return super().write(flipped)
+
+    monkeypatch.setattr(files, "open_new", lambda path: FlipsABit(io.FileIO(path, "xb+")))
+    with pytest.raises(RunError, match="what was read back is not what was written"):
+        commit_table(path, frame.reverse(), {})
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_no_flipped_bit_is_ever_shown(run):
     before, expected = contents(run), shown(run)
     whole = {name: (run / name).read_bytes() for name in before}
@@ -76,12 +98,6 @@ def test_no_flipped_bit_is_ever_shown(run):
 
 
 def test_a_damaged_part_is_scored_again_by_name(logs, run):
-    import io
-
-    from fastscore.run.drive import execute
-    from fastscore.run.progress import LineReporter
-    from fastscore.run.request import Request
-
     before = contents(run)
     rng = random.Random(1)
     for name in sorted(before):

@@ -3,11 +3,12 @@
 import gzip
 import json
 
+import polars as pl
 import pytest
 
 from fastscore.errors import InputError
-from fastscore.logs.inputs.files import resolve_inputs
-from fastscore.logs.plan.shards import plan_shards
+from fastscore.logs.inputs.files import InputFile, resolve_inputs
+from fastscore.logs.plan.shards import KEY_SCHEMA, check_split_dialogues, plan_shards
 from fastscore.logs.read.rows import read_shard
 from tests.logs.plan.planned import SOURCE, dialogue, plan, read
 
@@ -118,3 +119,29 @@ def test_progress_ends_at_the_total(tmp_path, one_log):
         files, SOURCE, scratch=tmp_path, progress=lambda done, total: seen.append((done, total))
     )
     assert seen[-1] == (one_log.stat().st_size, one_log.stat().st_size)
+
+
+FILES = [InputFile(f"{number}.jsonl", "jsonl", "none", 0) for number in range(3)]
+
+
+def split(*keys: tuple[int, int, int, int, int]) -> str | None:
+    """Check dialogues: high and low word of the key, file, first byte, line."""
+    try:
+        check_split_dialogues(pl.DataFrame(keys, KEY_SCHEMA, orient="row"), FILES)
+    except InputError as error:
+        return error.message
+    return None
+
+
+def test_keys_are_equal_in_both_words_or_not_at_all():
+    assert split((5, 1, 0, 0, 1), (6, 2, 0, 9, 2), (5, 2, 1, 0, 1), (6, 1, 1, 9, 2)) is None
+
+
+def test_words_that_are_exchanged_are_another_key():
+    # the exclusive or of the words is the same
+    assert split((5, 1, 0, 0, 1), (1, 5, 1, 0, 1)) is None
+    assert split() is None
+    high = 2**64 - 1
+    assert split((high, 0, 0, 9, 2), (4, 0, 0, 0, 1), (high, 0, 1, 9, 3)) == (
+        "One dialogue is in two files: 0.jsonl:2 and 1.jsonl:3."
+    )

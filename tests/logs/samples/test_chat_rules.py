@@ -8,23 +8,18 @@ import pytest
 
 import fastscore
 from fastscore.errors import InputError
+from tests.logs import chats
 
 SAID = ["A drama, please.", "Watch Heat.", "A comedy now.", "Clueless is one."]
 
 
 def messages(role: str = "role", text: str = "content", *, n: int = 4) -> list[dict[str, str]]:
-    words = ("user", "assistant")
-    return [{role: words[k % 2], text: said} for k, said in enumerate(SAID[:n])]
+    return chats.chat([SAID[:2], SAID[2:]], role, text)[:n]
 
 
 def scored(log: Path, rows: list[Any], suite: str = "preference_shift", **how: Any) -> Any:
-    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    items = log.with_name("items.json")
-    items.write_text('[{"name": "Heat", "genre": "drama"}]')
-    options: Any = fastscore.GuestSimulation()
-    if suite == "preference_shift":
-        options = fastscore.PreferenceShift(catalogue=str(items), segments="metadata")
-    return fastscore.score(log, options, embedder=None, **how)
+    options = chats.options_of(suite, log.parent)
+    return chats.scored(chats.write(log, rows), options, **how)
 
 
 OF_TURNS = {"conversation": "log", "speaker": "role", "text": "message"}
