@@ -2,32 +2,10 @@
 
 import math
 
-import numpy as np
-import pytest
-
-from benchmarks.coverage import DESIGNS, rates, simulate, true_value
+from benchmarks.coverage import DESIGNS, rates
 from tests.conftest import often
 
 DIFFERING = DESIGNS[2]
-
-
-def test_designs_are_what_they_are_called():
-    generator = np.random.default_rng(0)
-    for design in DESIGNS:
-        log = simulate(design, 30, 0.0, generator)
-        assert np.unique(log.user).size == 30
-        assert np.unique(log.model).size == design.models
-        full = 30 * design.models * design.dialogues
-        assert (log.user.size < full) == (design.answered < 1)
-        assert (np.unique(log.judge).size < log.judge.size) == design.is_tied
-
-
-def test_the_true_values_are_those_of_the_normal_law():
-    # Spearman's rho is 6 / pi * asin(r / 2), Kendall's tau 2 / pi * asin(r)
-    assert true_value(DESIGNS[0], "rho", 0.5) == pytest.approx(
-        6 / np.pi * np.arcsin(0.25), abs=0.01
-    )
-    assert true_value(DESIGNS[0], "tau", 0.5) == pytest.approx(2 / np.pi * np.arcsin(0.5), abs=0.01)
 
 
 def test_models_that_differ_make_no_false_correlations():

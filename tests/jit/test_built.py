@@ -2,8 +2,6 @@
 
 import os
 
-import pytest
-
 from tests.jit.processes import FOLDERS, outcome, start
 
 SUM_OF_BYTES = """
@@ -58,24 +56,15 @@ def test_a_kernel_that_cannot_be_compiled_is_named(tmp_path):
     assert "made:item was not compiled" in said
 
 
-@pytest.mark.parametrize(
-    ("change", "total_changes", "item_changes"),
-    [
-        (("STEP = 1", "STEP = 2"), True, True),  # one file
-        (("", ""), False, False),
-    ],
-)
-def test_a_digest_covers_what_a_kernel_is_made_of(tmp_path, change, total_changes, item_changes):
+def test_a_digest_covers_what_a_kernel_is_made_of(tmp_path):
     program = (
         "import made; from fastscore_jit.objects import source_digest as digest;"
         "print(digest(made.total), digest(made.item))"
     )
     before = run_module(tmp_path, SUM_OF_BYTES, program)[0].split()
-    after = run_module(tmp_path, SUM_OF_BYTES.replace(*change), program)[0].split()
-    assert [one != other for one, other in zip(before, after, strict=True)] == [
-        total_changes,
-        item_changes,
-    ]
+    other = SUM_OF_BYTES.replace("STEP = 1", "STEP = 2")
+    after = run_module(tmp_path, other, program)[0].split()
+    assert len({*before, *after}) == 4
 
 
 def test_a_digest_is_the_same_wherever_packages_are_installed(tmp_path):

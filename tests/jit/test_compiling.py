@@ -76,11 +76,10 @@ def test_llvm_loads_kernels_from_a_cache_that_is_mounted_noexec(tmp_path):
         assert [path.suffix for path in libraries(cache)] == [objects.OBJECT]
 
 
-@pytest.mark.parametrize("damage", [lambda code: code[:-1], lambda code: b"\0" + code[1:]])
-def test_a_damaged_library_is_compiled_again(tmp_path, warm_cache, damage):
+def test_a_damaged_library_is_compiled_again(tmp_path, warm_cache):
     (library,) = libraries(warm_cache)
     sound = library.read_bytes()
-    library.write_bytes(damage(sound))
+    library.write_bytes(b"\0" + sound[1:])
     shown, said, code = outcome(start(ONE_KERNEL, tmp_path, FASTSCORE_CACHE=str(warm_cache)))
     assert (shown, code) == ("[1]\n", 0)
     assert "compiling" in said

@@ -28,7 +28,7 @@ from tests.conftest import NIGHTLY, often
 from tests.run.logs import write_logs
 from tests.run.running import contents, run_lexical
 
-FLIPS = often(600, 15_000)
+FLIPS = often(300, 15_000)
 SHARD_BYTES = 8_000
 """Three shards: more would be verified with every flip."""
 

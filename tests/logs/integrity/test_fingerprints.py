@@ -3,17 +3,17 @@
 import gzip
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from fastscore.errors import InputError
-from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan import shards
-from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import Column, Source
+from tests.logs.planned import plan as plan_of
 
 SOURCE = Source(
     columns=(Column(name="id", kind="text"), Column(name="text", kind="text")),
@@ -41,9 +41,7 @@ def write(folder: Path, name: str) -> Path:
     return path
 
 
-def plan(folder: Path, path: Path, shard_bytes: int = 1 << 20) -> Plan:
-    files = resolve_inputs([str(path)], SOURCE.formats)
-    return plan_shards(files, SOURCE, shard_bytes=shard_bytes, scratch=folder / "scratch")
+plan = partial(plan_of, source=SOURCE)
 
 
 @pytest.mark.parametrize("name", [*FILES, "log.parquet"])

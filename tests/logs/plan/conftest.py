@@ -4,7 +4,7 @@ import pytest
 
 from fastscore.logs.read import lines as log_blocks
 from fastscore.logs.read import rows as log_rows
-from tests.logs.plan.planned import log
+from tests.logs.planned import log
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import zstandard
 from fastscore.logs.read import lines as log_blocks
 from fastscore.logs.read.lines import read_lines
 from fastscore.logs.read.rows import read_shard
-from tests.logs.plan.planned import SOURCE, log, plan, read
+from tests.logs.planned import SOURCE, log, plan, read
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 

@@ -13,7 +13,7 @@ from fastscore.errors import InputError
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan import shards
 from fastscore.logs.plan.shards import Plan, plan_shards
-from tests.logs.plan.planned import SOURCE, dialogue, log
+from tests.logs.planned import SOURCE, dialogue, log
 
 
 @pytest.fixture

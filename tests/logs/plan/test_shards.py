@@ -10,7 +10,7 @@ from fastscore.errors import InputError
 from fastscore.logs.inputs.files import InputFile, resolve_inputs
 from fastscore.logs.plan.shards import KEY_SCHEMA, check_split_dialogues, plan_shards
 from fastscore.logs.read.rows import read_shard
-from tests.logs.plan.planned import SOURCE, dialogue, plan, read
+from tests.logs.planned import SOURCE, dialogue, plan, read
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 

@@ -13,12 +13,12 @@ import pytest
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import list_left_aside, resolve_inputs
-from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.parquet import arrow_frames, arrow_rows, arrow_schema
-from fastscore.logs.read.rows import read_shard
 from fastscore.logs.samples.records import records
 from fastscore.suites.declarations import Column, Source
 from tests.conftest import NIGHTLY, often
+from tests.logs.planned import plan as plan_of
+from tests.logs.planned import read as read_of
 
 SOURCE = Source(
     columns=(
@@ -82,11 +82,10 @@ NAMED = [
 
 
 def read(tmp_path: Path, *paths: Path, source: Source = SOURCE, shard: int = 1 << 13) -> Any:
-    files = resolve_inputs(paths)
-    planned = plan_shards(files, source, scratch=tmp_path / "scratch", shard_bytes=shard)
-    found = [read_shard(shard, source) for shard in planned.shards]
-    assert all(rows.rejects.is_empty() for rows in found)
-    return planned, pl.concat([rows.frame for rows in found])
+    planned = plan_of(tmp_path, *paths, source=source, shard_bytes=shard)
+    frame, rejects, _ = read_of(planned, source)
+    assert rejects.is_empty()
+    return planned, frame
 
 
 @pytest.mark.parametrize(("name", "writer"), NAMED)

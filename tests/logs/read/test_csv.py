@@ -6,6 +6,7 @@ import io
 import json
 import random
 import tracemalloc
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ from hypothesis import strategies as st
 
 from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.inputs.files import resolve_inputs
-from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read import csv_records
 from fastscore.logs.read import lines as log_lines
 from fastscore.logs.read import rows as log_rows
 from fastscore.logs.read.rows import Rows, join_parts, read_files, read_shard, row_schema
 from fastscore.suites.declarations import REJECTS_TABLE, Column, Source
+from tests.logs.planned import plan as plan_of
+from tests.logs.planned import read as read_of
 from tests.oracles.logs import naive_read_csv
 
 SOURCE = Source(
@@ -224,17 +226,8 @@ def log(n_dialogues: int, seed: int = 0, keyed: bool = True) -> bytes:
     return "".join(out).encode()
 
 
-def plan(tmp_path: Path, *patterns: str, shard_bytes: int = 32 << 20, threads: int = 1) -> Plan:
-    files = resolve_inputs(patterns, SOURCE.formats)
-    scratch = tmp_path / "scratch"
-    return plan_shards(files, SOURCE, shard_bytes=shard_bytes, scratch=scratch, threads=threads)
-
-
-def read_all(planned: Plan, threads: int = 1) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, int]]:
-    rows = [read_shard(shard, SOURCE, threads=threads) for shard in planned.shards]
-    counts = {name: sum(part.counts[name] for part in rows) for name in rows[0].counts}
-    frames, rejects = [part.frame for part in rows], [part.rejects for part in rows]
-    return pl.concat(frames), pl.concat(rejects), counts
+plan = partial(plan_of, source=SOURCE)
+read_all = partial(read_of, source=SOURCE)
 
 
 @pytest.fixture

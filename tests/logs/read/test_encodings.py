@@ -11,9 +11,9 @@ import re
 import tarfile
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-import polars as pl
 import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings
@@ -22,11 +22,12 @@ from hypothesis import strategies as st
 import fastscore
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import InputFile, list_left_aside, resolve_inputs
-from fastscore.logs.plan.shards import Plan, plan_shards
-from fastscore.logs.read.rows import read_shard
+from fastscore.logs.plan.shards import Plan
 from fastscore.logs.samples.records import records
 from fastscore.suites.declarations import Column, Source
 from tests.conftest import often
+from tests.logs.planned import plan as plan_of
+from tests.logs.planned import read as read_of
 
 SOURCE = Source(
     columns=(
@@ -46,18 +47,12 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 ENCODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"]
 
 
-def plan(tmp_path: Path, *paths: Path, shard_bytes: int = 32 << 20) -> Plan:
-    files = resolve_inputs(paths, SOURCE.formats)
-    return plan_shards(files, SOURCE, shard_bytes=shard_bytes, scratch=tmp_path / "scratch")
-
-
-def read(planned: Plan) -> tuple[pl.DataFrame, pl.DataFrame]:
-    found = [read_shard(shard, SOURCE) for shard in planned.shards]
-    return pl.concat([rows.frame for rows in found]), pl.concat([rows.rejects for rows in found])
+plan = partial(plan_of, source=SOURCE)
+read = partial(read_of, source=SOURCE)
 
 
 def rows_of(planned: Plan) -> list[tuple[str, str]]:
-    frame, rejects = read(planned)
+    frame, rejects, _ = read(planned)
     assert rejects.is_empty()
     return frame.select("id", "text").rows()
 
@@ -93,7 +88,7 @@ def test_csv_of_any_separator(tmp_path, separator, begin, encoding):
     assert rows_of(planned) == ROWS
     (file,) = resolve_inputs([path], SOURCE.formats)
     assert [(row["id"], row["text"]) for row in records(file)] == ROWS
-    frame, _ = read(planned)
+    frame, *_ = read(planned)
     header = 2 if "sep" in begin else 1
     assert frame["line"].to_list() == [header + after for after in (1, 2, 4, 5)]
     if encoding == "utf-8":
@@ -130,12 +125,12 @@ def test_marks_at_the_beginning_of_lines_are_passed_over(tmp_path):
     lines = LOG.splitlines(keepends=True)
     path = tmp_path / "log.jsonl"
     path.write_bytes("".join("\ufeff" + line for line in lines).encode())
-    frame, rejects = read(plan(tmp_path, path))
+    frame, rejects, _ = read(plan(tmp_path, path))
     assert (frame.select("id", "text").rows(), rejects.height) == (ROWS, 0)
     parts = written(ROWS[:2], ",").encode(), written(ROWS[2:], ",").encode()
     path = tmp_path / "log.csv"
     path.write_bytes(codecs.BOM_UTF8 + parts[0] + codecs.BOM_UTF8 + parts[1].partition(b"\r\n")[2])
-    frame, rejects = read(plan(tmp_path, path))
+    frame, rejects, _ = read(plan(tmp_path, path))
     assert (frame.select("id", "text").rows(), rejects.height) == (ROWS, 0)
     found = path.read_bytes()
     assert [found[at : at + 1] for at in frame["byte_offset"]] == [b"a", b"a", b"b", b"c"]
@@ -145,7 +140,7 @@ def test_half_a_character_and_lone_surrogates_are_rejects(tmp_path):
     path = tmp_path / "log.jsonl"
     good, lone = '{"id":"a","text":"x"}\n', '{"id":"a","text":"\ud800"}\n'
     path.write_bytes((good + lone + good).encode("utf-16", "surrogatepass") + b"\x7b")
-    frame, rejects = read(plan(tmp_path, path))
+    frame, rejects, _ = read(plan(tmp_path, path))
     assert frame["line"].to_list() == [1, 3]
     assert rejects.select("line", "reason").rows() == [(2, "not_utf8"), (4, "not_utf8")]
 
@@ -170,7 +165,7 @@ def test_each_member_of_an_archive_is_an_input(tmp_path, shard_bytes):
     }
     path = archive(tmp_path / "a.zip", members)
     planned = plan(tmp_path, path, shard_bytes=shard_bytes)
-    frame, rejects = read(planned)
+    frame, rejects, _ = read(planned)
     assert rejects.is_empty()
     inside = [f"{path}/{each}" for each in ("a.jsonl", "logs/b.jsonl", "sheet.csv")]
     assert [file.name for file in planned.inputs] == inside
@@ -272,7 +267,7 @@ def test_damage_within_a_zip_is_a_reject(tmp_path):
     data = bytearray(path.read_bytes())
     data[60] ^= 0xFF
     path.write_bytes(data)
-    _, rejects = read(plan(tmp_path, path))
+    _, rejects, _ = read(plan(tmp_path, path))
     assert rejects["reason"][-1] == "damaged_compression"
 
 

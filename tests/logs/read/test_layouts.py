@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from fastscore.logs.inputs.column_map import ColumnMap, map_from, map_source, stored_map
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.inputs.layout import as_toml, layout_map, layout_names, load_layout
-from fastscore.logs.plan.shards import plan_shards
-from fastscore.logs.read.rows import read_shard
 from fastscore.logs.samples.screening import screen
 from fastscore.suites.chats import ChatLayout
 from fastscore.suites.registry import load_suite
 from tests.conftest import often
+from tests.logs.planned import plan as plan_of
+from tests.logs.planned import read as read_of
 
 U, S = "USER", "SYSTEM"
 ASK, FROM, YEARS, HEAT = "A drama, please.", "From which years?", "The nineties.", "Watch Heat."
@@ -331,15 +331,10 @@ DOCUMENTS: dict[str, tuple[list[Any], list[tuple[str | None, list[tuple[str, str
 
 def read(path: Path, suite: str, columns: ColumnMap, shard_bytes: int = 1) -> pl.DataFrame:
     source = map_source(load_suite(suite).source, columns)
-    plan = plan_shards(
-        resolve_inputs([path], source.formats),
-        source,
-        scratch=path.parent / "scratch",
-        shard_bytes=shard_bytes,
-    )
-    parts = [read_shard(shard, source) for shard in plan.shards]
-    assert not any(part.rejects.height for part in parts)
-    return pl.concat([part.frame for part in parts])
+    planned = plan_of(path.parent, path, source=source, shard_bytes=shard_bytes)
+    frame, rejects, _ = read_of(planned, source)
+    assert rejects.is_empty()
+    return frame
 
 
 def dialogues(frame: pl.DataFrame) -> list[tuple[str | None, list[tuple[str, str]]]]:

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from fastscore.errors import UsageError
 from fastscore.logs.inputs import layout
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, map_source, parse_map
-from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.inputs.layout import load_layout
-from fastscore.logs.plan.shards import plan_shards
-from fastscore.logs.read.rows import join_parts, read_shard
+from fastscore.logs.read.rows import join_parts
 from fastscore.logs.score_input import ScoreInput
 from fastscore.suites.registry import load_suite
 from tests.conftest import often
+from tests.logs.planned import plan as plan_of
+from tests.logs.planned import read as read_of
 
 Row = dict[str, Any]
 FORMATS = ("jsonl", "parquet")
@@ -38,11 +38,7 @@ def read_all(
     path: Path, suite: str, columns: ColumnMap = NO_MAP, **more: Any
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     source = map_source(load_suite(suite).source, columns)
-    plan = plan_shards(
-        resolve_inputs([path], source.formats), source, scratch=path.parent / "s", **more
-    )
-    parts = [read_shard(shard, source) for shard in plan.shards]
-    return (pl.concat([part.frame for part in parts]), pl.concat([part.rejects for part in parts]))
+    return read_of(plan_of(path.parent, path, source=source, **more), source)[:2]
 
 
 def written(path: Path, rows: list[Row]) -> Path:

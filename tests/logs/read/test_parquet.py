@@ -13,11 +13,13 @@ from fastscore.logs.file_ranges import FileRange
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES, Limits
 from fastscore.logs.integrity.rejects import reason_of
-from fastscore.logs.plan.shards import Plan, plan_shards
+from fastscore.logs.plan.shards import Plan
 from fastscore.logs.read import parquet
-from fastscore.logs.read.rows import Rows, read_shard
+from fastscore.logs.read.rows import Rows
 from fastscore.logs.samples import records as sampled
 from fastscore.suites.declarations import Column, Source
+from tests.logs.planned import plan as plan_of
+from tests.logs.planned import read as read_of
 
 SOURCE = Source(
     columns=(
@@ -35,17 +37,11 @@ SOURCE = Source(
 
 
 def plan(path: Path, shard_bytes: int = 32 << 20, source: Source = SOURCE) -> Plan:
-    files = resolve_inputs([str(path)])
-    return plan_shards(files, source, shard_bytes=shard_bytes, scratch=path.parent / "scratch")
+    return plan_of(path.parent, path, source=source, shard_bytes=shard_bytes)
 
 
 def read(planned: Plan, source: Source = SOURCE) -> Rows:
-    rows = [read_shard(shard, source) for shard in planned.shards]
-    return Rows(
-        pl.concat([part.frame for part in rows]),
-        pl.concat([part.rejects for part in rows]),
-        {name: sum(part.counts[name] for part in rows) for name in rows[0].counts},
-    )
+    return Rows(*read_of(planned, source))
 
 
 def records(n_dialogues: int) -> list[dict[str, object]]:

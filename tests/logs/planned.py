@@ -9,7 +9,7 @@ import polars as pl
 
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import Plan, plan_shards
-from fastscore.logs.read.rows import Rows, read_shard
+from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import Column, Source
 
 SOURCE = Source(
@@ -45,17 +45,23 @@ def log(n_dialogues: int, seed: int = 0) -> bytes:
     return "\n".join(lines).encode() + b"\n"
 
 
-def plan(tmp_path: Path, *patterns: str, shard_bytes: int = 32 << 20, threads: int = 1) -> Plan:
-    files = resolve_inputs(patterns)
-    scratch = tmp_path / "scratch"
-    return plan_shards(files, SOURCE, shard_bytes=shard_bytes, scratch=scratch, threads=threads)
+def plan(
+    folder: Path,
+    *paths: str | Path,
+    source: Source = SOURCE,
+    shard_bytes: int = 32 << 20,
+    threads: int = 1,
+) -> Plan:
+    files = resolve_inputs(paths, source.formats)
+    scratch = folder / "scratch"
+    return plan_shards(files, source, shard_bytes=shard_bytes, scratch=scratch, threads=threads)
 
 
-def read(planned: Plan, threads: int = 1) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, int]]:
-    rows: list[Rows] = [read_shard(shard, SOURCE, threads=threads) for shard in planned.shards]
-    counts = {name: sum(part.counts[name] for part in rows) for name in rows[0].counts}
-    return (
-        pl.concat([part.frame for part in rows]),
-        pl.concat([part.rejects for part in rows]),
-        counts,
-    )
+def read(
+    planned: Plan, source: Source = SOURCE, threads: int = 1
+) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, int]]:
+    """Return the rows, rejects and counts of all shards together."""
+    parts = [read_shard(shard, source, threads=threads) for shard in planned.shards]
+    counts = {name: sum(part.counts[name] for part in parts) for name in parts[0].counts}
+    frames, rejects = [part.frame for part in parts], [part.rejects for part in parts]
+    return pl.concat(frames), pl.concat(rejects), counts
