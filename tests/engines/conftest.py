@@ -1,15 +1,11 @@
 """Logs of many shards, a cache with a tiny model, and a local run of the logs."""
 
-from pathlib import Path
-
 import pytest
-from fastscore_models import export
 
-from fastscore.files import cache_root
 from fastscore.run.engines.engine import ENGINES
 from tests.engines.clusters import dask_cluster
 from tests.engines.runs import LEXICAL, SEMANTIC, run_here
-from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
+from tests.models.tiny_bert import link_kernels, tiny_cache
 from tests.run.logs import WORDS, write_varied_logs
 from tests.run.running import contents
 
@@ -25,19 +21,7 @@ def place(tmp_path_factory):
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory):
     """A cache that holds a tiny model, which knows the logs' words, and the compiled kernels."""
-    cache = tmp_path_factory.mktemp("cache")
-    folder = write_folder(cache / "source", word_tokenizer(WORDS))
-    export(make_recipe(max_tokens=16), cache, folder=folder)
-    link_kernels(cache)
-    return cache
-
-
-def link_kernels(cache: Path) -> None:
-    """Let a cache have the compiled kernels of this one: to compile them takes a minute."""
-    kernels = cache_root() / "kernels"
-    kernels.mkdir(parents=True, exist_ok=True)
-    cache.mkdir(parents=True, exist_ok=True)
-    (cache / "kernels").symlink_to(kernels)
+    return tiny_cache(tmp_path_factory.mktemp("cache"), WORDS, max_tokens=16)
 
 
 @pytest.fixture(scope="session")

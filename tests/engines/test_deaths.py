@@ -18,7 +18,6 @@ from fastscore.errors import EXIT_INCOMPLETE, RunError
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS
 from tests.conftest import fastscore_command, often
 from tests.engines.clusters import dask_cluster, ray_cluster
-from tests.engines.conftest import link_kernels
 from tests.engines.runs import (
     LEXICAL,
     RAY_BY_NIGHT,
@@ -31,6 +30,7 @@ from tests.engines.runs import (
     wait_for_shards,
     workers_of,
 )
+from tests.models.tiny_bert import link_kernels
 from tests.run.running import contents
 
 distributed = pytest.importorskip("distributed")

@@ -8,13 +8,15 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from fastscore_models import Recipe
+from fastscore_models import Recipe, export
 from fastscore_models.recipe import Digests
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
+
+from fastscore.files import cache_root
 
 
 def make_config(**changes: Any) -> dict[str, Any]:
@@ -214,3 +216,19 @@ def word_tokenizer(words: Sequence[str], *, mask: bool = False) -> str:
     tokenizer.enable_truncation(4)
     tokenizer.enable_padding(length=4)
     return tokenizer.to_str()
+
+
+def tiny_cache(cache: Path, words: Sequence[str], **recipe: Any) -> Path:
+    """Make a cache of the compiled kernels, and of a tiny model that knows some words."""
+    folder = write_folder(cache / "source", word_tokenizer(words))
+    export(make_recipe(**recipe), cache, folder=folder)
+    link_kernels(cache)
+    return cache
+
+
+def link_kernels(cache: Path) -> None:
+    """Let a cache have the compiled kernels of this one: to compile them takes a minute."""
+    kernels = cache_root() / "kernels"
+    kernels.mkdir(parents=True, exist_ok=True)
+    cache.mkdir(parents=True, exist_ok=True)
+    (cache / "kernels").symlink_to(kernels)

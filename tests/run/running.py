@@ -19,17 +19,16 @@ from fastscore.vectors.store import embed_missing
 VOLATILE = {"stages", "peak_memory_bytes", "environment", "settings", "checksum", "attempt"}
 
 
-def run_lexical(inputs: Sequence[str | Path], output: Path, **settings: Any) -> Outcome:
-    """Score logs lexically in this process."""
-    options = settings.pop("options", {"lex_weight": 1.0})
-    request = Request(
-        suite="score_dialogue",
-        inputs=tuple(map(str, inputs)),
-        output=output,
-        options=options,
-        **{"workers": 1, **settings},
-    )
-    return execute(request, SilentReporter())
+def lexical_request(inputs: Sequence[str | Path], output: Path, **settings: Any) -> Request:
+    """Return a request to score logs in this thread, lexically unless another suite is named."""
+    usual = {"suite": "score_dialogue", "options": {"lex_weight": 1.0}, "workers": 1}
+    return Request(inputs=tuple(map(str, inputs)), output=output, **{**usual, **settings})
+
+
+def run_lexical(
+    inputs: Sequence[str | Path], output: Path, reporter: Any = None, **settings: Any
+) -> Outcome:
+    return execute(lexical_request(inputs, output, **settings), reporter or SilentReporter())
 
 
 def run_semantic(inputs: Sequence[Path], output: Path) -> Outcome:

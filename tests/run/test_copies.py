@@ -10,11 +10,9 @@ import pytest
 
 import fastscore
 from fastscore.errors import InputError
-from fastscore.run.drive import execute
-from fastscore.run.progress import SilentReporter
-from fastscore.run.request import Request
 from tests.by_keywords import score_by_keywords
 from tests.run.logs import dialogue_lines
+from tests.run.running import run_lexical
 
 CATALOGUE = [{"name": "Her", "genre": ["comedy"]}]
 LONG = "I would like a comedy with a robot, please."
@@ -35,17 +33,8 @@ def notes(suite: str, paths: Sequence[Path], **more: Any) -> list[str]:
     settings = {name: more.pop(name) for name in ("shard_bytes", "layout") if name in more}
     output = paths[0].with_suffix(".run")
     output.mkdir(exist_ok=True)
-    request = Request(
-        suite=suite,
-        inputs=tuple(map(str, paths)),
-        output=output,
-        options=more,
-        overwrite=True,
-        **settings,
-    )
-    return [
-        note for note in execute(request, SilentReporter()).manifest.notes if "null" not in note
-    ]
+    outcome = run_lexical(paths, output, suite=suite, options=more, overwrite=True, **settings)
+    return [note for note in outcome.manifest.notes if "null" not in note]
 
 
 @pytest.mark.parametrize("shard_bytes", [1, 1 << 20])

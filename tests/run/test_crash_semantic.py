@@ -10,12 +10,10 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from fastscore_models import export
 
-from fastscore.files import cache_root
 from fastscore.run.manifest import read_manifest
 from tests.conftest import often
-from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
+from tests.models.tiny_bert import tiny_cache
 from tests.run.logs import WORDS, write_varied_logs
 from tests.run.mounts import make_read_only, small_disk
 from tests.run.running import contents, run_semantic
@@ -31,13 +29,7 @@ def logs(tmp_path_factory):
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
     """A cache that holds a tiny model, which knows the logs' words, and the compiled kernels."""
-    cache = tmp_path_factory.mktemp("cache")
-    folder = write_folder(cache / "source", word_tokenizer(WORDS))
-    export(make_recipe(max_tokens=16), cache, folder=folder)
-    kernels = cache_root() / "kernels"
-    kernels.mkdir(parents=True, exist_ok=True)
-    (cache / "kernels").symlink_to(kernels)
-    return cache
+    return tiny_cache(tmp_path_factory.mktemp("cache"), WORDS, max_tokens=16)
 
 
 RUN = """

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from fastscore_models import export
 
 import fastscore
 from tests.by_keywords import score_by_keywords
 from tests.conftest import fastscore_command
-from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
+from tests.models.tiny_bert import tiny_cache
+from tests.run.running import run_lexical
 
 WORDS = [f"w{number}" for number in range(20)]
 LIMIT = 16
@@ -19,14 +19,9 @@ LIMIT = 16
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    cache = tmp_path_factory.mktemp("cache")
-    folder = write_folder(cache / "source", word_tokenizer(WORDS))
+    cache = tiny_cache(tmp_path_factory.mktemp("cache"), WORDS, name="cut-tiny", max_tokens=LIMIT)
     patch = pytest.MonkeyPatch()
-    kernels = fastscore.files.cache_root() / "kernels"
-    kernels.mkdir(parents=True, exist_ok=True)
-    (cache / "kernels").symlink_to(kernels)
     patch.setenv("FASTSCORE_CACHE", str(cache))
-    export(make_recipe(name="cut-tiny", max_tokens=LIMIT), cache, folder=folder)
     yield "cut-tiny"
     patch.undo()
 
@@ -81,17 +76,10 @@ def test_a_text_of_several_shards_counts_once(logs, tmp_path, model):
     request = {"embedder": model, "store": tmp_path / "store", "lex_weight": 0.5}
     scores = score_by_keywords(logs, "score_dialogue", **request)
     assert sorted(scores.cut_texts["text"].to_list()) == sorted([LONG, LONGER])
-    from fastscore.run.drive import execute
-    from fastscore.run.progress import SilentReporter
-    from fastscore.run.request import Request
-
-    outcome = execute(
-        Request(
-            suite="score_dialogue", inputs=(str(logs),), output=tmp_path / "run",
-            options={"lex_weight": 0.5}, embedder=model, store=tmp_path / "store", shard_bytes=1,
-        ),
-        SilentReporter(),
-    )  # fmt: skip
+    del request["lex_weight"]
+    outcome = run_lexical(
+        [logs], tmp_path / "run", options={"lex_weight": 0.5}, shard_bytes=1, **request
+    )
     assert (outcome.manifest.shards, outcome.manifest.counts["cut_texts"]) == (2, 2)
 
 

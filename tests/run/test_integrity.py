@@ -20,9 +20,7 @@ import pytest
 from fastscore import files, open_run
 from fastscore.errors import RunConflictError, RunError
 from fastscore.run.commit import commit_checked, commit_table, load_receipt, read_checked
-from fastscore.run.drive import execute
 from fastscore.run.progress import LineReporter
-from fastscore.run.request import Request
 from fastscore.run.writer import check_writer, run_lock
 from tests.conftest import NIGHTLY, often
 from tests.run.logs import write_logs
@@ -105,17 +103,9 @@ def test_a_damaged_part_is_scored_again_by_name(logs, run):
             continue
         flip(run / name, rng)
         stream = io.StringIO()
-        request = Request(
-            suite="score_dialogue",
-            inputs=tuple(map(str, logs)),
-            output=run,
-            options={"lex_weight": 1.0},
-            shard_bytes=SHARD_BYTES,
-        )
-        execute(request, LineReporter(stream))
-        assert f"{run / name}: not what was committed; its shard is scored again" in (
-            stream.getvalue()
-        )
+        run_lexical(logs, run, LineReporter(stream), shard_bytes=SHARD_BYTES)
+        said = f"{run / name}: not what was committed; its shard is scored again"
+        assert said in stream.getvalue()
         assert contents(run) == before, name
 
 

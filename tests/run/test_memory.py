@@ -11,9 +11,6 @@ from fastscore.errors import EXIT_INCOMPLETE, MemoryLimitError
 from fastscore.logs.integrity import limits as memory_limits
 from fastscore.logs.integrity.limits import Limits, limit_memory
 from fastscore.run import drive
-from fastscore.run.drive import execute
-from fastscore.run.progress import SilentReporter
-from fastscore.run.request import Request
 from tests.run.logs import write_logs
 from tests.run.running import contents, run_lexical
 
@@ -110,15 +107,10 @@ def test_options_that_take_too_much_are_an_error_before_a_run_begins(tmp_path, m
     """As a catalogue of many items does, whose file is small."""
     catalogue = tmp_path / "items.jsonl"
     catalogue.write_text("".join(f'{{"name": "item {item}"}}\n' for item in range(20_000)))
-    request = Request(
-        suite="preference_shift",
-        inputs=tuple(map(str, write_logs(tmp_path / "logs"))),
-        output=tmp_path / "run",
-        options={"catalogue": str(catalogue)},
-    )
+    logs, options = write_logs(tmp_path / "logs"), {"catalogue": str(catalogue)}
     monkeypatch.setattr(
         drive, "limit_memory", lambda limits, doing: limit_memory(Limits(memory=1), doing)
     )
     with pytest.raises(MemoryLimitError, match=r"Reading the options takes .* MiB of memory"):
-        execute(request, SilentReporter())
+        run_lexical(logs, tmp_path / "run", suite="preference_shift", options=options)
     assert not (tmp_path / "run").exists()

@@ -18,10 +18,9 @@ from fastscore.run.context import RunContext
 from fastscore.run.drive import execute, preview
 from fastscore.run.manifest import read_manifest
 from fastscore.run.progress import LineReporter
-from fastscore.run.request import Request
 from fastscore.suites.registry import load_suite
 from tests.run.logs import dialogue_lines, write_logs
-from tests.run.running import contents, run_lexical, table_bytes
+from tests.run.running import contents, lexical_request, run_lexical, table_bytes
 
 
 @pytest.fixture
@@ -108,13 +107,7 @@ def test_files_of_another_format_are_left_aside_aloud(logs, tmp_path):
     for name in ("y.csv", "z.csv.gz"):
         (folder / name).write_text("event\n")
     stream = io.StringIO()
-    request = Request(
-        suite="score_dialogue",
-        inputs=(str(folder),),
-        output=tmp_path / "run",
-        options={"lex_weight": 1.0},
-        embedder=None,
-    )
+    request = lexical_request([folder], tmp_path / "run", embedder=None)
     reason = "a CSV file, which this suite does not read"
     note = f"left aside: {folder / 'y.csv'} ({reason}) and 1 more\n"
     execute(request, LineReporter(stream))
