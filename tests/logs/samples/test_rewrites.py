@@ -22,6 +22,7 @@ from tests.logs.chats import (
     proposed,
     refusal,
     scored,
+    typed_in,
     write,
     written_anew,
 )
@@ -93,6 +94,7 @@ OF_TWO: dict[str, tuple[str, Any]] = {
         lambda name, pairs: [{"id": name, "input.conversation": chat(pairs)} if name == "a"
                              else {"id": name, "input": {"conversation": chat(pairs)}}])),
     "arrays": (".jsonl", of_two(lambda _, pairs: [chat(pairs)])),
+    "arrays in an array": (".json", of_two(lambda _, pairs: [chat(pairs)])),
     "arrays of pairs": (".jsonl", of_two(lambda _, pairs: [[list(pair) for pair in pairs]])),
     "elements of an object": (".json", {"meta": 1, "dialogs": of_two(lambda name, pairs: [
         {"did": name, "turns": chat(pairs, "spk", "utt", user="U", assistant="S")}])}),
@@ -273,7 +275,9 @@ OF_ONE_PAIR = ("tasks of CrewAI", "replies of Ollama's generate")
 def test_what_is_typed_for_an_export_reads_all_of_it(title, options, tmp_path):
     rows = EXPORTS[title] if isinstance(EXPORTS[title], list) else [EXPORTS[title]]
     path = write(tmp_path / "log.jsonl", rows)
-    assert f"log.jsonl: {title}" in refusal(path, options)
+    said = refusal(path, options)
+    assert f"log.jsonl: {title}" in said
+    assert "jq" in said or proposed(path) == typed_in(said)
     told = PAIRS[:1] if title in OF_ONE_PAIR else PAIRS
     assert pairs_of(follow(path, options)) == told * (1 + (title == "battles of Chatbot Arena"))
 
