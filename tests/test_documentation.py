@@ -35,7 +35,7 @@ ELSEWHERE = {
     r"llama3|--annotations|--states-from states|judgements/|recommenders": "a chat model's server",
     r"models export|mxbai|bert|\bDIR\b|\bNAME\b": "weights of one's own, or a download",
     r"my-model|sentence_transformers": "weights of one's own",
-    r"models verify|doctor --warm|kernels compile": "minutes",
+    r"models verify|kernels compile": "minutes",
     r"dialogue-17|\b(DIALOGUE|METRIC|RUN|TEXT|EXPERIMENT|old_scores)\b": "data of one's own",
     r"--device cuda|onnxruntime-gpu|\bdocker\b|rattler-build": "a GPU, or an image to build",
     r"--engine (dask|ray)|/shared/": "a cluster; engines have tests of their own",

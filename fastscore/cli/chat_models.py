@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fastscore.llm.client import Expectation
 
 
-Made = TypeVar("Made", AskingAboutLogs, Judging, Simulation)
+Request = TypeVar("Request", AskingAboutLogs, Judging, Simulation)
 
 _price = click.FloatRange(min=0)
 model_options = settings_options(
@@ -30,7 +30,7 @@ model_options = settings_options(
 """Gives a command the options of how models are asked."""
 
 
-def made(kind: type[Made], given: dict[str, Any]) -> Made:
+def request_from(kind: type[Request], given: dict[str, Any]) -> Request:
     """Make a request of what flags give."""
     models = {each.name: given.pop(each.name) for each in settings_of(ModelOptions)}
     mapped = typed_map(given) if "values" in given else {}
@@ -70,7 +70,7 @@ def simulate_preference_shift(quiet: bool, **given: Any) -> None:
     from fastscore.run.progress import reporter
     from fastscore.simulation.simulate import simulate
 
-    asked = made(Simulation, given)
+    asked = request_from(Simulation, given)
     done = simulate(asked, reporter(quiet=quiet))
     if done.spent is not None and not quiet:
         write_note(done.spent.line(asked.models.prices))
@@ -127,7 +127,7 @@ def judge_command(as_json: bool, quiet: bool, **given: Any) -> None:
     from fastscore.llm.pairwise import run_judging
     from fastscore.run.progress import reporter
 
-    asked = made(Judging, given)
+    asked = request_from(Judging, given)
     judged = run_judging(asked, reporter(quiet=quiet))
     if judged.expected is not None:
         _show_expectation(judged.expected)
@@ -179,7 +179,7 @@ def annotate_concepts_command(
     from fastscore.llm.annotate import annotate_concepts
     from fastscore.run.progress import reporter
 
-    asked = made(AskingAboutLogs, given)
+    asked = request_from(AskingAboutLogs, given)
     done = annotate_concepts(asked, catalogue, reporter(quiet=quiet), merge_speakers=merge_speakers)
     _report_annotations(done, asked, quiet=quiet)
 
@@ -201,7 +201,7 @@ def annotate_states_command(level: int, quiet: bool, **given: Any) -> None:
     from fastscore.llm.annotate import annotate_states
     from fastscore.run.progress import reporter
 
-    asked = made(AskingAboutLogs, given)
+    asked = request_from(AskingAboutLogs, given)
     done = annotate_states(asked, reporter(quiet=quiet), level=level)
     _report_annotations(done, asked, quiet=quiet)
 

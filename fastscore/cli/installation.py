@@ -337,13 +337,12 @@ def kernels_list(suite: tuple[str, ...]) -> None:
         write_wrapped(f"{name:<60} {place or 'not compiled'}", 4)
 
 
-@click.command("doctor", epilog="Example: fastscore doctor --warm")
-@option("--warm", is_flag=True, help="Compile every kernel now, so that no run has to.")
+@click.command("doctor", epilog="Example: fastscore doctor")
 @click.pass_context
-def doctor_command(ctx: click.Context, warm: bool) -> None:
+def doctor_command(ctx: click.Context) -> None:
     """Say what is installed, exported, compiled and writable."""
     fine = True
-    for finding in examine(warm=warm):
+    for finding in examine():
         fine = fine and finding.fine
         mark = "ok" if finding.fine else "!!"
         write_wrapped(f"{mark}  {finding.topic:<22} {finding.text}", 27)
@@ -371,7 +370,7 @@ class Diagnosis:
     text: str  # what was found, and what to do where it is not fine
 
 
-def examine(*, warm: bool) -> Iterator[Diagnosis]:
+def examine() -> Iterator[Diagnosis]:
     """Look at the installation, one finding after the other."""
     yield Diagnosis(
         "fastscore",
@@ -387,7 +386,7 @@ def examine(*, warm: bool) -> Iterator[Diagnosis]:
     yield _checked("cache", lambda: _writable(cache_root()))
     yield _checked("model", _default_model)
     yield _checked("vectors", _default_store)
-    yield _checked("kernels", lambda: _compiled(warm=warm))
+    yield _checked("kernels", _compiled)
 
 
 def _package(name: str, extra: str | None) -> Diagnosis:
@@ -428,13 +427,12 @@ def _default_store() -> str:
     return f"{stats.vectors:,} vectors in {stats.segments:,} segments ({stats.folder})"
 
 
-def _compiled(*, warm: bool) -> str:
+def _compiled() -> str:
     from fastscore_jit.workers import missing_kernels
 
-    from fastscore.run.kernels import compile_kernels, every_kernel
-    from fastscore.run.progress import reporter
+    from fastscore.run.kernels import every_kernel
 
-    kernels = compile_kernels((), reporter(quiet=False)) if warm else every_kernel()
+    kernels = every_kernel()
     missing = missing_kernels(kernels)
     place = f"for {processor_level().name} ({cache_folder()})"
     if missing:

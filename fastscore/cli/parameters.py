@@ -64,18 +64,12 @@ class HeadedOption(click.Option):
 option = functools.partial(click.option, cls=HeadedOption)
 
 
-def ranged(name: str, kind: type[float] = float) -> click.IntRange | click.FloatRange:
+def ranged(name: str) -> click.FloatRange:
     """Return the type of an option, within the bounds of the argument of its name."""
     from fastscore.settings.options import ARGUMENTS
 
     rules = ARGUMENTS[name]
-    low, high = (rules.get(each, rules.get(other)) for each, other in _ENDS)
-    if kind is int:
-        return click.IntRange(low, high)
-    return click.FloatRange(low, high, "above" in rules, "below" in rules)
-
-
-_ENDS = (("minimum", "above"), ("maximum", "below"))
+    return click.FloatRange(rules["above"], rules.get("below"), True, "below" in rules)
 
 
 cluster_option = functools.partial(

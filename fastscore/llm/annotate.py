@@ -38,10 +38,10 @@ from fastscore.llm.requests import (
     AskingAboutLogs,
     Messages,
     StrPath,
-    asked_for,
     check_members,
     object_schema,
     read_prompts,
+    request_of,
 )
 from fastscore.llm.spending import (
     MANIFEST,
@@ -402,7 +402,7 @@ def annotate(
     """
     given = locals()
     check_arguments(annotate, {name: given[name] for name in ("logs", "what", *_OF_SUITES)})
-    asked = asked_for(AskingAboutLogs, given)
+    asked = request_of(AskingAboutLogs, given)
     reporter = SilentReporter()
     if what == "states":
         done = annotate_states(asked, reporter, level=level)

@@ -35,10 +35,10 @@ from fastscore.llm.requests import (
     USER,
     Judging,
     StrPath,
-    asked_for,
     check_members,
     object_schema,
     read_prompts,
+    request_of,
 )
 from fastscore.llm.spending import Meter, UnusableError
 from fastscore.llm.transcripts import (
@@ -408,7 +408,7 @@ def judge(
     """
     given = locals()
     check_arguments(judge, {name: given[name] for name in ("logs", "against")})
-    judged = run_judging(asked_for(Judging, given), SilentReporter())
+    judged = run_judging(request_of(Judging, given), SilentReporter())
     if judged.refusal is not None:
         raise judged.refusal
     return judged

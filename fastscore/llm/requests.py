@@ -523,7 +523,7 @@ class Judging(AskingAboutLogs):
 Asked = TypeVar("Asked", bound=AskingAboutLogs)
 
 
-def asked_for(kind: type[Asked], given: Mapping[str, Any]) -> Asked:
+def request_of(kind: type[Asked], given: Mapping[str, Any]) -> Asked:
     """Make a request of the arguments of a call, by name."""
     named = {each.name: given[each.name] for each in fields(kind) if each.name in given}
     named |= {name: paths_of(given[name]) for name in ("against",) if name in given}

@@ -249,27 +249,16 @@ _NO_BOUNDS = {"minimum": None, "maximum": None}
 _OF_METRIC = {"example": {"METRIC": 0.4}}
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "alpha": {"above": 0, "below": 1},
-    "answer_tokens": {"minimum": 1},
-    "columns": {"example": {"text": "content"}},
-    "concurrency": {"minimum": 1},
     "equal_within": _OF_METRIC,
     "level": {"minimum": 0},
     "margin": {"above": 0},
-    "max_cost": {"minimum": 0},
     "max_drop": _OF_METRIC,
     "max_null": _OF_METRIC,
-    "max_requests": {"minimum": 0},
-    "max_tokens": {"minimum": 0},
     "maximum": _OF_METRIC,
     "minimum": _OF_METRIC,
     "no_worse": _OF_METRIC,
     "plan": {"above": 0},
-    "repeats": {"minimum": 1},
-    "retries": {"minimum": 0},
     "seed": {"minimum": 0},
-    "temperature": {"minimum": 0},
-    "timeout": {"minimum": 0.001},
-    "values": {"example": {"speaker": {"user": "USER"}}},
 }
 """What the values of arguments keep to, beside their types, in every function that has them."""
 
