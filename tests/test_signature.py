@@ -65,6 +65,10 @@ def test_a_value_that_an_option_cannot_have_is_named(given, message):
 def test_an_unknown_option_is_named():
     with pytest.raises(TypeError, match="lex_wait"):
         fastscore.ScoreDialogue(lex_wait=1.0)
+    with pytest.raises(TypeError, match=r"fastscore\.ScoreDialogue\(lex_weight=\.\.\.\)\)$"):
+        fastscore.score("logs", "score_dialogue", lex_weight=1.0)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="Did you mean 'output'"):
+        fastscore.score("logs", "score_dialogue", outptu="run")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="Did you mean 'lex_weight'"):
         build_options(fastscore.ScoreDialogue, {"lex_wait": 1.0})
 

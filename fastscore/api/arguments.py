@@ -1,14 +1,14 @@
 """Checks of arguments: one sentence for each invalid one."""
 
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, Literal
 
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.logs.score_input import ScoreInput
 from fastscore.run.request import SETTINGS, Request
 from fastscore.suites.base import Suite
-from fastscore.suites.registry import suite_names
+from fastscore.suites.registry import load_suite, suite_names
 
 SuiteName = Literal[
     "group_travel", "guest_simulation", "memory_finance", "preference_shift", "score_dialogue"
@@ -46,6 +46,19 @@ def request_of(arguments: Mapping[str, Any], call: str = "score") -> Request:
     options = None if call == "scan" else options or by_name
     settings = {each.name: arguments[each.name] for each in SETTINGS if each.name in arguments}
     return Request(suite=suite, options=options, **logs, **settings)
+
+
+def unknown_keyword(name: str, suite: Any) -> TypeError:
+    """Return the error of a keyword that `score` lacks, such as an option of the suite."""
+    suite = load_suite(suite) if isinstance(suite, str) else suite
+    options = suite.options if isinstance(suite, Suite) else type(suite)
+    if is_dataclass(options) and name in {each.name for each in fields(options)}:
+        kind = options.__name__
+        return TypeError(
+            f"{name} is an option of the suite: fastscore.score(logs, fastscore.{kind}({name}=...))"
+        )
+    known = [each.name for each in SETTINGS]
+    return TypeError(f"score() has no argument {name!r}. {did_you_mean(name, known)}")
 
 
 def _named_suite(suite: Any, source: Any, call: str) -> tuple[str, Any]:

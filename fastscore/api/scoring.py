@@ -5,12 +5,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Never
 
 import polars as pl
 from fastscore_jit.threads import own_stop_flag
 
-from fastscore.api.arguments import SuiteName, request_of
+from fastscore.api.arguments import SuiteName, request_of, unknown_keyword
 from fastscore.api.reading import fitting_suite_named
 from fastscore.api.runs import Run, open_run
 from fastscore.errors import UsageError
@@ -76,6 +76,7 @@ def score(
     sample: int | None = None,
     seed: int | None = None,
     progress: bool | OnProgress = False,
+    **_others: Never,
 ) -> Run:
     """Score dialogues by a suite.
 
@@ -174,6 +175,8 @@ def score(
     >>> run = fastscore.score("logs", options, output="run")
     >>> run.summary.select("metric", "mean", "ci_low", "ci_high")
     """
+    if _others:
+        raise unknown_keyword(next(iter(_others)), suite)
     request = request_of(locals())
     if engine != LOCAL and not is_installed(request.suite):
         raise UsageError(
