@@ -6,6 +6,7 @@ import gc
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 from importlib.metadata import EntryPoint
@@ -63,8 +64,21 @@ def suite_verbs() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in found if entry.name not in VERBS}
 
 
+_OPTION = re.compile(r"^--\w[\w-]*")
+
+
+def _dashed(option: re.Match[str]) -> str:
+    return option[0].replace("_", "-")
+
+
 class _Verbs(SuggestingGroup):
     """A group that lists its verbs by name and imports the one that is used."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read `--lex_weight`, as messages name the option, as `--lex-weight`."""
+        end = args.index("--") if "--" in args else len(args)
+        options = [_OPTION.sub(_dashed, word) for word in args[:end]]
+        return super().parse_args(ctx, [*options, *args[end:]])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*VERBS, *suite_verbs()]
@@ -99,11 +113,7 @@ class _Verbs(SuggestingGroup):
 
 @click.command(
     cls=_Verbs,
-    context_settings={
-        "help_option_names": ["-h", "--help"],
-        "max_content_width": 100,
-        "token_normalize_func": lambda name: name.replace("_", "-"),  # as messages name options
-    },
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Messages name an option as in Python: lex_weight is --lex-weight, and --lex_weight "
     "is taken, too.\n\n"
     "Exit codes: 0 success, 1 a check failed, 2 usage or configuration, 3 input refused "

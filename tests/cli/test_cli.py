@@ -391,3 +391,5 @@ def test_an_option_is_taken_as_messages_name_it(tmp_path: Path) -> None:
     assert "set overwrite to replace it" in str(refused.exception)
     again = CliRunner().invoke(cli, [*score, "--lex-weight", "1", "--overwrite"])
     assert again.exit_code == 0
+    unknown = CliRunner().invoke(cli, ["example", "tau"])
+    assert "'group_travel'" in unknown.output  # names that are no options are left as they are
