@@ -20,9 +20,12 @@ from fastscore.api.arguments import SuiteName, request_of
 from fastscore.errors import FastscoreError, UsageError, counted, listed
 from fastscore.files import free_names
 from fastscore.logs.inputs.column_map import (
+    EXAMPLE,
     ColumnMap,
     UnmappedLogError,
+    column_flag,
     in_shared_words,
+    layout_flag,
     map_of,
     map_source,
     typed,
@@ -32,6 +35,7 @@ from fastscore.logs.inputs.layout import as_toml
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.read.rows import Part, Rows, join_parts, read_files
 from fastscore.logs.read.stored_columns import spool_stdin
+from fastscore.logs.samples.chat_samples import ROW_PER_TURN
 from fastscore.logs.samples.findings import jq_path
 from fastscore.logs.samples.inspection import (
     CHATS,
@@ -49,11 +53,16 @@ from fastscore.logs.samples.inspection import (
 from fastscore.logs.samples.profile import (
     MOST_ROWS_SAMPLED,
     SHOWN,
+    Profile,
     RequiredColumn,
     all_columns,
     fold_maps,
 )
-from fastscore.logs.samples.refusals import MissingColumnsError, UnknownWordsError
+from fastscore.logs.samples.refusals import (
+    MissingColumnsError,
+    UnknownWordsError,
+    suggest_words,
+)
 from fastscore.logs.samples.screening import screen
 from fastscore.logs.score_input import LogsWarning, ScoreInput, scan_rejects, scan_rows
 from fastscore.run.context import run_context
@@ -107,7 +116,11 @@ def judge_command(inspection: Inspection, output: Path | None = None) -> str:
     best = _best_inputs(inspection)
     if CHATS not in best or any(not fit.flags for each in inspection.files for fit in each.fits):
         return ""
-    inputs, flags = best[CHATS]
+    return _judging(*best[CHATS], output)
+
+
+def _judging(inputs: Sequence[str], flags: Sequence[str], output: Path | None = None) -> str:
+    """Return the command of a judge."""
     logs = shlex.join(inputs)
     logs = logs if len(logs) <= _MOST_CHARACTERS else _pattern_of(inputs)
     folder = shlex.quote(str(output or next(free_names("judgements"))))
@@ -187,11 +200,44 @@ def show_inspection(
     if any(fit.flags for each in inspection.files for fit in each.fits):
         console.print(_MEANING, soft_wrap=True)
     every = [*typed.values(), *filter(None, [judging])]
-    console.print("Type:" if every else _ANY_CHAT, soft_wrap=True)
-    for command in () if every else filter(None, map(_elements_command, inspection.files)):
-        console.print(f"If each element is a chat: {plain(command)}", soft_wrap=True)
+    if every:
+        console.print("Type:")
     for command in every:
         console.print(f"  {plain(command)}", soft_wrap=True)
+    for line in _questions(inspection, is_read=bool(every)):
+        console.print(plain(line), soft_wrap=True)
+
+
+def _questions(inspection: Inspection, *, is_read: bool) -> Iterator[str]:
+    """Say what must be answered before a judge or a suite reads files."""
+    asking: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for each in inspection.files:
+        if each.asking is not None and each.judged is None:
+            key = each.asking.question, each.asking.flags
+            asking.setdefault(key, []).append(each.file.path)
+    for (question, flags), paths in asking.items():
+        yield f"To judge: {question.replace(EXAMPLE, _judging(_inputs(inspection, paths), flags))}"
+    if is_read:
+        return
+    for command in filter(None, map(_elements_command, inspection.files)):
+        yield f"If each element is a chat: {command}"
+    others = [each for each in inspection.files if each.asking is None]
+    hints = [(each.asked[suite], why) for each in others for suite, why in each.unfit.items()]
+    if any(hint and hint in why for hint, why in hints):
+        yield "For a suite: do what its line that begins with `not` says."
+    with_texts = [
+        each.found
+        for each in others
+        if each.is_unnamed and any("string" in key.types for key in each.found.keys.values())
+    ]
+    for turns in dict.fromkeys(map(_keys_of_chats, with_texts)):
+        yield f"`fastscore judge` reads any chat whose keys are named: {turns}"
+
+
+def _keys_of_chats(found: Profile) -> str:
+    """Say what names the keys of chats, in arrays or in rows."""
+    turns = column_flag("turns", "KEY") if found.arrays else layout_flag(ROW_PER_TURN)
+    return typed([turns, column_flag("speaker", "KEY"), column_flag("text", "KEY")])
 
 
 def _elements_command(inspected: InspectedFile) -> str:
@@ -204,10 +250,6 @@ def _elements_command(inspected: InspectedFile) -> str:
     return f"{shlex.join(['jq', '-c', f'{path}[]', inspected.file.path])} > chats.jsonl"
 
 
-_ANY_CHAT = (
-    "Do what the lines that begin with `not` say. `fastscore judge` reads any chat whose keys are "
-    "named: --column turns=KEY --column speaker=KEY --column text=KEY."
-)
 _MEANING = (
     "A suite that reads a log is not always about it: its metrics mean what its definition says. "
     "`fastscore judge` and metrics of your own (`--metrics FILE`) score any chat."
@@ -222,11 +264,15 @@ def _answer(inspection: Inspection, typed: Mapping[str, str]) -> Iterator[str]:
         trials = [fit.trial for fit in fits if fit.trial]
         n_scored = sum(trial.n_scored for trial in trials)
         n_rejects = sum(trial.n_rejects for trial in trials)
-        rejected = f", {counted(n_rejects, 'rejects')}" if n_rejects else ""
+        rejected = ""
+        if n_rejects:
+            rejected = f", {counted(n_rejects, 'rejects')}: --max-rejects 1 scores the others"
         of_files = f"{len(fits):,} of {counted(n_files, 'files')}"
         scored = f"scores {n_scored:,} turns or steps of the first rows"
         yield f"{suite} reads {of_files} and {scored}{rejected}"
-    if not typed:
+    if inspection.files and not any(each.found.rows for each in inspection.files):
+        yield "No row was found in any of it."
+    elif not typed:
         yield ("No suite can read any of it. `fastscore layouts` lists the layouts that are known.")
 
 
@@ -251,13 +297,13 @@ def _show_shape(console: "Console", group: Sequence[InspectedFile]) -> None:
         speakers = [f"{cut(word, EXAMPLE_CHARACTERS)} = {r}" for word, r in first.speakers.items()]
         console.print(f"speakers: {plain(listed(speakers, SHOWN))}", soft_wrap=True)
     for fit in first.fits:
-        flags = [shlex.join(pair) for pair in zip(fit.flags[::2], fit.flags[1::2], strict=True)]
+        flags = shlex.join(fit.flags).replace(" --", "\n--").split("\n")
         named = f" with {listed([cut(flag, _KEY_CHARACTERS) for flag in flags], SHOWN, ' ')}"
-        console.print(f"fits {fit.suite}{plain(named) if flags else ''}", soft_wrap=True)
+        console.print(f"fits {fit.suite}{plain(named) if fit.flags else ''}", soft_wrap=True)
         for need in fit.lacking:
             _show_lack(console, need)
     suites: dict[str, list[str]] = {}
-    for suite, reason in first.unfit.items():
+    for suite, reason in first.unfit.items() if first.found.rows else ():
         suites.setdefault(reason, []).append(suite)
     for reason, unfit in suites.items():
         shown = plain(cut(reason, _REASON_CHARACTERS))
@@ -425,18 +471,28 @@ def _try_reading(file: InputFile, suite_name: str, columns: ColumnMap) -> Trial:
     if suite is None:
         said = [turn for _, turn in turns_of_chats(rows.frame) if isinstance(turn, dict)]
         n_said = sum(bool(turn.get("role") and turn.get("content")) for turn in said)
-        return Trial(n_said, rows.rejects.height, _fault(rows.rejects))
+        return Trial(n_said, rows.rejects.height, _fault(rows.rejects, file.path))
     required = {
         field.name: "FILE"
         for field in dataclasses.fields(suite.options)
         if field.metadata.get("required")
     }
     rows = replace(rows, frame=rows.frame.head(MOST_ROWS_SAMPLED))
-    events = suite.read(rows.frame, build_options(suite.options, required))
+    options = build_options(suite.options, required)
+    events = suite.read(rows.frame, options)
     if events.n_scored and not required and _is_null_everywhere(suite, columns, rows, file.path):
         return Trial(0, rows.rejects.height, "every metric of the first rows would be null")
     rejects = pl.concat([rows.rejects.select(*REJECT_SCHEMA), events.rejects])
-    return Trial(events.n_scored, rejects.height, _fault(rejects))
+    if not events.n_scored and hasattr(options, _JOIN):
+        joined = suite.read(rows.frame, build_options(suite.options, {**required, _JOIN: True}))
+        if joined.n_scored:
+            n_rejects = rows.rejects.height + joined.rejects.height
+            return Trial(joined.n_scored, n_rejects, options=(flag_name(_JOIN),))
+    return Trial(events.n_scored, rejects.height, _fault(rejects, file.path))
+
+
+_JOIN = "merge_speakers"
+"""The option that joins messages of one speaker that follow each other."""
 
 
 def _is_null_everywhere(suite: Suite, columns: ColumnMap, rows: Rows, file: str) -> bool:
@@ -451,19 +507,15 @@ def _is_null_everywhere(suite: Suite, columns: ColumnMap, rows: Rows, file: str)
     return whole.height > 0 and not (whole["n"] + whole["n_fixed"] > 0).any()
 
 
-def _fault(rejects: pl.DataFrame) -> str:
-    """Describe the first reject."""
+def _fault(rejects: pl.DataFrame, file: str) -> str:
+    """Describe the first reject, and how its value is converted."""
     if rejects.is_empty():
         return ""
     first = rejects.row(0, named=True)
-    advice = (
-        ". To join messages of one speaker that follow each other, set merge_speakers"
-        if first["reason"] == "unpaired_turn"
-        else ""
-    )
+    advice = suggest_words(file, first).removesuffix(".")
     return (
         f"line {first['line']}: {first['field'] or 'row'}: {first['reason']} (found "
-        f"{first['found']}, expected {first['expected']}){advice}"
+        f"{first['found']}, expected {first['expected']}){'.' if advice else ''}{advice}"
     )
 
 
@@ -505,7 +557,7 @@ def _command_that_fits(request: Request, error: UnmappedLogError) -> str | None:
             for need in all_columns(source)
             if need.column.vocabulary.needed or need.column.vocabulary.any_needed
         )
-        has_more = is_layout or (
+        has_more = bool(is_layout or error.example) or (
             asks_words and not _is_screened(request, map_source(source, map_of(error.flags)))
         )
         if not sources and not has_more:

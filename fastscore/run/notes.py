@@ -32,7 +32,7 @@ from fastscore.logs.samples.profile import (
     nearest_key,
     profile_of,
 )
-from fastscore.logs.samples.refusals import suggest_conversion
+from fastscore.logs.samples.refusals import suggest_conversion, suggest_words
 from fastscore.run.commit import REJECTS, UNKNOWN_SCHEMA, part_name
 from fastscore.run.manifest import Manifest
 from fastscore.run.request import Request
@@ -526,7 +526,7 @@ MOST_UNPAIRED = 0.1
 
 
 def unscored_error(
-    manifest: Manifest, inputs: str, reject: str | None, *, strict: bool
+    manifest: Manifest, inputs: str, reject: str | None, pairing: str, *, strict: bool
 ) -> InputError | None:
     """Make the error of a run in which nothing was scored, or not all that must be, else None."""
     finest = next(iter(manifest.tables))
@@ -536,7 +536,7 @@ def unscored_error(
         if not lines:
             return InputError(f"Nothing was scored: {inputs} has no rows.", reject)
         if manifest.counts.get(UNPAIRED_TURNS):
-            reject = f"{reject} {_advice_on_pairs(manifest.options)}"
+            reject = f"{reject} {pairing}"
         return InputError(
             f"Nothing was scored: there is no row for {finest} in {counted(lines, 'lines')} of "
             f"{inputs} ({', '.join(found) or 'nothing was read'})."
@@ -572,18 +572,18 @@ def refusal(request: Request, manifest: Manifest, found: Path | pl.DataFrame) ->
     """
     counts = manifest.counts
     rejects, lines = lost_lines(manifest)
-    in_memory = isinstance(found, pl.DataFrame)
-    rest = "nothing is returned unless max_rejects is 1" if in_memory else "the others are scored"
-    where = rest_error = None
+    rest, has_rejects = "the others are scored", counts.get("rejects", 0) > 0
     if isinstance(found, pl.DataFrame):
-        where = f"{describe_reject(found.row(0, named=True))}." if found.height else None
-        rest_error = _rest_error(found.lazy(), rest)
-    elif counts.get("rejects"):
+        rest, has_rejects = "nothing is returned unless max_rejects is 1", not found.is_empty()
+    where = rest_error = None
+    pairing = ""
+    if has_rejects:
         rejected = _scan_rejects(found, manifest)
         where, rest_error = _first_reject(found, rejected), _rest_error(rejected, rest)
+        pairing = _advice_on_pairs(manifest, rejected)
     first, *others = [entry["name"] for entry in manifest.inputs] or [FRAME_NAME]
     inputs = f"{first} and {counted(len(others), 'more files')}" if others else str(first)
-    unscored = unscored_error(manifest, inputs, where, strict=request.strict)
+    unscored = unscored_error(manifest, inputs, where, pairing, strict=request.strict)
     if unscored is None and rest_error is not None and request.max_rejects < 1.0:
         return rest_error
     if unscored is None and rejects > request.max_rejects * max(lines, 1):
@@ -600,12 +600,10 @@ def refusal(request: Request, manifest: Manifest, found: Path | pl.DataFrame) ->
             f"Rows are replaced by later ones: {manifest.mixed}.",
             "To score the last row of each, set max_rejects to 1.",
         )
-    return _unpaired_error(counts, manifest.options, rest)
+    return _unpaired_error(counts, pairing, rest)
 
 
-def _unpaired_error(
-    counts: Mapping[str, int], options: Mapping[str, Any], rest: str
-) -> InputError | None:
+def _unpaired_error(counts: Mapping[str, int], pairing: str, rest: str) -> InputError | None:
     """Make the error of logs many of whose messages pair with nothing; None of others.
 
     The last request of each dialogue may have no reply.
@@ -617,19 +615,26 @@ def _unpaired_error(
     return InputError(
         f"{unpaired:,} of {counted(messages, 'messages')} pair with nothing, more than "
         f"{MOST_UNPAIRED:.0%} and one for each dialogue; {rest}.",
-        _advice_on_pairs(options),
+        pairing,
     )
 
 
-def _advice_on_pairs(options: Mapping[str, Any]) -> str:
-    """Say what makes messages pair."""
-    if options.get("merge_speakers"):
+def _advice_on_pairs(manifest: Manifest, rejects: pl.LazyFrame) -> str:
+    """Say what makes messages pair: those of one speaker alone do not."""
+    if not manifest.counts.get(UNPAIRED_TURNS):
+        return ""
+    unpaired = rejects.filter(pl.col("reason") == "unpaired_turn")
+    speakers = unpaired.select(pl.col("found").unique().head(2)).collect()
+    can_pair = manifest.counts.get(PAIRED_TURNS) or speakers.height > 1
+    if manifest.options.get("merge_speakers") or not can_pair:
         return "Look at the speakers in the rejects: words may have to be mapped with values."
     return "Set merge_speakers to join messages of one speaker that follow each other."
 
 
-def _scan_rejects(run: Path, manifest: Manifest) -> pl.LazyFrame:
-    parts = [run / REJECTS / part_name(index) for index in range(manifest.shards)]
+def _scan_rejects(found: Path | pl.DataFrame, manifest: Manifest) -> pl.LazyFrame:
+    if isinstance(found, pl.DataFrame):
+        return found.lazy()
+    parts = [found / REJECTS / part_name(index) for index in range(manifest.shards)]
     return pl.scan_parquet(parts, glob=False)
 
 
@@ -647,10 +652,13 @@ def _rest_error(rejects: pl.LazyFrame, rest: str) -> InputError | None:
     )
 
 
-def _first_reject(run: Path, rejects: pl.LazyFrame) -> str:
+def _first_reject(found: Path | pl.DataFrame, rejects: pl.LazyFrame) -> str:
+    """Describe the first reject of a run's folder, or of a run in memory, with what helps."""
     first = rejects.head(1).collect().row(0, named=True)
     encoded = rejects.filter(pl.col("reason") == "not_utf8").head(1).collect()
     advice = [
         suggest_conversion(str(row["file"]), row["byte_offset"] or 0) for row in encoded.to_dicts()
     ]
-    return f"{describe_reject(first)}; all are listed in {run / REJECTS}." + "".join(advice)
+    advice.append(suggest_words(str(first["file"]), first))
+    listed_in = f"; all are listed in {found / REJECTS}" if isinstance(found, Path) else ""
+    return f"{describe_reject(first)}{listed_in}." + "".join(advice)

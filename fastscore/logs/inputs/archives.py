@@ -6,6 +6,8 @@ A member's path is that of the archive and its name in it: ``logs.zip/day1.jsonl
 import errno
 import lzma
 import os
+import re
+import shlex
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -26,6 +28,8 @@ from fastscore.logs.objects import open_file, size_of
 ARCHIVE_SUFFIX = ".zip"
 """Suffix of archives in folders; a named file is an archive if its first bytes say so."""
 
+_COMMAND = re.compile(r"(?<=Type )(?=(jq|tail|tr|python) )|(?<=Type `)(?=python )")
+"""The place before a command that reads FILE."""
 _OPEN_ARCHIVES = 8
 _NESTED = (*SUFFIXES, ".zip", ".tar", ".tgz", ".7z", ".rar", ".xz", ".bz2")
 _ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
@@ -46,6 +50,15 @@ def split_member(path: str) -> tuple[str, str] | None:
         archive, _, last = archive.rpartition(os.sep)
         name = f"{last}/{name}" if name else last
     return (archive, name) if name and os.path.isfile(archive) else None
+
+
+def name_file(advice: str, path: str) -> str:
+    """Put the name of a file in place of FILE in advice; a member is unpacked for its command."""
+    member = split_member(path) if "FILE" in advice else None
+    if member is None:
+        return advice.replace("FILE", shlex.quote(path))
+    unzip = shlex.join(["unzip", "-p", *member])
+    return _COMMAND.sub(lambda _: f"{unzip} | ", advice, count=1).replace("FILE", "/dev/stdin")
 
 
 def list_members(path: str) -> dict[str, int]:

@@ -86,20 +86,34 @@ def typed(flags: Iterable[Flag]) -> str:
     return " ".join(shlex.join(flag.typed) for flag in flags)
 
 
+EXAMPLE = "EXAMPLE"
+"""In a question, the options that read a log if it is as the question supposes."""
+WHO_IS_WHO = f"Say who is who, in this way or the other way round, for example {EXAMPLE}."
+
+
 class UnmappedLogError(InputError):
     """A log that a suite may read if its columns or values are mapped.
 
     The hint says to type the flags, which probably map it in part or in full, and ``more``. Without
-    flags it is ``unless``. ``keys`` are those of the first rows of each file that was looked at.
+    flags it is ``unless``, a question with an ``example`` of what may be typed. ``keys`` are those
+    of the first rows of each file that was looked at.
     """
 
     keys: Sequence[frozenset[str]] = ()
 
     def __init__(
-        self, message: str, flags: Sequence[Flag], *, unless: str = "", more: str = ""
+        self,
+        message: str,
+        flags: Sequence[Flag],
+        *,
+        unless: str = "",
+        example: Sequence[Flag] = (),
+        more: str = "",
     ) -> None:
-        super().__init__(message, f"Type {typed(flags)}.{more}" if flags else unless)
-        self.flags, self.more = tuple(flags), more
+        question = unless.replace(EXAMPLE, typed(example))
+        super().__init__(message, f"Type {typed(flags)}.{more}" if flags else question)
+        self.flags, self.example = tuple(flags), tuple(example)
+        self.unless, self.more = unless, more
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,15 @@ from fastscore.files import (
     unicode_encoding,
     unpacked,
 )
-from fastscore.logs.inputs.archives import ARCHIVE_SUFFIX, list_members, open_packed, split_member
+from fastscore.logs.inputs.archives import (
+    ARCHIVE_SUFFIX,
+    list_members,
+    name_file,
+    open_packed,
+    split_member,
+)
 from fastscore.logs.inputs.folders import expand_glob, walk
-from fastscore.logs.inputs.near_names import role_meanings
+from fastscore.logs.inputs.near_names import roles_of_two
 from fastscore.logs.objects import (
     Object,
     ask_for_beginnings,
@@ -41,6 +47,7 @@ from fastscore.logs.objects import (
     look_up,
     open_file,
 )
+from fastscore.suites.chats import ASSISTANT_ROLE, USER_ROLE
 
 Format = Literal["csv", "json", "jsonl", "parquet"]
 """``parquet`` stands for stored columns: Parquet, and Arrow files and streams."""
@@ -179,11 +186,12 @@ def _transcript(head: bytes) -> str:
         f'elif $line == "" then {splits} elif .turns == [] then . '
         'else .turns[-1].text += "\\n" + $line end) | .turns[]'
     )
-    values = (f"--value {shlex.quote(f'speaker:{word}={role}')}" for word, role in
-              role_meanings({*speakers}).items())  # fmt: skip
-    read = " ".join(("--layout turns", *sorted(values)))
+    roles = roles_of_two({*speakers})
     command = f"{shlex.join(['jq', '-Rnc', program])} FILE > turns.jsonl"
-    return f"Type {command}, and read it with {read}."
+    if not {USER_ROLE, ASSISTANT_ROLE} <= {*roles.values()}:
+        return f"Type {command}, and read it as `fastscore inspect turns.jsonl` says."
+    values = (f"--value {shlex.quote(f'speaker:{word}={role}')}" for word, role in roles.items())
+    return f"Type {command}, and read it with {' '.join(('--layout turns', *sorted(values)))}."
 
 
 def content_of(head: bytes) -> Content:
@@ -343,6 +351,7 @@ STDIN = "-"
 """The input that is standard input, and what rows and rejects call it."""
 _PACKED_UNREAD = (".xz", ".bz2", ".tar", ".tar.gz", ".tgz")
 UNKNOWN_SUFFIX = "its suffix names no format that is read"
+_TEXT_SUFFIX = ".txt"
 _SHOWN = 3
 
 
@@ -526,7 +535,7 @@ def _named_files(path: str, seen: _Seen, formats: tuple[str, ...]) -> tuple[Inpu
         advice = f"`fastscore inspect {shlex.quote(path)}` says what reads it."
         if is_unknown:
             advice = f"{_advice(formats)} If it is one of them, name it in format: jsonl."
-        raise InputError(what, seen.advice.replace("FILE", shlex.quote(path)) or advice)
+        raise InputError(what, name_file(seen.advice, path) or advice)
     return seen.files
 
 
@@ -755,7 +764,20 @@ def _members(path: str, formats: tuple[str, ...]) -> _Seen:
             format = text_format(_unpacked_head(inner, "zip"), formats)
         if format is not None:
             files.append(InputFile(inner, format, "zip", size, path))
-    return _Seen(tuple(files), "" if files else "an archive without a file that is read")
+    if files:
+        return _Seen(tuple(files))
+    for name in members:
+        if name.lower().endswith(_TEXT_SUFFIX):
+            inner = os.path.join(path, name)
+            content = content_of(_unpacked_head(inner, "zip"))
+            if content.other:
+                reason = f"an archive with {content.other}, which is not read"
+                return _Seen(reason=reason, advice=name_file(content.advice, inner))
+    suffixes = listed(sorted({os.path.splitext(name)[1] or name for name in members}), _SHOWN)
+    return _Seen(
+        reason=f"an archive without a file that is read; it has {suffixes or 'no file'}",
+        advice="Unpack it, and write its logs as JSON Lines, CSV or Parquet.",
+    )
 
 
 def _suggestion(path: str) -> str | None:

@@ -22,6 +22,7 @@ _OF_TEXT = re.compile(r"(?<=\w)[ _-](text|str|string|value)$|(?<=[a-z])(Text|Str
 _OF_NAMES = {"name", "id", "version", "key", "label", "slug"}
 _NUMBER = re.compile(r"\d+")
 _TWO_WORDS = re.compile(r"[^\W\d_]+[ _-]([^\W\d_]{2,})")
+_OTHER_SIDE = {USER_ROLE: ASSISTANT_ROLE, ASSISTANT_ROLE: USER_ROLE}
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
@@ -145,11 +146,21 @@ def replies_beside_user(word: str) -> bool:
     return not role_meanings([word]) and beside.get(word) == ASSISTANT_ROLE
 
 
+def roles_of_two(words: Collection[str]) -> dict[str, str]:
+    """Return the roles of words; of two speakers one of whom is known also the other's."""
+    found = role_meanings(words)
+    unknown = [word for word in words if word not in found]
+    if len(words) == 2 and len(unknown) == 1:
+        other = _OTHER_SIDE.get(*found.values())
+        found |= {unknown[0]: other} if other else {}
+    return found
+
+
 def _meanings_of_truth(key: str) -> dict[str, str]:
     """Return who speaks where a key such as ``is_bot`` is true, and where it is false."""
     said = {*role_meanings([word.casefold() for word in _WORDS.findall(key)]).values()}
     true = next(iter(said)) if len(said) == 1 else ""
-    other = {USER_ROLE: ASSISTANT_ROLE, ASSISTANT_ROLE: USER_ROLE}.get(true)
+    other = _OTHER_SIDE.get(true)
     return {"true": true, "false": other} if other else {}
 
 

@@ -16,10 +16,12 @@ from fastscore.errors import counted
 from fastscore.logs.inputs.chats import Turn, is_no_turn, values_at
 from fastscore.logs.inputs.column_map import (
     EACH,
+    EXAMPLE,
     LEFT_OUT,
     NOWHERE,
     REPLY,
     TURNS,
+    WHO_IS_WHO,
     Flag,
     UnmappedLogError,
     column_flag,
@@ -169,8 +171,10 @@ def absent_keys(source: Source, samples: Sequence[ChatSample]) -> Iterator[tuple
     asked = {name.rpartition(EACH)[2] for name in source.asked_for}
     dialogues = [dialogue for sample in samples for dialogue in sample.dialogues]
     documents = [dialogue.document for dialogue in dialogues]
+    unread = [document for sample in samples for document in sample.documents]
     turns = [turn.found for dialogue in dialogues for turn in dialogue.turns]
     places = {
+        rows.array or TURNS: (layout.turns[:1], [] if documents else unread),
         rows.id: (layout.id[:1], documents),
         REPLY: (layout.turns[-1:], documents),
         rows.speaker: ((layout.speaker,), turns),
@@ -290,7 +294,8 @@ def _unread_reply(sample: ChatSample, dialogue: SampledDialogue) -> Finding | No
     if len(paths) > 1:
         return Finding(
             f"a dialogue ends with the user, and each of {', '.join(paths)} may be the last reply.",
-            unless=f"Name the one to read, for example {typed(flags[:1])}.",
+            unless=f"Name the one to read, for example {EXAMPLE}.",
+            example=flags[:1],
         )
     said = f"a dialogue ends with the user, and {''.join(paths)} is not read. It contains what is"
     return Finding(f"{said} probably the reply.", flags) if paths else None
@@ -385,7 +390,8 @@ def _unread_sides(sample: ChatSample, dialogue: SampledDialogue) -> Finding | No
     return Finding(
         f"only {quoted(read)} speaks in the pairs of a dialogue, and {quoted(others)} is not read.",
         example if len(sides) == 1 else [],
-        unless=f"Name the key of what the {lacking[0]} says, for example {typed(example[:1])}.",
+        unless=f"Name the key of what the {lacking[0]} says, for example {EXAMPLE}.",
+        example=example[:1],
     )
 
 
@@ -444,8 +450,8 @@ def _one_speaker(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
             return Finding(
                 f"only {turns[0].role!r} speaks in a dialogue, and {key} is "
                 f"{quoted(map(str, found))}.",
-                unless="Say who is who, in this way or the other way round, for example "
-                f"{typed(example)}.",
+                unless=WHO_IS_WHO,
+                example=example,
             )
     return None
 
@@ -647,7 +653,7 @@ def _pooled_rows(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
             how = f"the rows of {named} count {counted_anew} from {first!r} again"
         flag, whole = column_flag(name, key), typed([column_flag(name, "")])
         is_one = f"type {whole}" if name and not dialogue.name else f"leave {key} out"
-        question = f"Name the key of dialogues, for example {typed([flag])}."
+        question = f"Name the key of dialogues, for example {EXAMPLE}."
         if not name:
             question = "Give them ids of their own, or write a file for each."
         more = f" If they are one, {is_one}."
@@ -657,6 +663,7 @@ def _pooled_rows(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
             f"{'' if is_sure else 'probably '}several dialogues.",
             [flag] if name and is_sure else [],
             unless=f"{question}{more}",
+            example=[flag] if name else [],
             more=more,
         )
     return None
@@ -813,7 +820,8 @@ def _joined_candidates(sample: ChatSample) -> Finding | None:
     one = column_flag(REPLY, paths[-1].replace("[]", ".0"))
     return Finding(
         f"documents go on with each other, and {paths[-1]} has several candidates for a reply.",
-        unless=f"Name the one that was said, for example {typed([one])}.",
+        unless=f"Name the one that was said, for example {EXAMPLE}.",
+        example=[one],
     )
 
 

@@ -18,6 +18,7 @@ from fastscore.logs.inputs.chats import (
     turn_of,
 )
 from fastscore.logs.inputs.column_map import (
+    EXAMPLE,
     LEFT_OUT,
     NO_MAP,
     REPLY,
@@ -30,7 +31,6 @@ from fastscore.logs.inputs.column_map import (
     map_source,
     own_layout,
     role_words,
-    typed,
 )
 from fastscore.logs.inputs.document_values import (
     first_at,
@@ -87,6 +87,7 @@ class ChatSample:
     rows: ChatRows
     dialogues: Sequence[SampledDialogue]
     can_be_sorted: bool = True  # by an option; else the log itself must be
+    documents: Sequence[Any] = ()  # the rows that they were looked for in
 
     @cached_property
     def words(self) -> dict[str, str]:
@@ -172,7 +173,8 @@ def sample_chats(records: Iterable[Record], source: Source) -> ChatSample | None
             for _, turns in threads(dialogue, layout)
             if turns
         ]
-        return ChatSample(layout, rows, found)
+        documents = [document_of(record, source) for record in records]
+        return ChatSample(layout, rows, found, documents=documents)
     by_name: dict[Any, SampledDialogue] = {}
     native = source.chat.native if source.chat else source
     others = [native.column(key).keys for key in native.dialogue_key if key != rows.id]
@@ -200,6 +202,13 @@ def speakers_in(file: InputFile, source: Source) -> dict[str, str]:
     """Return the roles of the words for speakers in a file's first rows."""
     sample = sample_chats(islice(read_records(file, source), MOST_ROWS_SAMPLED), source)
     return sample.speakers if sample is not None else {}
+
+
+def words_of_speakers(file: InputFile, source: Source) -> list[str]:
+    """Return the words for speakers in a file's first rows."""
+    sample = sample_chats(islice(read_records(file, source), MOST_ROWS_SAMPLED), source)
+    turns = (turn for each in (sample.dialogues if sample else ()) for turn in each.turns)
+    return sorted({str(turn.role) for turn in turns if turn.role is not None})
 
 
 def values_beside(
@@ -311,15 +320,16 @@ def fitting_layout(
             f"{seen.file.path}: it is in several layouts, which read it in different ways: "
             f"{', '.join(sorted((best.name, *others)))}.",
             [],
-            unless=f"Type one of them, for example {typed([layout_flag(best.name)])}.",
+            unless=f"Type one of them, for example {EXAMPLE}.",
+            example=[layout_flag(best.name)],
         )
     replies = [column_flag(REPLY, path) for path in best.unread]
     if len(replies) > 1:
-        example = typed([layout_flag(best.name), replies[0]])
         raise UnmappedLogError(
             f"{seen.file.path}: each of {', '.join(best.unread)} may be the last reply.",
             [],
-            unless=f"Name the one to read, for example {example}.",
+            unless=f"Name the one to read, for example {EXAMPLE}.",
+            example=[layout_flag(best.name), replies[0]],
         )
     return [layout_flag(best.name), *replies]
 

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fastscore.logs.inputs.archives import name_file
 from fastscore.logs.inputs.column_map import Flag, UnmappedLogError, typed
 
 FILE = "FILE"
@@ -13,17 +14,23 @@ FILE = "FILE"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A sentence, options that read the log, or what else to do."""
+    """A sentence, options that read the log, or what else to do, perhaps with an example."""
 
     said: str
     flags: Sequence[Flag] = ()
     unless: str = ""
+    example: Sequence[Flag] = ()
     more: str = ""
 
     def refused(self, file: str) -> UnmappedLogError:
         """Make the error of a file."""
-        unless = self.unless.replace(FILE, shlex.quote(file))
-        return UnmappedLogError(f"{file}: {self.said}", self.flags, unless=unless, more=self.more)
+        return UnmappedLogError(
+            f"{file}: {self.said}",
+            self.flags,
+            unless=name_file(self.unless, file),
+            example=self.example,
+            more=self.more,
+        )
 
 
 def jq(

@@ -21,6 +21,7 @@ import polars as pl
 from fastscore.errors import FastscoreError, InputError
 from fastscore.logs.inputs.column_map import (
     EACH,
+    EXAMPLE,
     NO_MAP,
     ColumnMap,
     Flag,
@@ -29,17 +30,23 @@ from fastscore.logs.inputs.column_map import (
     map_of,
     map_source,
     typed,
+    value_flag,
 )
 from fastscore.logs.inputs.files import (
     FORMAT_NAMES,
-    FRAME_ADVICE,
     InputFile,
     list_left_aside,
     resolve_inputs,
 )
 from fastscore.logs.inputs.layout import layout_map
+from fastscore.logs.inputs.near_names import role_meanings, roles_of_two
 from fastscore.logs.integrity.rejects import cut
-from fastscore.logs.samples.chat_samples import NOT_READ, fitting_layout, speakers_in
+from fastscore.logs.samples.chat_samples import (
+    NOT_READ,
+    fitting_layout,
+    speakers_in,
+    words_of_speakers,
+)
 from fastscore.logs.samples.file_samples import Known, is_among, sample_file
 from fastscore.logs.samples.profile import (
     ROWS_SAMPLED,
@@ -51,7 +58,7 @@ from fastscore.logs.samples.profile import (
     required_columns,
 )
 from fastscore.logs.samples.records import beginning_of, records
-from fastscore.logs.samples.refusals import LISTED, MissingColumnsError
+from fastscore.logs.samples.refusals import LISTED, MissingColumnsError, encoding_error
 from fastscore.logs.samples.screening import screen
 from fastscore.suites.chats import ROLES, ChatRows
 from fastscore.suites.declarations import ALL_METRICS, Column, Needed, RowId, Source
@@ -116,11 +123,13 @@ class Trial:
     """What a suite's own reader makes of the first rows: what is scored, rejects, and the first.
 
     ``fault`` is the first reject: its field, reason, what was found and expected. Empty for none.
+    ``options`` are those of the suite without which nothing would be scored.
     """
 
     n_scored: int
     n_rejects: int
     fault: str = ""
+    options: tuple[str, ...] = ()
 
 
 Try = Callable[[InputFile, str, ColumnMap], Trial]
@@ -132,7 +141,8 @@ class Fit:
     """A suite that can read a file: what must be typed, the map that this makes, and what lacks.
 
     ``lacking`` are columns that some metrics need, or that some depend on. ``trial`` is None of a
-    file that was not tried, as very many have the same keys.
+    file that was not tried, as very many have the same keys. ``question`` says what must be true
+    of the file, if its rows do not say so, with `EXAMPLE` in place of what is typed.
     """
 
     suite: str
@@ -141,14 +151,17 @@ class Fit:
     columns: ColumnMap
     trial: Trial | None
     speakers: Mapping[str, str]
+    question: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class InspectedFile:
     """What was found in a file: its keys, the suites that can read it, and why the others cannot.
 
-    The suites that would score most come first. ``judged`` is how a judge reads it, as `CHATS`.
-    ``asked`` says for suites that cannot, and for `CHATS`, what is asked of whoever typed them.
+    The suites that would score most come first. ``judged`` is how a judge reads it, as `CHATS`,
+    and ``asking`` how it does if something is true that must be asked; ``is_unnamed`` tells that it
+    finds no chat by the names of keys. ``asked`` says for suites that cannot, and for `CHATS`,
+    what is asked of whoever typed them.
     """
 
     file: InputFile
@@ -158,6 +171,8 @@ class InspectedFile:
     unfit: Mapping[str, str]
     asked: Mapping[str, str]
     judged: Fit | None = None
+    asking: Fit | None = None
+    is_unnamed: bool = False
 
     @property
     def every_fit(self) -> tuple[Fit, ...]:
@@ -242,10 +257,11 @@ def _inspected(
     rows = records(head)
     found = profile_of(rows)
     if not found.rows:  # lines or documents that are arrays
-        rows = records(head, ARRAY)
+        rows = (row for row in records(head, ARRAY) if row[ARRAY])
         found = profile_of(rows)
     is_whole = head is file and next(rows, None) is None
     alike = shapes_seen.setdefault((file.format, file.kind, frozenset(found.keys)), [])
+    is_unnamed = bool(alike) and alike[0].is_unnamed
     unfit = dict(alike[0].unfit) if alike else {}
     asked = dict(alike[0].asked) if alike else {}
     if len(alike) == _FILES_TRIED:
@@ -259,6 +275,8 @@ def _inspected(
                 fits.append(_fit(head, found, suite, source, try_reading))
             except FastscoreError as error:
                 unfit[suite], asked[suite] = error.reason, error.hint or ""
+                causes = (error, error.__cause__)  # of chats, which come last
+                is_unnamed = any(isinstance(each, MissingColumnsError) for each in causes)
         # what fits as it is comes first, then what would score most
         fits.sort(
             key=lambda fit: (
@@ -271,10 +289,18 @@ def _inspected(
     if asked.get(CHATS, "") not in why:
         why = f"{why.removesuffix('.')}. {asked[CHATS]}"
     asked[CHATS] = why
-    judged = next((fit for fit in fits if fit.suite == CHATS), None)
-    of_suites = tuple(fit for fit in fits if fit is not judged)
-    alike.append(InspectedFile(file, found, is_whole, of_suites, unfit, asked, judged))
-    return alike[-1]
+    if not fits and unfit and (encoded := encoding_error(head)):
+        raise encoded
+    of_suites = tuple(fit for fit in fits if fit.suite != CHATS)
+    of_judge = next((fit for fit in fits if fit.suite == CHATS), None)
+    is_asked = of_judge is not None and bool(of_judge.question)
+    judged, asking = (None, of_judge) if is_asked else (of_judge, None)
+    is_unnamed &= of_judge is None
+    inspected = InspectedFile(
+        file, found, is_whole, of_suites, unfit, asked, judged, asking, is_unnamed
+    )
+    alike.append(inspected)
+    return inspected
 
 
 def _fits_as(
@@ -282,7 +308,7 @@ def _fits_as(
 ) -> list[Fit]:
     """Read a file by the flags of one before it with the same keys; none if that leaves faults."""
     fits = []
-    for fit in before.every_fit:
+    for fit in (*before.every_fit, *filter(None, [before.asking])):
         own = _as_read(file, map_source(sources[fit.suite], fit.columns))
         trial = try_reading(own, fit.suite, fit.columns)
         usual = fit.trial.n_rejects if fit.trial else 0
@@ -304,56 +330,67 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
     columns = NO_MAP
     flags: tuple[Flag, ...] = ()
     own_formats = source.formats
-    if rows is not None:
-        # any format is read by a layout
-        source = replace(source, formats=tuple(dict.fromkeys((*own_formats, file.format))))
+    # any format is read by a layout, or in Python as a frame
+    source = replace(source, formats=tuple(dict.fromkeys((*own_formats, file.format))))
     file = _as_read(file, source)
     if suite == CHATS and found.rows:  # as `judge` does, a layout is looked for first
         of_any = replace(source, array_column=None)  # a line with messages is no array by itself
         seen = sample_file(file, of_any, Known())
         flags = (*fitting_layout(suite, of_any, seen, [*islice(seen.read(), ROWS_SAMPLED)]),)
         columns = _map_of(flags, suite)
-    asked = ""
+    asked = question = reason = ""
+    lacks: UnmappedLogError | None = None
     unnamed: MissingColumnsError | None = None
     for _ in range(_ROUNDS):
         try:
+            if not found.rows:
+                raise InputError(f"{file.path}: no row was found.")
             screen([replace(file, pattern="")], map_source(source, columns), suite)
+            more: Sequence[Flag] = _other_speaker(file, map_source(source, columns), flags)
         except UnmappedLogError as error:
             if set(error.flags) <= set(flags) and source.array_column and file.format == "json":
                 source = replace(source, array_column=None)  # an array of dialogues, not of turns
                 continue
-            if set(error.flags) <= set(flags):
+            lacks = error if isinstance(error, MissingColumnsError) else lacks
+            more = error.flags or error.example
+            if set(more) <= set(flags):
                 if flags and unnamed is None and isinstance(error, MissingColumnsError):
                     unnamed, source = error, _not_needing(source, error.absent)
                     continue  # what else is to be typed
-                raise _with_question(unnamed or error, flags) from error
-            flags, asked = (*flags, *error.flags), error.more.replace(LISTED, "")
-            columns = columns | _map_of(error.flags, suite)
+                raise _with_question(unnamed or error, flags, reason) from error
+            if not error.flags:
+                reason, question = reason or error.reason, question or _asked_by(error)
+            asked = error.more.replace(LISTED, "") if error.flags else ""
+        if more:
+            flags, columns = (*flags, *more), columns | _map_of(more, suite)
         else:
             if unnamed is not None:
-                raise _with_question(unnamed, flags)
-            if not found.rows:
-                raise InputError(f"{file.path}: no row was found.")
-            if file.format not in own_formats and not columns:
-                raise InputError(
-                    f"{file.path!r} is a CSV file, which this suite does not read. {FRAME_ADVICE}"
-                )
+                raise _with_question(unnamed, flags, reason) from unnamed
             _check_words(file, map_source(source, columns))
             trial = try_reading(file, suite, columns)
             if not trial.n_scored:
                 begin = f"with {typed(flags)} " if flags else ""
                 why = trial.fault or "nothing of the first rows would be scored"
                 said = f"{begin}{why}" + (f".{asked}" if asked else "")
-                raise InputError(said, f"{said[0].upper()}{said[1:].removesuffix('.')}.")
+                hint = f"{said[0].upper()}{said[1:].removesuffix('.')}."
+                raise InputError(said, hint) from lacks
             lacking = tuple(
                 need
                 for need in _lacking(map_source(source, columns), found)
                 if need.column.needed.by != ALL_METRICS
             )
             shared = in_shared_words(flags, source)
-            words = tuple(word for flag in shared for word in flag.typed)
+            if file.format not in own_formats and (rows is None or not columns):
+                raise InputError(
+                    f"{file.path!r} is a CSV file, which this suite does not read. "
+                    f"Python scores it as a frame: {_frame_call(file.path, suite, columns)}."
+                )
+            if question and suite != CHATS:
+                said = question.replace(EXAMPLE, " ".join((typed(shared), *trial.options)))
+                raise InputError(f"{reason.removesuffix('.')}. {said}", said)
+            words = (*(word for flag in shared for word in flag.typed), *trial.options)
             speakers = speakers_in(file, map_source(source, columns))
-            return Fit(suite, words, lacking, columns, trial, speakers)
+            return Fit(suite, words, lacking, columns, trial, speakers, question)
     raise InputError(f"{file.path}: no columns of it were found to serve {suite}.")
 
 
@@ -368,11 +405,45 @@ def _check_words(file: InputFile, source: Source) -> None:
                 raise InputError(f"{need.name} is never {word!r}, and nothing is scored without it")
 
 
-def _with_question(error: UnmappedLogError, flags: Sequence[Flag]) -> InputError:
-    """Add to an error what it asks, after the flags that were followed before."""
-    asked = error.hint
-    if isinstance(error, MissingColumnsError):
-        asked = error.asked or (error.hint or "").replace(LISTED, "") * bool(flags)
+def _other_speaker(file: InputFile, source: Source, flags: Sequence[Flag]) -> list[Flag]:
+    """Return what names the other one of two speakers, if options name the first."""
+    rows = source.chat_rows
+    if rows is None or not any(flag.option == "value" for flag in flags):
+        return []
+    words, own = words_of_speakers(file, source), dict(rows.words)
+    known = {*role_meanings(words), *(flag.words[1] for flag in flags if flag.option == "value")}
+    return [
+        value_flag(rows.speaker, word, own[role])
+        for word, role in roles_of_two(words).items()
+        if word not in known and role in own
+    ]
+
+
+def _frame_call(path: str, suite: str, columns: ColumnMap) -> str:
+    """Write the call by which Python scores a CSV file as a frame."""
+    values: dict[str, dict[str, str]] = {}
+    for name, found, meant in columns.values:
+        values.setdefault(name, {})[found] = meant
+    maps = {"columns": dict(columns.columns), "values": values}
+    given = "".join(f", {name}={found!r}" for name, found in maps.items() if found)
+    return f"fastscore.score(polars.read_csv({path!r}), {suite!r}{given})"
+
+
+def _asked_by(error: UnmappedLogError) -> str:
+    return error.asked if isinstance(error, MissingColumnsError) else error.unless
+
+
+def _with_question(error: UnmappedLogError, flags: Sequence[Flag], reason: str) -> InputError:
+    """Add to an error what it asks, after the flags that were followed before.
+
+    ``reason`` is that of an error whose example leads to this one.
+    """
+    asked = _asked_by(error).replace(EXAMPLE, typed(error.example))
+    if not asked and flags and isinstance(error, MissingColumnsError):
+        asked = (error.hint or "").replace(LISTED, "")
+    if reason:
+        said = f"{reason} With {typed(flags)}: {error.reason} {asked}".strip()
+        return InputError(said, said)
     if error.flags or not asked:
         return error
     # one example has all that is typed, except of a log that is written anew

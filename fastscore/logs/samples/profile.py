@@ -393,7 +393,10 @@ def nearest_key(
         and not types.isdisjoint(found.types)
         and not (side and side_of(path) == -side)
     )
-    return nearest((column.name, *column.aliases), possible)
+    paths = list(possible)
+    # a key that was typed with a slip is nearer than other names of its column
+    near = nearest([column.mapped.path.rpartition(".")[2]], paths) if column.mapped.path else None
+    return near or nearest((column.name, *column.aliases), paths)
 
 
 def keys_of_others(columns: Iterable[Column], name: str) -> set[str]:

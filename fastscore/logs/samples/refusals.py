@@ -8,12 +8,16 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import PurePath
+from typing import Any
 
 from fastscore.errors import FastscoreError, InputError, counted, listed
 from fastscore.files import Compression, DamageError
+from fastscore.logs.inputs.archives import name_file
 from fastscore.logs.inputs.column_map import (
     EACH,
+    EXAMPLE,
     TURNS,
+    WHO_IS_WHO,
     Flag,
     UnmappedLogError,
     column_flag,
@@ -23,7 +27,7 @@ from fastscore.logs.inputs.column_map import (
     value_flag,
 )
 from fastscore.logs.inputs.document_values import first_at
-from fastscore.logs.inputs.files import content_of, read_head
+from fastscore.logs.inputs.files import InputFile, content_of, read_head
 from fastscore.logs.inputs.layout import load_layout
 from fastscore.logs.inputs.near_names import (
     is_called,
@@ -37,7 +41,7 @@ from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.read.lines import first_text, read_blocks
 from fastscore.logs.samples.chat_samples import NESTED, PAIRS, ROW_PER_TURN, fitting_layout
 from fastscore.logs.samples.file_samples import FileSample
-from fastscore.logs.samples.findings import FILE, jq, jq_path
+from fastscore.logs.samples.findings import jq, jq_path
 from fastscore.logs.samples.profile import (
     ANY_KEY,
     KINDS,
@@ -139,7 +143,7 @@ class MissingColumnsError(UnmappedLogError):
     absent: Mapping[str, str]
     """The place of each column, and in what way it is absent."""
     asked: str
-    """What is asked of chats whose turns do not say who speaks."""
+    """What is asked of chats whose turns do not say who speaks, perhaps with an example."""
 
     @property
     def reason(self) -> str:
@@ -198,7 +202,11 @@ def lacking_error(
     unnamed = [need for need in (*lacking, *items) if need.place not in advice]
     is_layout = any(flag.option == "layout" for flag in flags)
     unnamed = [] if is_layout else unnamed
-    of_chats, asked = ([], "") if is_layout else _chat_flags(seen[0].file.path, source, found)
+    # what turns never have is not found by reading them
+    is_hopeless = any(need.name not in _parts_of_turns(source) for need in unnamed)
+    of_chats, asked, example = (
+        ([], "", []) if is_layout or is_hopeless else _chat_flags(seen[0].file.path, source, found)
+    )
     rows_of = source.chat_rows
     if rows_of and not (is_layout or of_chats or asked or source.chat):
         speakers = [flag for flag in flags if flag.words[0].endswith(rows_of.speaker)]
@@ -206,11 +214,16 @@ def lacking_error(
     if of_chats or asked:
         flags = of_chats
         unnamed = [need for need in lacking if need.name not in _parts_of_turns(source)]
-    question = " ".join(filter(None, (asked, _key_to_name(source, unnamed) if unnamed else "")))
+    named, alternate = _key_to_name(source, unnamed) if unnamed else ("", [])
+    question = " ".join(filter(None, (asked, named)))
     error = MissingColumnsError(
-        "\n".join(lines), flags, unless=question, more=f" {question}" if question else ""
+        "\n".join(lines),
+        flags,
+        unless=question,
+        example=example or alternate,
+        more=f" {question.replace(EXAMPLE, typed(example or alternate))}" if question else "",
     )
-    error.absent, error.asked = absent, asked
+    error.absent, error.asked = absent, asked if not alternate else question
     return error
 
 
@@ -259,24 +272,30 @@ _SPEAKERS_IN_TEXT = re.compile(r"(?m)^\w[\w ]{0,30}: *\S")
 LISTED = " `fastscore inspect` lists the keys of a log and the suites that it fits."
 
 
-def _key_to_name(source: Source, unnamed: Sequence[RequiredColumn]) -> str:
+def _key_to_name(source: Source, unnamed: Sequence[RequiredColumn]) -> tuple[str, Sequence[Flag]]:
     """Ask for the keys of what no name is near, of speakers also whether they alternate."""
     asked = typed([column_flag(need.name, "KEY") for need in unnamed])
     named = f"Name {'its key' if len(unnamed) == 1 else 'their keys'}: {asked}. "
     rows = source.chat_rows
     in_arrays = source.chat is not None and not source.chat.layout.is_row_per_turn
     if in_arrays and rows is not None and unnamed[0].name == rows.speaker:
-        alternate = typed([Flag("alternate", (USER_ROLE,))])
-        return f"{named}If turns alternate and the user begins, type {alternate}."
-    return named.rstrip() + LISTED
+        alternate = [Flag("alternate", (USER_ROLE,))]
+        return f"{named}If turns alternate and the user begins, type {EXAMPLE}.", alternate
+    return named.rstrip() + LISTED, []
 
 
-def _chat_flags(file: str, source: Source, found: Profile) -> tuple[list[Flag], str]:
+Reading = tuple[list[Flag], str, list[Flag]]
+"""Options that read a log; else a question, and the options that read it if it is so."""
+
+
+def _chat_flags(file: str, source: Source, found: Profile) -> Reading:
     """Return what reads chats without roles under keys of their own, or what is asked of them."""
-    flags, asked = _pair_flags(source, found)
+    flags, asked, example = _pair_flags(source, found)
     flags = flags or _turn_flags(source, found)
-    if flags or asked or source.chat_rows is None or source.chat is not None:
-        return flags, "" if flags else asked
+    if flags:
+        return flags, "", []
+    if asked or source.chat_rows is None or source.chat is not None:
+        return [], asked, example
     lists = [
         path
         for path, key in found.below("").items()
@@ -284,23 +303,22 @@ def _chat_flags(file: str, source: Source, found: Profile) -> tuple[list[Flag], 
     ]
     if len(lists) == 1:
         alternate = [column_flag(TURNS, lists[0]), Flag("alternate", (USER_ROLE,))]
-        return [], f"If the texts of {lists[0]} alternate and the user begins: {typed(alternate)}."
+        asked = f"If the texts of {lists[0]} alternate and the user begins: {EXAMPLE}."
+        return [], asked, alternate
     if len(lists) == len(ROLES[:2]):
         sides = ", ".join(jq_path(path.split(".")) for path in lists)
         read = [layout_flag(PAIRS), column_flag(TURNS, "turns")]
         anew = jq(f". + {{turns: ([{sides}] | transpose)}}", read)
-        return [], (
-            f"If {lists[0]} is what the user says, and {lists[1]} the replies: "
-            f"{anew.replace(FILE, shlex.quote(file))}"
-        )
-    return [], ""
+        asked = f"If {lists[0]} is what the user says, and {lists[1]} the replies: "
+        return [], asked + name_file(anew, file), []
+    return [], "", []
 
 
-def _pair_flags(source: Source, found: Profile) -> tuple[list[Flag], str]:
+def _pair_flags(source: Source, found: Profile) -> Reading:
     """Return what reads objects of two texts as pairs, and the question who says which."""
     rows, layout = source.chat_rows, load_layout(PAIRS)
     if rows is None or layout.chat is None:
-        return [], ""
+        return [], "", []
     words, own, places = dict(layout.chat.roles), dict(rows.words), layout.chat.turns[0]
     begin = [] if source.chat and source.chat.layout.is_keyed_by_speaker else [layout_flag(PAIRS)]
     for array in ("", *(array for array in found.arrays if EACH not in array)):
@@ -310,6 +328,8 @@ def _pair_flags(source: Source, found: Profile) -> tuple[list[Flag], str]:
         sides = {side_of(path) for path in texts if not role_meanings([path])}
         if any(key.names_speakers for key in keys.values()) or len(texts) < 2 or {1, -1} <= sides:
             continue
+        if source.chat is not None and {*texts} <= {*dict(source.chat.layout.roles)}:
+            continue  # who says which is known
         moved = [column_flag(rows.array, array)] if rows.array and array not in places else []
         if array and not moved and array not in places:
             continue
@@ -317,18 +337,16 @@ def _pair_flags(source: Source, found: Profile) -> tuple[list[Flag], str]:
         spoken = [(path, own[roles[path]]) for path in texts if roles.get(path) in own]
         if {roles[path] for path, _ in spoken} >= {USER_ROLE, ASSISTANT_ROLE}:
             named = [value_flag(rows.speaker, *side) for side in spoken if side[0] not in words]
-            return [*begin, *moved, *named], ""
+            return [*begin, *moved, *named], "", []
         replies = [path for path in texts if is_of_reply(path)]
         if len(texts) == 2 or len(replies) == 1:
             said = [path for path in texts if path not in replies[:1]]
             both = zip((said[0], *replies[:1], *said[1:]), own.values(), strict=False)
             example = [value_flag(rows.speaker, path, word) for path, word in both][:2]
-            flags = in_shared_words([*begin, *moved, *example], source)
-            return [], (
-                f"If {f'objects of {array}' if array else 'rows'} are pairs, say who is who, in "
-                f"this way or the other way round: {typed(flags)}."
-            )
-    return [], ""
+            flags = [*in_shared_words([*begin, *moved, *example], source)]
+            pairs = f"objects of {array}" if array else "rows"
+            return [], f"If {pairs} are pairs, {WHO_IS_WHO[0].lower()}{WHO_IS_WHO[1:]}", flags
+    return [], "", []
 
 
 def _turn_flags(source: Source, found: Profile) -> list[Flag]:
@@ -518,11 +536,13 @@ def words_error(
         never += "."
     else:
         return None
+    question, example = _question(source, need, counts, meant)
     return UnknownWordsError(
         f"{_named(seen)}: no row has what {suite} needs: {need.place} is never {never}\n"
         f"  found: {listed(found, SHOWN)}",
         flags,
-        unless=_question(source, need, counts, meant),
+        unless=question,
+        example=example,
     )
 
 
@@ -564,22 +584,27 @@ class UnknownWordsError(UnmappedLogError):
     """Words of a column that lacks the words it needs; if no flags map them, the hint asks."""
 
 
-def _question(source: Source, need: RequiredColumn, counts: ColumnSample, meant: str) -> str:
+def _question(
+    source: Source, need: RequiredColumn, counts: ColumnSample, meant: str
+) -> tuple[str, Sequence[Flag]]:
     """Ask what words mean: of two speakers with what to type if the user is the first."""
     rows = source.chat_rows
     sides = [own for role, own in rows.words if role in (USER_ROLE, ASSISTANT_ROLE)] if rows else []
     words = [*counts.words, *sorted(counts.known.difference(sides))][:2]
-    if rows is None or need.name != rows.speaker or len(words) < len(rows.words[:2]):
-        is_other = len(words) == 1 and need.column.vocabulary.needed
-        word = words[0] if is_other else "WORD"
-        return f"Say what they mean: {typed([value_flag(need.name, word, meant)])}."
+    is_speaker = rows is not None and need.name == rows.speaker
+    if rows is None or not is_speaker or len(words) < len(rows.words[:2]):
+        is_other = len(words) == 1 and (is_speaker or need.column.vocabulary.needed)
+        if not is_other:
+            return f"Say what they mean: {typed([value_flag(need.name, 'WORD', meant)])}.", []
+        meant = sides[0] if is_speaker and meant not in sides else meant
+        return f"Say what they mean: {EXAMPLE}.", [value_flag(need.name, words[0], meant)]
     example = [
         value_flag(need.name, word, own) for word, (_, own) in zip(words, rows.words, strict=False)
     ]
     if source.chat is None and need.holder is not None:
         # in the suite's own arrays only texts are words
         example.insert(0, column_flag(need.name, need.name))
-    return f"Say who is who, in this way or the other way round, for example {typed(example)}."
+    return WHO_IS_WHO, example
 
 
 def _named(seen: Sequence[FileSample]) -> str:
@@ -634,6 +659,21 @@ def suggest_conversion(path: str, offset: int) -> str:
     return f" Its encoding is probably {name}. Type {command} > {shlex.quote(str(target))}."
 
 
+def suggest_words(path: str, reject: Mapping[str, Any]) -> str:
+    """Say how booleans in the place of a text are written as words; nothing of other rejects."""
+    key, found = reject["field"] or "", reject["found"]
+    is_of_text = reject["expected"] == "a string" and key.isidentifier()
+    if reject["reason"] != "wrong_type" or found not in ("true", "false") or not is_of_text:
+        return ""
+    if not path.endswith(_JSON_SUFFIXES):
+        return f" Write {key} as text: yes or no."
+    program = f'(.[]?, . | objects | .{key} | booleans) |= if . then "yes" else "no" end'
+    return f" {name_file(jq(program, into=f'rows{PurePath(path).suffix}'), path)}"
+
+
+_JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+
+
 def likely_encoding(text: bytes) -> str:
     """Name the encoding that bytes probably have, empty if none fits."""
     from charset_normalizer import from_bytes  # late: it loads tables of languages
@@ -669,15 +709,15 @@ def _text_around(path: str, offset: int) -> tuple[Compression, bytes]:
     return "none", b""
 
 
-def encoding_error(seen: FileSample) -> InputError | None:
+def encoding_error(file: InputFile) -> InputError | None:
     """Make the error of a file whose text is in another encoding, None of any other."""
-    compression, text = _text_around(seen.file.path, 0) if seen.file.size else ("none", b"")
+    compression, text = _text_around(file.path, 0) if file.size else ("none", b"")
     try:
         text.decode()
     except UnicodeDecodeError as error:
-        advice = suggest_conversion(seen.file.path, error.start)
+        advice = suggest_conversion(file.path, error.start)
         # a last character may be cut
         if advice and error.end < len(text) and compression == "none":
             line = 1 + text.count(b"\n", 0, error.start)
-            return InputError(f"{seen.file.path}:{line}: the text is not UTF-8.{advice}")
+            return InputError(f"{file.path}:{line}: the text is not UTF-8.{advice}")
     return None

@@ -75,6 +75,8 @@ class Export:
         if self.jq:
             slurps, before = self.slurp is not None, self.slurp or ""
             anew = jq(self.jq, self.flags, slurps=slurps, before=before)
+            if not self.flags:
+                anew = f"{anew[:-1]}, and read it as `fastscore inspect chats.jsonl` says."
         return Finding(f"{self.title}.", [] if anew else self.flags, anew)
 
 

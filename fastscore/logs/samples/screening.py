@@ -77,7 +77,8 @@ def screen(
     try:
         return _screen(files, source, suite, read, kept, left, is_part=is_part)
     except UnmappedLogError as error:
-        encoded = next(filter(None, map(encoding_error, (*kept, *left))), None)
+        looked_at = (seen.file for seen in (*kept, *left))
+        encoded = next(filter(None, map(encoding_error, looked_at)), None)
         if encoded is not None:
             raise encoded from error
         # the rows of a document may be others for another suite
@@ -110,7 +111,9 @@ def _screen(
             continue
         left.append(seen)
         if not file.pattern:
-            raise foreign_error(suite, source, [seen])
+            sample = first_chats(source, seen.read())
+            slip = _absent_key(source, [seen], [sample]) if seen.lacking else None
+            raise slip or foreign_error(suite, source, [seen])
     if not kept:
         raise foreign_error(suite, source, left)
     chats = [(seen.file.path, first_chats(source, seen.read())) for seen in kept]
@@ -144,10 +147,9 @@ def _check_together(
     lacking = [need for need, counts in samples.items() if counts.asked and need.name not in given]
     # an empty file is none of those that lack something
     kept = [seen for seen in kept if seen.rows] or kept
-    for flag, keys in absent_keys(source, [sample for _, sample in chats if sample]):
-        need = RequiredColumn(flag.words[0], None, Column(name=flag.words[-1], kind="json"))
-        if not any(_may_occur(seen, need) for seen in kept):
-            raise absent_key_error(flag, keys, kept)
+    slip = _absent_key(source, kept, [sample for _, sample in chats])
+    if slip is not None:
+        raise slip
     if lacking:
         raise lacking_error(suite, source, lacking, kept)
     for path, sample in chats:
@@ -162,6 +164,17 @@ def _check_together(
     for need in others:
         if need.name not in stands and not any(_may_occur(seen, need) for seen in kept):
             raise lacking_error(suite, source, [need], kept)
+
+
+def _absent_key(
+    source: Source, seen: Sequence[FileSample], chats: Sequence[ChatSample | None]
+) -> UnmappedLogError | None:
+    """Return the error of an option that names a key of chats which no dialogue has."""
+    for flag, keys in absent_keys(source, [sample for sample in chats if sample]):
+        need = RequiredColumn(flag.words[0], None, Column(name=flag.words[-1], kind="json"))
+        if not any(_may_occur(each, need) for each in seen):
+            return absent_key_error(flag, keys, seen)
+    return None
 
 
 def _may_occur(seen: FileSample, need: RequiredColumn) -> bool:

@@ -690,8 +690,9 @@ def test_two_layouts_that_read_a_log_in_different_ways_are_named(tmp_path):
     other = chat(2, "from", "value", user="human", assistant="gpt")
     path = write(tmp_path / "log.jsonl", [{"messages": chat(), "conversations": other}])
     (file,) = fastscore.inspect(path).files
-    said = "different ways: openai, sharegpt. Type one of them, for example --layout openai."
-    assert file.unfit["preference_shift"].endswith(said)
+    said = "different ways: openai, sharegpt. With --layout openai: "
+    assert said in file.unfit["preference_shift"]
+    assert "conversations holds a chat, and is not read." in file.unfit["preference_shift"]
 
 
 def test_a_reply_in_an_array_of_its_own_is_no_dialogue(options, tmp_path):
@@ -951,4 +952,4 @@ def test_a_text_is_no_column_of_numbers(options, tmp_path):
         for turn in chat(user="Kunde", assistant="Berater")
     ]
     said = refusal(write(tmp_path / "log.csv", turns), options)
-    assert "--column text=was --column session_id=ref" in said
+    assert "--column text=was --column id=ref" in said

@@ -101,7 +101,8 @@ def test_inspect_asks_for_the_meaning_of_numbers_as_score_does(array, keys, merg
     path = write(tmp_path / "log.jsonl", [{array: chat}] * 2)
     (file,) = fastscore.inspect(path).files
     line = "--value speaker:0=USER --value speaker:1=SYSTEM"
-    assert file.unfit["preference_shift"].endswith(f"{line}.")
+    shared = "--value speaker:0=user --value speaker:1=assistant --merge-speakers."
+    assert file.unfit["preference_shift"].endswith(shared)
     columns = {"conversation": array, "speaker": keys[0], "text": keys[1]}
     assert refusal(path, merging, columns=columns).endswith(f"{line}.")
     run = scored(path, merging, columns=columns, **reading(shlex.split(line)))
