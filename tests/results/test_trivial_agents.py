@@ -1,6 +1,8 @@
-"""Trivial agents have the scores that the suite gives their replies on the same log."""
+"""Trivial agents: those of group_travel have the scores that the suite gives their replies.
 
-import gzip
+Tests of the other suites have theirs by hand.
+"""
+
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -15,10 +17,8 @@ import fastscore
 from fastscore.cli import cli
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.runs import Run
-from fastscore.suites.memory_finance.replies import load_lexicon
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.suites.sums import defined_value
-from tests.by_keywords import score_by_keywords
 
 Record = dict[str, Any]
 
@@ -32,25 +32,16 @@ def scored(run: Run, agent: str) -> pl.DataFrame:
     return rows.join(of_agent, on="dialogue", how="left").sort("index")
 
 
-def rescored(
-    run: Run, folder: Path, change: Callable[[Record], None], **options: Any
-) -> pl.DataFrame:
+def rescored(run: Run, folder: Path, change: Callable[[Record], None]) -> pl.DataFrame:
     """Score the run's JSON Lines logs again, each dialogue changed."""
     logs: list[Path] = []
     for about in run.manifest.inputs:
-        content = Path(about["name"]).read_bytes()
-        content = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
-        lines = [json.loads(line) for line in content.splitlines()]
+        lines = [json.loads(line) for line in Path(about["name"]).read_text("utf-8").splitlines()]
         for line in lines:
             change(line)
         logs.append(folder / f"{len(logs)}.jsonl")
         logs[-1].write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    kept = {
-        name: run.manifest.options[name] for name in run.manifest.options if name == "catalogue"
-    }
-    scores = score_by_keywords(logs, run.manifest.suite, embedder=None, **kept, **options)
-    found: pl.DataFrame = scores.tables["dialogues"]
-    return found
+    return fastscore.score(logs, run.manifest.suite, embedder=None).tables["dialogues"]
 
 
 def assert_equal(found: pl.DataFrame, expected: pl.DataFrame, run: Run, agent: str) -> None:
@@ -60,8 +51,7 @@ def assert_equal(found: pl.DataFrame, expected: pl.DataFrame, run: Run, agent: s
     assert found.height == expected.height == own.height
     for metric in metrics:
         has_value = own[metric.id].is_not_null() & found[metric.id].is_not_null()
-        if metric.id != "avg_recovery_delay":  # has values in other dialogues than the run
-            assert (found[metric.id].is_not_null() | own[metric.id].is_null()).all(), metric.id
+        assert (found[metric.id].is_not_null() | own[metric.id].is_null()).all(), metric.id
         assert found[metric.id].filter(has_value).to_list() == pytest.approx(
             expected[metric.id].filter(has_value).to_list(), abs=1e-12
         ), metric.id
@@ -73,72 +63,6 @@ def test_metrics_with_baselines_are_computed_by_their_suites() -> None:
         agents = {agent for metric in suite.metrics for agent in metric.baselines}
         assert bool(agents) == (suite.trivial_agents is not None), name
         assert all(metric.role == "headline" for metric in suite.metrics if metric.baselines)
-
-
-@pytest.mark.parametrize("agent", ["always refusing", "echoing the user"])
-def test_recommenders(suite_runs: Mapping[str, Run], tmp_path: Path, agent: str) -> None:
-    run = suite_runs["preference_shift"]
-
-    def replace(dialogue: Record) -> None:
-        said = ""
-        for turn in dialogue["conversation"]:
-            if turn["speaker"] == "USER":
-                said = turn["text"]
-            else:
-                turn["text"] = said if agent == "echoing the user" else ""
-
-    expected = rescored(run, tmp_path, replace, segments="metadata")
-    assert_equal(scored(run, agent), expected, run, agent)
-    assert expected["topic_recovery_rate"].drop_nulls().len() > 0
-
-
-@pytest.mark.parametrize("agent", ["always refusing", "reciting all keywords"])
-def test_assistants(suite_runs: Mapping[str, Run], tmp_path: Path, agent: str) -> None:
-    run = suite_runs["memory_finance"]
-    lexicon = load_lexicon()
-    keywords = [tag.keywords[0] for tag in lexicon.risk_tags if tag.keywords]
-    keywords += [words[0] for words in lexicon.explanation_elements.values()]
-    reply = "" if agent == "always refusing" else "\n".join(keywords)
-
-    def replace(dialogue: Record) -> None:
-        for turn in dialogue["turns"] or ():
-            if turn.get("pred_assistant_text") is not None:
-                turn["pred_assistant_text"] = reply
-            turn["compliance"] = None
-
-    assert_equal(scored(run, agent), rescored(run, tmp_path, replace), run, agent)
-
-
-def test_a_guest_that_never_changes(suite_runs: Mapping[str, Run], tmp_path: Path) -> None:
-    run = suite_runs["guest_simulation"]
-    state = {
-        "is_ordering_complete": "no",
-        "next_message_menu_exploration_style": "does_not_explore_menu",
-        "next_message_mood_tone": "casual",
-        "next_message_ordering_style": "all_at_once",
-    }
-
-    def change(message: Record) -> None:
-        message.update(state if message["role"] == "agent" else {})
-
-    personas = run.manifest.options["personas"]
-    expected = rescored(run, tmp_path, change, personas=personas, states="columns")
-    found = scored(run, "never changing")
-    for metric in ("PAS", "BVS"):
-        known = found[metric].is_not_null() & expected[metric].is_not_null()
-        assert known.any()
-        assert found[metric].filter(known).to_list() == pytest.approx(
-            expected[metric].filter(known).to_list(), abs=1e-12
-        )
-
-
-def test_a_guest_that_calls_every_tool_reaches_its_level_s_maximum(
-    suite_runs: Mapping[str, Run],
-) -> None:
-    run = suite_runs["guest_simulation"]
-    levels = run.scan("dialogues").collect()["experiment_level"]
-    caps = {1: 0.0, 2: 0.2, 3: 0.5, 4: 0.5, 5: 1.0}
-    assert [caps[level] for level in levels] == scored(run, "calling every tool")["DEI"].to_list()
 
 
 def test_planners(suite_runs: Mapping[str, Run], tmp_path: Path) -> None:

@@ -217,11 +217,16 @@ def test_a_conversation_without_guests() -> None:
     assert [published[m] for m in ("PAS", "BVS", "ORA", "DEI", "CRRS")] == [0.0] * 5
 
 
+NO_STYLES = (("Cy", 2), ("Di", 4), ("Ed", 1))
+"""Names of personas without attributes, and their levels."""
+
+
 def test_trivial_guests_by_hand() -> None:
     any_style = {
         "full_name": "Bo",
         "message_generation_attributes": {"next_message_mood_tones": ["casual"]},
     }
+    described = [({"full_name": name, "bio": "curious"}, level) for name, level in NO_STYLES]
     told = (
         # the other word tells of completion and ordering, the default of exploration and mood
         state("yes", "does_not_explore_menu", "frustrated", "one_by_one"),
@@ -229,7 +234,7 @@ def test_trivial_guests_by_hand() -> None:
     )
     rows = [
         {"conversation_id": persona["full_name"], "experiment_level": level} | row
-        for persona, level in ((ADA, 5), (any_style, 3), ({"full_name": "Cy", "bio": "curious"}, 2))
+        for persona, level in ((ADA, 5), (any_style, 3), *described)
         for row in (*told, case(persona))
     ]
     tables = {name: table.lazy() for name, table in score(*rows).items()}
@@ -237,5 +242,5 @@ def test_trivial_guests_by_hand() -> None:
     unchanging = [row for row in found if row["agent"] == UNCHANGING]
     # of Ada's four parts completion and mood fit; Bo's persona says nothing of the other two
     assert [(row["PAS"], row["BVS"], row["DEI"]) for row in unchanging] == [
-        (0.5, 0.0, None), (1.0, 0.0, None), (None, 0.0, None)]  # fmt: skip
-    assert [row["DEI"] for row in found if row["agent"] == CALLING] == [1.0, 0.5, 0.2]
+        (0.5, 0.0, None), (1.0, 0.0, None), *[(None, 0.0, None)] * 3]  # fmt: skip
+    assert [row["DEI"] for row in found if row["agent"] == CALLING] == [1.0, 0.5, 0.2, 0.5, 0.0]

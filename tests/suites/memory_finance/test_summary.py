@@ -157,11 +157,12 @@ def test_estimates_merge_lines_of_one_id_as_the_summary_does() -> None:
 def test_trivial_assistants_by_hand() -> None:
     # a name or an alias of a tag; the lexicon has neither x nor y, and repeats count each
     risks = ["波动", "volatility_risk", "无明确风险提示", "x"]
-    rubric = ["信息依据", "信息依据", "x", "y"]
+    rubric, key = ["信息依据", "信息依据", "x", "y"], "profile_gt.risk_level_gt"
     tables = score(
         dialog(
-            turn("", risks=risks, rubric=rubric, label="compliant"),
+            turn("", risks=risks, rubric=rubric, label="compliant", keys=[key]),
             turn("", risks=["信用风险"], label="severe_violation"),
+            profile_gt={"risk_level_gt": "稳健"},
         )
     )
     found = SUITE.trivial_agents({name: table.lazy() for name, table in tables.items()},
@@ -173,6 +174,8 @@ def test_trivial_assistants_by_hand() -> None:
     assert (refusing["risk_coverage"], refusing["rubric_hit_rate"]) == (0.0, 0.0)
     assert (refusing["judge_score_mean"], refusing["compliance_label_acc"]) == (1.0, 1 / 2)
     assert reciting["strict_risk_coverage_rate"] == 1 / 2
+    assert refusing["strict_risk_coverage_rate"] == 0.0
+    assert (refusing["contradiction_rate"], refusing["severe_violation_rate"]) == (0.0, 0.0)
 
 
 def turn_row(number: int, **values: object) -> dict[str, object]:

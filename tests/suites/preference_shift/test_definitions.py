@@ -15,6 +15,7 @@ from tests.suites.preference_shift.conversing import (
     log,
     options,
     score,
+    shifted,
     system,
     turn_rows,
     user,
@@ -180,9 +181,16 @@ def test_a_profile_is_spelled_out_in_the_options() -> None:
 
 def test_trivial_agents_by_hand(catalogue: str) -> None:
     # a refusal agrees in the turn without a concept alone, an echo copies all phrases of four words
+    # TAS: 0 and 1, and 1 + 1 - 1 and 1; after the shift the second turn recovers, and the first
     chosen = options(catalogue)
-    tables = score([log(*exchange("a drama like Heat", "x", "hello", "x"))], chosen)
+    tables = score([shifted("a drama like Heat", "x", "hello", "x", points=[1])], chosen)
     lazy = {name: frame.lazy() for name, frame in tables.items()}
-    columns = ("agent", "cross_coherence", "context_retention", "topic_interference")
+    columns = (
+        *("agent", "cross_coherence", "context_retention", "topic_interference"),
+        *("context_adaptation_score", "topic_recovery_rate", "avg_recovery_delay"),
+    )
     rows = SUITE.trivial_agents(lazy, chosen).select(columns).sort("agent").rows()
-    assert rows == [("always refusing", 0.5, 0.0, 0.0), ("echoing the user", 1.0, 0.5, 0.5)]
+    assert rows == [
+        ("always refusing", 0.5, 0.0, 0.0, 0.5, 1.0, 1.0),
+        ("echoing the user", 1.0, 0.5, 0.5, 1.0, 1.0, 0.0),
+    ]
