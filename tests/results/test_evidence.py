@@ -31,17 +31,6 @@ def test_shifts_recover_by_the_test_of_the_metric(suite_runs: Mapping[str, Run])
     assert differing
 
 
-def test_turns_that_quote_theory_are_as_many_as_counted(suite_runs: Mapping[str, Run]) -> None:
-    dialogues = Dialogues(suite_runs["group_travel"])
-    seen = 0
-    for row in range(0, dialogues.names.len(), often(3, 1)):
-        for one in explain(dialogues, row, ["M4b"]):
-            quoting = sum(part.found == "quotes theory yes" for part in one.evidence)
-            assert quoting == (one.numerator or 0)
-            seen += quoting
-    assert seen
-
-
 def test_evidence_of_group_travel_adds_up_to_its_numbers(suite_runs: Mapping[str, Run]) -> None:
     """Counts and means of the first column of the evidence, welfare and Gini in plain Python."""
     dialogues = Dialogues(suite_runs["group_travel"])

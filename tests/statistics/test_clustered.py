@@ -1,7 +1,6 @@
-"""Clustered means and differences beside scipy, explicit matrices and exact fractions."""
+"""Clustered means and differences beside scipy and explicit matrices."""
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from fastscore.statistics.clustered import (
     clustered_difference,
     clustered_mean,
     hedges_g,
-    satterthwaite_degrees,
 )
 from fastscore.statistics.curves import difference_curve
 from fastscore.statistics.significance import Values
@@ -115,19 +113,6 @@ def test_intervals_stay_in_the_range_and_hold_the_mean_in_any_order(
     )
     again = clustered_mean(sums[order], counts[order], minimum=0.0, maximum=1.0)
     assert again == found
-
-
-def test_degrees_of_freedom_by_fractions() -> None:
-    # shares 1/2, 1/4, 1/4: 1/df = 3/8 - (1/4 + 2/144) + (1/2 + 1/6)^2 / ... worked in fractions
-    shares = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]
-    inverse = (
-        sum(a**2 for a in shares)
-        - sum(a**4 / (1 - a) ** 2 for a in shares)
-        + sum(a**2 / (1 - a) for a in shares) ** 2
-    )
-    found = satterthwaite_degrees(np.array([float(a) for a in shares]))
-    assert found == pytest.approx(float(1 / inverse))
-    assert satterthwaite_degrees(np.full(7, 1 / 7)) == pytest.approx(6)
 
 
 def test_the_sign_of_a_test_is_that_of_the_difference_shown() -> None:
