@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,10 +16,7 @@ from tests.conftest import fastscore_command, without_reader
 from tests.oracles import guest_simulation as plain_guests
 from tests.oracles import preference_shift as plain_shifts
 from tests.oracles.preference_shift_concepts import PROFILES, make_catalogue
-
-TRACES = Path(__file__).parents[1] / "suites" / "memory_finance" / "published"
-WITHOUT_MEMORY = {"20260221_085707"}
-"""Published runs of the assistant without memory: its keys are ignored."""
+from tests.suites.memory_finance.test_published import BUNDLED, WITHOUT_MEMORY, published_runs
 
 
 @pytest.fixture
@@ -83,13 +79,6 @@ def test_what_differs_is_named_with_the_option(lexical: Run, golden: Path, tmp_p
     assert missing.metrics["only_old"].sum() > 0
 
 
-def published_runs() -> list[Path]:
-    """Return the folders of published runs: the bundled ones, and those that FASTSCORE_DATA has."""
-    data = os.environ.get("FASTSCORE_DATA")
-    folders = [TRACES, *([Path(data) / "memory_finance"] if data else [])]
-    return [path for folder in folders for path in sorted(folder.iterdir()) if path.is_dir()]
-
-
 @pytest.mark.parametrize("folder", published_runs(), ids=lambda folder: str(folder.name))
 def test_every_number_that_memory_finance_published_agrees(folder: Path, tmp_path: Path) -> None:
     """Summary (micro, macro, counts and dialogues) and turn rows, without a tolerance."""
@@ -97,7 +86,7 @@ def test_every_number_that_memory_finance_published_agrees(folder: Path, tmp_pat
     run = fastscore.score(
         trace,
         fastscore.MemoryFinance(
-            profile="published", ignore_memory_keys=folder.name in WITHOUT_MEMORY
+            profile="published", ignore_memory_keys=folder.name == WITHOUT_MEMORY
         ),
         output=tmp_path / "run",
     )
@@ -115,7 +104,7 @@ def test_every_number_that_memory_finance_published_agrees(folder: Path, tmp_pat
 
 
 def test_a_changed_summary_is_noticed(tmp_path: Path) -> None:
-    folder = TRACES / "debug_finrobot_one2"
+    folder = BUNDLED / "debug_finrobot_one2"
     (trace,) = folder.glob("dialog_trace*")
     run = fastscore.score(
         trace, fastscore.MemoryFinance(profile="published"), output=tmp_path / "run"

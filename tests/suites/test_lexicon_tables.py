@@ -81,12 +81,6 @@ def test_a_fault_names_the_file_the_key_and_what_was_found(
     assert message in str(refused.value)
 
 
-@pytest.mark.parametrize("content", [b"a = ", b"a = '\xff'"])
-def test_what_is_not_toml_is_refused(content: bytes) -> None:
-    with pytest.raises(UsageError, match=r"^w\.toml: not TOML: "):
-        parse_lexicon("w.toml", content, ("a",))
-
-
 def test_the_top_level_has_all_names_and_no_others() -> None:
     assert parse_lexicon("w.toml", b"a = 'x'", ("a",)).word("a") == "x"
     with pytest.raises(UsageError, match=r"^the built-in lexicon: b is missing\."):

@@ -130,15 +130,3 @@ CATALOGUE = {
 
 def wish(speaker: str, slot: str, text: str) -> dict[str, Any]:
     return turn(speaker, f"user_provide_{slot}", text)
-
-
-PLAN = {
-    "days": [{"lunch": "A", "dinner": "B", "hotel": "C", "attraction": "D;E"}],
-    "raw_output": "A quiet zoo",
-}
-
-RECORDS = {
-    "ref_info_restaurants": [{"name": "A", "cuisines": "Italian"}, {"name": "B"}],
-    "ref_info_accommodations": [{"name": "C", "room_type": "private_room"}],
-    "ref_info_attractions": [{"name": "D", "type": "Museums"}],
-}

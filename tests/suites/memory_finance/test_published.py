@@ -40,7 +40,15 @@ def reproduce(folder: Path) -> dict[str, bytes]:
     return published_files(tables, dataset_path=summary["dataset_path"], suffix=suffix)
 
 
-def check(folder: Path) -> None:
+def published_runs() -> list[Path]:
+    """Return the folders of published runs: the bundled ones, and those that FASTSCORE_DATA has."""
+    data = os.environ.get("FASTSCORE_DATA")
+    folders = [BUNDLED, *([Path(data) / "memory_finance"] if data else [])]
+    return [path for folder in folders for path in sorted(folder.iterdir()) if path.is_dir()]
+
+
+@pytest.mark.parametrize("folder", published_runs(), ids=lambda folder: str(folder.name))
+def test_published_runs_are_reproduced(folder: Path) -> None:
     files = reproduce(folder)
     assert len(files) == 3
     for name, content in files.items():
@@ -50,21 +58,6 @@ def check(folder: Path) -> None:
             assert expected.startswith(EDITED_TITLE)
             expected = OUR_TITLE + expected.removeprefix(EDITED_TITLE)
         assert content == expected, name
-
-
-@pytest.mark.parametrize("name", ["debug_finrobot_one2", "debug_finrobot_pair_fix"])
-def test_bundled_runs_are_reproduced(name: str) -> None:
-    check(BUNDLED / name)
-
-
-def test_all_published_runs_are_reproduced() -> None:
-    data = os.environ.get("FASTSCORE_DATA")
-    if not data:
-        pytest.skip("FASTSCORE_DATA names no folder with the published runs")
-    folders = sorted(path for path in (Path(data) / "memory_finance").iterdir() if path.is_dir())
-    assert folders
-    for folder in folders:
-        check(folder)
 
 
 def test_suffix_is_that_of_the_trace() -> None:
