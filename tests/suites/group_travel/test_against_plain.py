@@ -60,7 +60,7 @@ def test_generated_dialogues(tmp_path: Path, layout: Any, semantic: bool, option
 
 
 def test_planted_defects_are_recovered(tmp_path: Path) -> None:
-    write_logs(tmp_path, dialogues=often(200, 2000), defects=0.3, seed=7)
+    write_logs(tmp_path, dialogues=often(100, 2000), defects=0.3, seed=7)
     rows = {
         row["dialogue"]: row
         for row in score_with_suite(tmp_path / "logs", GroupTravel(), semantic=False)[
@@ -100,7 +100,7 @@ def test_real_plans(tmp_path: Path, data: str | None, request: pytest.FixtureReq
 
 
 def test_a_text_is_asked_for_once(tmp_path: Path) -> None:
-    write_logs(tmp_path, dialogues=50, seed=8)
+    write_logs(tmp_path, dialogues=25, seed=8)
     encoded: set[str] = set()
     score_with_suite(tmp_path / "logs", AS_PUBLISHED, semantic=True, encoded=encoded)
     vectors = Vectors(lambda texts: encode(texts))
@@ -110,7 +110,7 @@ def test_a_text_is_asked_for_once(tmp_path: Path) -> None:
 
 
 @settings(
-    max_examples=often(8, 100),
+    max_examples=often(6, 100),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
