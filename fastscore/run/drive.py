@@ -58,7 +58,7 @@ from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
 from fastscore.run.notes import add_counts, note_run, refusal
 from fastscore.run.progress import Reporter, StageProgress
 from fastscore.run.request import Request
-from fastscore.run.shared_files import absolute, check_workers, checked_engine
+from fastscore.run.shared_files import Expected, absolute, check_here, check_workers
 from fastscore.run.signature import EmbedderIdentity, deciding_differences
 from fastscore.run.tasks import Checked
 from fastscore.run.writer import Writer, writing
@@ -212,13 +212,15 @@ def _workers(
 ) -> Iterator[tuple[Engine, RunContext]]:
     """Open the engine of a run; workers elsewhere must see what this process sees."""
     request = inputs.request
-    with open_engine(request.engine, request.address, request.threads, request.limits) as engine:
-        if request.engine != LOCAL:
-            context = absolute(context)
-            model = identity.fingerprint if identity else None
-            if not check_workers(engine, context, inputs.stored_files, model, without):
-                note(f"no worker has joined {request.address} yet: it is waited for")
-            engine = checked_engine(engine, context, model)
+    if request.engine != LOCAL:
+        context = absolute(context)
+    expected = Expected(context, identity.fingerprint if identity else None)
+    where = (request.engine, request.address, request.threads, request.limits)
+    with open_engine(*where, partial(check_here, expected)) as engine:
+        if request.engine != LOCAL and not check_workers(
+            engine, expected, inputs.stored_files, without
+        ):
+            note(f"no worker has joined {request.address} yet: it is waited for")
         yield engine, context
 
 

@@ -6,19 +6,20 @@ import platform
 import secrets
 import socket
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any
 
 from fastscore.errors import FastscoreError, RunConflictError, StoreError, UsageError
 from fastscore.files import cache_root
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.objects import is_remote
 from fastscore.run.context import RunContext
-from fastscore.run.engines.engine import Answer, Done, Engine, Key, Lost
+from fastscore.run.engines.engine import Engine
 from fastscore.run.kernels import load_kernels
 
 DECIDING_PACKAGES = ("fastscore-dialogue", "polars", "numpy", "numba", "onnxruntime", "tokenizers")
@@ -65,111 +66,70 @@ class Expected:
     """What this process sees, and a worker must see too."""
 
     context: RunContext  # of the run, with its `writer`
-    # files that were written into the stores for this, each with what it holds
-    tokens: Mapping[Path, str]
-    sizes: Mapping[Path, int]  # the bytes of some inputs
     model: str | None  # the fingerprint of the embedder's model, if there is one
-    unused: tuple[str, ...] = ()  # modules whose kernels the run does not call, as of `kernels_of`
+    # files that were written into the stores for this, each with what it holds
+    tokens: Mapping[Path, str] = field(default_factory=dict)
+    sizes: Mapping[Path, int] = field(default_factory=dict)  # the bytes of some inputs
     # of what decides a table's bytes
     versions: Mapping[str, str] = field(default_factory=lambda: _versions())
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """A worker's answer: its host and process, and what it does not see as it should, or None."""
-
-    host: str
-    process: int
-    mismatch: str | None
-
-
 def check_workers(
     engine: Engine,
-    context: RunContext,
+    expected: Expected,
     inputs: Sequence[InputFile],
-    model: str | None,
     unused: tuple[str, ...] = (),
 ) -> int:
     """Make sure that all workers see what this process sees; returns how many there are.
 
-    Each has the run's kernels loaded then, compiled if need be, all at once.
+    Each has the run's kernels loaded then, compiled if need be, all at once: but for those of the
+    modules `unused`.
     """
-    with _tokens(context) as tokens:
+    with _tokens(expected.context) as tokens:
         sizes = {
             Path(file.location).absolute(): file.size
             for file in inputs[:MOST_INPUTS]
             if not is_remote(file.location)
         }
-        expected = Expected(context, tokens, sizes, model, unused)
-        seen = engine.ask(_Probe(expected))
-    for worker, answer in sorted(seen.items()):
-        if answer.mismatch is not None:
+        seen = engine.ask(partial(_look, replace(expected, tokens=tokens, sizes=sizes), unused))
+    for worker, (host, process, mismatch) in sorted(seen.items()):
+        if mismatch is not None:
             raise UsageError(
-                f"The worker {worker} (host {answer.host}, process {answer.process}) "
-                f"{answer.mismatch}.",
+                f"The worker {worker} (host {host}, process {process}) {mismatch}.",
                 f"{_NEEDED} Nothing was started.",
             )
     return len(seen)
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedEngine:
-    """An engine of which every process looks, before its first task, whether it sees the same.
-
-    That catches workers which join while the run lasts.
-    """
-
-    engine: Engine
-    expected: Expected
-
-    def map(
-        self,
-        task: Callable[[Key], Done],
-        keys: Sequence[Key],
-        *,
-        exclusive: bool = False,
-        lost: Lost = lambda worker, tasks: None,
-    ) -> Iterator[Done]:
-        """Do a task for every key."""
-        return self.engine.map(_Checked(self.expected, task), keys, exclusive=exclusive, lost=lost)
-
-    def processes(self) -> int:
-        """Count the processes that do tasks now."""
-        return self.engine.processes()
-
-    def ask(self, question: Callable[[], Answer]) -> dict[str, Answer]:
-        """Put a question to each worker."""
-        return self.engine.ask(question)
-
-
-def checked_engine(engine: Engine, context: RunContext, model: str | None) -> Engine:
-    """Have the workers that join later checked too, all but for inputs and stores."""
-    return CheckedEngine(engine, Expected(context, {}, {}, model))
+def _look(expected: Expected, unused: tuple[str, ...]) -> tuple[str, int, str | None]:
+    """Return a worker's host and process, and what it does not see as it should, or None."""
+    mismatch = _find_mismatch(expected)
+    if mismatch is None:
+        load_kernels(expected.context.suite, unused)
+    return socket.gethostname(), os.getpid(), mismatch
 
 
 _verified_runs: set[str] = set()
 """The runs for which this process was found to see what it should, by their writers' tokens."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Checked(Generic[Key, Done]):
-    """A task that a process does once it sees what it should."""
+def check_here(expected: Expected) -> None:
+    """Make sure, once a run, that this process sees what it should.
 
-    expected: Expected
-    task: Callable[[Key], Done]
-
-    def __call__(self, key: Key) -> Done:
-        writer = self.expected.context.writer
-        run = "" if writer is None else writer.token
-        if run not in _verified_runs:
-            mismatch = _find_mismatch(self.expected)
-            if mismatch is not None:
-                raise UsageError(
-                    f"A worker (host {socket.gethostname()}, process {os.getpid()}) {mismatch}.",
-                    f"{_NEEDED} End it and run the same command again; what is committed is kept.",
-                )
-            _verified_runs.add(run)
-        return self.task(key)
+    A worker does that before each task: it may have joined while the run lasts, when inputs and
+    stores are not looked at any more.
+    """
+    writer = expected.context.writer
+    run = "" if writer is None else writer.token
+    if run in _verified_runs:
+        return
+    mismatch = _find_mismatch(expected)
+    if mismatch is not None:
+        raise UsageError(
+            f"A worker (host {socket.gethostname()}, process {os.getpid()}) {mismatch}.",
+            f"{_NEEDED} End it and run the same command again; what is committed is kept.",
+        )
+    _verified_runs.add(run)
 
 
 @contextmanager
@@ -198,19 +158,6 @@ def _tokens(context: RunContext) -> Iterator[dict[Path, str]]:
     finally:
         for path in tokens:
             path.unlink(missing_ok=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Probe:
-    """The question that is put to a worker."""
-
-    expected: Expected
-
-    def __call__(self) -> Observed:
-        mismatch = _find_mismatch(self.expected)
-        if mismatch is None:
-            load_kernels(self.expected.context.suite, self.expected.unused)
-        return Observed(socket.gethostname(), os.getpid(), mismatch)
 
 
 def _find_mismatch(expected: Expected) -> str | None:

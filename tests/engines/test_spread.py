@@ -74,12 +74,12 @@ def fail(key: int) -> Receipt:
 
 
 def test_errors_come_home_as_they_are() -> None:
-    outcome = pickle.loads(pickle.dumps(attempt(Limits(), fail, 1)))
+    outcome = pickle.loads(pickle.dumps(attempt(Limits(), print, fail, 1)))
     assert isinstance(outcome, Failure)
     with pytest.raises(InputError, match=r"the file is gone Bring it back\."):
         result_of(outcome)
     with pytest.raises(TaskError, match=r"in process \d+:\n(.|\n)*a fault of ours"):
-        result_of(pickle.loads(pickle.dumps(attempt(Limits(), fail, 0))))
+        result_of(pickle.loads(pickle.dumps(attempt(Limits(), print, fail, 0))))
 
 
 def test_a_failure_that_waits_to_be_fetched_holds_nothing_of_its_task() -> None:
@@ -93,7 +93,7 @@ def test_a_failure_that_waits_to_be_fetched_holds_nothing_of_its_task() -> None:
         except ValueError as error:
             raise InputError("the file is gone", "Bring it back.") from error
 
-    outcome = attempt(Limits(), fail_holding, 1)
+    outcome = attempt(Limits(), print, fail_holding, 1)
     assert isinstance(outcome, Failure)
     assert [reference() for reference in held] == [None]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,12 @@ import pytest
 
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.files import InputFile, resolve_inputs
+from fastscore.logs.integrity.limits import Limits
 from fastscore.run import shared_files
 from fastscore.run.context import RunContext, run_context
-from fastscore.run.engines.engine import Answer
+from fastscore.run.engines.engine import Answer, attempt, result_of
 from fastscore.run.request import EmbedderSettings, Request
-from fastscore.run.shared_files import check_workers, checked_engine
+from fastscore.run.shared_files import Expected, check_here, check_workers
 from fastscore.run.writer import writing
 from tests.run.logs import write_logs
 
@@ -55,14 +57,14 @@ def trouble(
     context: RunContext, inputs: tuple[InputFile, ...], prepare: Callable[[], object]
 ) -> str:
     with pytest.raises(UsageError, match="Nothing was started") as caught:
-        check_workers(Elsewhere(prepare), context, inputs, None)
+        check_workers(Elsewhere(prepare), Expected(context, None), inputs)
     return caught.value.message
 
 
 def test_what_a_worker_does_not_see_is_named_with_it(
     context: RunContext, inputs: tuple[InputFile, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert check_workers(Elsewhere(lambda: None), context, inputs, None) == 1
+    assert check_workers(Elsewhere(lambda: None), Expected(context, None), inputs) == 1
     assert sorted(path.name for path in context.run.parent.iterdir()) == ["logs", "run"]
     lock = (context.run / ".lock").read_bytes()
     found = trouble(context, inputs, (context.run / ".lock").unlink)
@@ -97,32 +99,20 @@ def test_another_store_is_named_and_a_token_with_other_content_is_no_proof(
     assert not list(store.iterdir())
 
 
-class Here:
-    """An engine that does tasks in this process."""
-
-    def map(self, task: Any, keys: Sequence[Any], **named: Any) -> Iterator[Any]:
-        return map(task, keys)
-
-    def processes(self) -> int:
-        return 1
-
-    def ask(self, question: Callable[[], Answer]) -> dict[str, Answer]:
-        return {}
-
-
-def test_a_worker_that_joins_later_is_checked_before_its_first_task(context: RunContext) -> None:
-    engine = checked_engine(Here(), context, None)
+def test_a_worker_that_joins_later_is_checked_before_its_first_task(context):
+    check = partial(check_here, Expected(context, None))
     lock = context.run / ".lock"
     held = lock.read_bytes()
     lock.unlink()
     done: list[int] = []
     with pytest.raises(UsageError, match="does not see this process's lock") as caught:
-        list(engine.map(done.append, [1, 2]))
+        result_of(attempt(Limits(), check, done.append, 1))
     assert caught.value.message.startswith("A worker (host ")
     assert "what is committed is kept" in caught.value.hint
     assert not done
     lock.write_bytes(held)
-    list(engine.map(done.append, [1]))
+    result_of(attempt(Limits(), check, done.append, 1))
     lock.unlink()
-    list(engine.map(done.append, [2]))  # it is trusted; commits look at the lock themselves
+    # it is trusted; commits look at the lock themselves
+    result_of(attempt(Limits(), check, done.append, 2))
     assert done == [1, 2]

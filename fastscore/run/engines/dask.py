@@ -27,6 +27,7 @@ from fastscore.errors import RunError
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.run.engines.engine import (
     Answer,
+    Check,
     Done,
     Key,
     Lost,
@@ -76,9 +77,9 @@ class WorkerSetup(WorkerPlugin):
 class DaskEngine:
     """Does tasks on a scheduler's workers."""
 
-    def __init__(self, client: Client, threads: int | None, limits: Limits) -> None:
+    def __init__(self, client: Client, threads: int | None, limits: Limits, check: Check) -> None:
         self._client = client
-        self._limits = limits
+        self._attempt = partial(attempt, limits, check)
         self._is_own = threads is not None
         self._address = str(client.scheduler.address) if client.scheduler else ""
         self._workers: dict[str, int] = {}
@@ -103,7 +104,7 @@ class DaskEngine:
         lost: Lost = lambda worker, tasks: None,
     ) -> Iterator[Done]:
         """Do a task for every key; what has not begun when this ends is cancelled."""
-        submit = partial(self._client.submit, partial(attempt, self._limits, task), pure=False)
+        submit = partial(self._client.submit, partial(self._attempt, task), pure=False)
         resources = {EXCLUSIVE: 1} if exclusive else None
         waiting = iter(keys)
         running = as_completed(loop=self._client.loop)
@@ -194,7 +195,10 @@ class DaskEngine:
 
 @contextmanager
 def open_engine(
-    address: str | None, workers: int, limits: Limits = DEFAULT_LIMITS
+    address: str | None,
+    workers: int,
+    limits: Limits = DEFAULT_LIMITS,
+    check: Check = lambda: None,
 ) -> Iterator[DaskEngine]:
     """Connect to a scheduler, or start one with so many worker processes on this machine."""
     with contextlib.ExitStack() as stack:
@@ -215,7 +219,7 @@ def open_engine(
                 f"No Dask scheduler answers at {address}: {error}.",
                 "Start one there (`dask scheduler`), or leave out address.",
             ) from error
-        engine = DaskEngine(client, threads, limits)
+        engine = DaskEngine(client, threads, limits, check)
         stack.callback(engine.close)
         yield engine
 

@@ -37,6 +37,9 @@ Answer = TypeVar("Answer")
 Lost = Callable[[str, int], object]
 """Called with a worker that died, and how many tasks are done again for it."""
 
+Check = Callable[[], object]
+"""What a worker does before each task; raises an error if it cannot do the task."""
+
 LOCAL = "local"
 ENGINES = {LOCAL: "", "dask": "distributed", "ray": "ray"}
 """Every engine by name, with the package that it needs."""
@@ -63,9 +66,13 @@ class Engine(Protocol):
 
 
 def open_engine(
-    name: str, address: str | None, workers: int, limits: Limits = DEFAULT_LIMITS
+    name: str,
+    address: str | None,
+    workers: int,
+    limits: Limits = DEFAULT_LIMITS,
+    check: Check = lambda: None,
 ) -> AbstractContextManager[Engine]:
-    """Open an engine for a run."""
+    """Open an engine for a run; threads of this process need no check."""
     if name == LOCAL and address is not None:
         raise UsageError(
             f"address is {address}, and engine is {LOCAL}.",
@@ -79,7 +86,7 @@ def open_engine(
     if name == LOCAL:
         return nullcontext(LocalEngine(workers))
     module: Any = importlib.import_module(f"fastscore.run.engines.{name}")
-    engine: AbstractContextManager[Engine] = module.open_engine(address, workers, limits)
+    engine: AbstractContextManager[Engine] = module.open_engine(address, workers, limits, check)
     return engine
 
 
@@ -192,7 +199,7 @@ class Failure:
     error: Exception
 
 
-def attempt(limits: Limits, task: Callable[[Key], Done], key: Key) -> Done | Failure:
+def attempt(limits: Limits, check: Check, task: Callable[[Key], Done], key: Key) -> Done | Failure:
     """Do a task within the memory that a process may take.
 
     An error is returned, so that it reaches the other side as it is; without its traceback, whose
@@ -201,6 +208,7 @@ def attempt(limits: Limits, task: Callable[[Key], Done], key: Key) -> Done | Fai
     worker = f"A worker (host {socket.gethostname()}, process {os.getpid()})"
     try:
         with own_stop_flag(), limit_memory(limits, worker):
+            check()
             return task(key)
     except FastscoreError as error:
         for each in filter(None, (error, error.__context__)):

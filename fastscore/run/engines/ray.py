@@ -26,6 +26,7 @@ from fastscore.errors import RunError
 from fastscore.logs.integrity.limits import Limits
 from fastscore.run.engines.engine import (
     Answer,
+    Check,
     Done,
     Key,
     Lost,
@@ -49,9 +50,9 @@ _DEATHS = (WorkerCrashedError, NodeDiedError, OutOfMemoryError)
 class RayEngine:
     """Does tasks on a cluster that this process is connected to."""
 
-    def __init__(self, address: str, limits: Limits) -> None:
+    def __init__(self, address: str, limits: Limits, check: Check) -> None:
         self._address = address
-        self._limits = limits
+        self._limits, self._check = limits, check
         self._looked = -POLL_SECONDS
         self._slots = 1
 
@@ -68,8 +69,10 @@ class RayEngine:
         What has not begun when this ends is dropped when the engine is closed, not before: Ray
         ends this process now and then if a task is cancelled while its result arrives.
         """
-        limits = self._limits
-        remote = ray.remote(num_cpus=1, max_retries=0)(lambda key: attempt(limits, task, key))
+        limits, check = self._limits, self._check
+        remote = ray.remote(num_cpus=1, max_retries=0)(
+            lambda key: attempt(limits, check, task, key)
+        )
         waiting = ((key, 1) for key in keys)
         running: dict[Any, tuple[Key, int]] = {}
         try:
@@ -176,7 +179,9 @@ def _on_loopback() -> Iterator[None]:
 
 
 @contextmanager
-def open_engine(address: str | None, workers: int, limits: Limits) -> Iterator[RayEngine]:
+def open_engine(
+    address: str | None, workers: int, limits: Limits, check: Check = lambda: None
+) -> Iterator[RayEngine]:
     """Connect to a cluster, or start one with so many worker processes on this machine."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     threads = threads_each(workers) if address is None else 1
@@ -208,7 +213,7 @@ def open_engine(address: str | None, workers: int, limits: Limits) -> Iterator[R
         ) from error
     for number, handler in handlers.items():
         signal.signal(number, handler)  # Ray's own would exit with the signal's number
-    engine = RayEngine(address if address else context.address_info["gcs_address"], limits)
+    engine = RayEngine(address if address else context.address_info["gcs_address"], limits, check)
     try:
         yield engine
     finally:
