@@ -245,10 +245,7 @@ def score_jsonl(
         the script would break off.
     """
     penalty = pppl_model, pppl_weight
-    document, unread = _score(os.fspath(path), lex_weight, show_steps, logging.DEBUG, penalty)
-    if unread:
-        _logger.warning("%s", unread)
-    return document
+    return _score(os.fspath(path), lex_weight, show_steps, logging.DEBUG, penalty)[0]
 
 
 def _char_similarity(a: str, b: str) -> float:
@@ -331,10 +328,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.makedirs(OUTPUT_FOLDER, exist_ok=True)
         with log_to(f"{output}.txt"):
             penalty = parsed.pppl_model, parsed.pppl_weight
-            document, unread = _score(parsed.jsonl, parsed.lex_weight, True, logging.INFO, penalty)
+            document, notes = _score(parsed.jsonl, parsed.lex_weight, True, logging.INFO, penalty)
             write_document(document, f"{output}.json")
-        if unread:
-            write_note(f"score-dialogue: {unread}")
+        for note in notes:
+            write_note(f"score-dialogue: {note}")
     except (FastscoreError, OSError) as error:
         write_note(f"score-dialogue: {error}")
         return 1
@@ -388,8 +385,8 @@ def _score(
     show_steps: bool,
     table_level: int,
     penalty: tuple[str | None, float | None],
-) -> tuple[Document, str]:
-    """Return the document of a log, and a sentence on what was not read, or an empty text."""
+) -> tuple[Document, list[str]]:
+    """Return the document of a log, and sentences on what was not read or is read otherwise."""
     import polars as pl
 
     from fastscore.compat.environment import load_embedder, read_environment
@@ -421,7 +418,10 @@ def _score(
     left_out = left_out.with_columns(pl.col("count").fill_null(1)).sort("line", maintain_order=True)
     unread = _describe_unread(path, left_out, events)
     _report_rejects(left_out)
-    _report_other_readings(rows.frame["step"], frame["step"], events)
+    others = _other_readings(rows.frame["step"], frame["step"], events)
+    notes = [*unread, *(f"{path}: {note}" for note in others)]
+    for note in notes:
+        _logger.warning("%s", note)
     if options.scores_semantic:
         refuse_missing_steps(path, events.frames["utterances"])
     _logger.log(table_level, "=== %s (JSONL per-step) ===", path)
@@ -432,7 +432,7 @@ def _score(
 
     steps = tables["steps"].rows(named=True)
     _report_utterances(document, steps if show_steps else None, judged, table_level)
-    return document, unread
+    return document, notes
 
 
 def _report_utterances(
@@ -522,15 +522,16 @@ def _penalty(options: "ScoreDialogue") -> dict[str, Any] | None:
     return {"pppl_model": options.pppl_model, "pppl_weight": options.pppl_weight}
 
 
-def _describe_unread(path: str, left_out: "pl.DataFrame", events: "Events") -> str:
+def _describe_unread(path: str, left_out: "pl.DataFrame", events: "Events") -> list[str]:
     """Describe lines that are left out and a log without a score. Raise where the script fails."""
     first = [f"{line}" for line in left_out["line"].head(NAMED_LINES)]
     total = int(left_out["count"].sum())
     lines = f"line{'s' * (total > 1)} {listed(first)}"
     lines += f" and {total - len(first):,} more" if total > len(first) else ""
-    scored = not events.frames["utterances"].is_empty()
-    if scored:
-        return f"{path}: {lines} cannot be read and left out; the rest is scored." if total else ""
+    if not events.frames["utterances"].is_empty():
+        return (
+            [f"{path}: {lines} cannot be read and left out; the rest is scored."] if total else []
+        )
     hint = f"`fastscore inspect {path}` shows what the file contains."
     failing = left_out.filter(left_out["reason"] != SKIPPED_BY_SCRIPT)
     if not failing.is_empty():
@@ -548,7 +549,7 @@ def _describe_unread(path: str, left_out: "pl.DataFrame", events: "Events") -> s
         if n_rows
         else "the file is empty"
     )
-    return f"{path}: no utterance is scored, so the average is 0, because {why}. {hint}"
+    return [f"{path}: no utterance is scored, so the average is 0, because {why}. {hint}"]
 
 
 def _report_rejects(left_out: "pl.DataFrame") -> None:
@@ -563,12 +564,10 @@ def _report_rejects(left_out: "pl.DataFrame") -> None:
             row["found"],
             row["expected"],
         )
-    if (total := int(left_out["count"].sum())) > LISTED_REJECTS:
-        _logger.warning("%d lines are left out in all", total)
 
 
-def _report_other_readings(written: "pl.Series", read: "pl.Series", events: "Events") -> None:
-    """Warn of what the script, and so this module, reads otherwise than the suite."""
+def _other_readings(written: "pl.Series", read: "pl.Series", events: "Events") -> Iterator[str]:
+    """Describe what the script, and so this module, reads otherwise than the suite."""
     import polars as pl
 
     from fastscore.suites.declarations import REPLACED_ROWS
@@ -576,17 +575,15 @@ def _report_other_readings(written: "pl.Series", read: "pl.Series", events: "Eve
     number = written.cast(pl.Float64, strict=False)
     fractional = written.filter(read.is_null() & (number == number.floor()))
     if len(fractional):
-        _logger.warning(
-            "%s with a step such as %s, which is no step to the script; `fastscore score` "
-            "reads it as an integer",
-            counted(len(fractional), "rows"),
-            fractional[0],
+        yield (
+            f"{counted(len(fractional), 'rows')} with a step such as {fractional[0]}, which is no "
+            "step to the script; `fastscore score` reads it as an integer."
         )
     if replaced := events.counts.get(REPLACED_ROWS):
-        _logger.warning(
-            "%s replaced by a later row for the same step or utterance: a file is one dialogue "
-            "to the script; `fastscore score` tells the dialogues of a file apart",
-            counted(replaced, "rows"),
+        yield (
+            f"{counted(replaced, 'rows')} replaced by a later row for the same step or utterance: "
+            "a file is one dialogue to the script; `fastscore score` tells the dialogues of a "
+            "file apart."
         )
 
 

@@ -127,6 +127,7 @@ def test_lines_that_cannot_be_read_are_named_and_the_rest_is_scored(
         ["x.jsonl:3", "not_utf8"],
         ["x.jsonl:4, field utterance_index", "wrong_type"],
         ["x.jsonl:5, field prediction", "wrong_type"],
+        ["x.jsonl", "lines 2, 3, 4, 5 cannot be read and left out; the rest is scored."],
     ]
     assert "Dialogue average U (best-early): 1.0000" in out
 
@@ -135,8 +136,8 @@ def test_many_bad_lines_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     Path("x.jsonl").write_text("no\n" * 1500)
     assert main(["--jsonl", "x.jsonl", "--lex-weight", "1"]) == 0
     out = capsys.readouterr().out
-    assert out.count("| WARNING | x.jsonl:") == score_dialogue.LISTED_REJECTS
-    assert "1500 lines are left out in all" in out
+    assert out.count(": not_json: found 'n'") == score_dialogue.LISTED_REJECTS
+    assert "lines 1, 2, 3, 4, 5 and 1,495 more cannot be read as JSON" in out
 
 
 @pytest.mark.parametrize(
@@ -258,6 +259,9 @@ def test_what_the_suite_reads_otherwise_is_told(caplog: pytest.LogCaptureFixture
     write_log("two.jsonl", *both)
     score_jsonl("two.jsonl", lex_weight=1.0)
     assert "2 rows replaced by a later row" in caplog.text
+    done = run("--jsonl", "two.jsonl", "--lex-weight", "1")
+    assert done.returncode == 0
+    assert done.stderr.startswith("score-dialogue: two.jsonl: 2 rows replaced by a later row")
 
 
 def test_a_module_in_the_scripts_place_serves_a_process_pool_and_its_tests(tmp_path: Path) -> None:
