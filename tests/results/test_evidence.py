@@ -313,3 +313,24 @@ def test_evidence_of_memory_finance_adds_up_to_its_numbers(suite_runs: Mapping[s
             assert one.value == pytest.approx(expected, abs=1e-6), one
             seen.add(one.metric)
     assert seen == {*asked}
+
+
+COUNTED = {
+    "m1": ("key_coverage", "strict_key_hit_rate", "contradiction_rate"),
+    "m3": ("risk_coverage", "strict_risk_coverage_rate"),
+    "m4": ("compliance_label_acc", "severe_violation_rate", "forbidden_hit_rate"),
+    "m5": ("rubric_hit_rate",),
+}
+
+
+def test_ratios_of_memory_finance_show_the_turns_that_count(
+    suite_runs: Mapping[str, Run],
+) -> None:
+    dialogues = Dialogues(suite_runs["memory_finance"])
+    for row in range(dialogues.names.len()):
+        turns = dialogues.tables([row])[0]["turns"]
+        for group, metrics in COUNTED.items():
+            for one in explain(dialogues, row, list(metrics)):
+                shown = [part for part in one.evidence if part.values]
+                n_counted = turns[f"eligible_{group}"].sum()
+                assert len(shown) == (0 if one.value is None else n_counted), one
