@@ -15,6 +15,7 @@ import threading
 import time
 import zlib
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
@@ -60,11 +61,10 @@ from fastscore.llm.spending import (
     Spent,
     TooManyFailuresError,
     UnusableError,
-    outcome_of,
     spending_recorded,
     too_many,
 )
-from fastscore.run.progress import Reporter, StageProgress
+from fastscore.run.progress import Reporter
 from fastscore.settings.extras import missing_package
 
 if TYPE_CHECKING:
@@ -656,7 +656,7 @@ def ask_each(
             reporter.stage(stage, len(tasks)) as progress,
             asking_threads(client, reporter) as pool,
         ):
-            shown, is_stopped = SpendingProgress(progress, client), False
+            before, is_stopped = client.spent, False
             futures = {pool.submit(ask, task): number for number, task in enumerate(tasks)}
             for future in as_done(futures):
                 if future.cancelled():
@@ -670,24 +670,15 @@ def ask_each(
                     is_stopped = True
                     for waiting in futures:
                         waiting.cancel()
-                shown.advance(**counts)
+                now = client.spent
+                n_requests, n_tokens = now.requests - before.requests, now.tokens - before.tokens
+                progress.advance({**counts, "requests": n_requests, "tokens": n_tokens})
+                before = now
                 done(tasks[number], result)
         written = write(found, outcome)
         causes = [one.failure for one in found if one is not None and one.failure is not None]
-        outcome |= outcome_of([each.kind for each in causes], is_complete=None not in found)
+        kinds = Counter(each.kind for each in causes)
+        outcome["status"] = "incomplete" if kinds or None in found else "complete"
+        outcome["failures"] = dict(sorted(kinds.items()))
     first = causes[0] if causes else None
     return written, too_many(first, len(failed), n_samples, limit, noun=noun, place=str(failures))
-
-
-class SpendingProgress:
-    """Shows what a client spends, beside other counts."""
-
-    def __init__(self, progress: StageProgress, client: ChatClient) -> None:
-        self._progress, self._client, self._before = progress, client, client.spent
-
-    def advance(self, **counts: int) -> None:
-        """Count one more task."""
-        before, now = self._before, self._client.spent
-        self._before = now
-        spent = {"requests": now.requests - before.requests, "tokens": now.tokens - before.tokens}
-        self._progress.advance({**counts, **spent})

@@ -9,7 +9,6 @@ charged for, so its bound stays in the budget.
 import math
 import secrets
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
@@ -103,14 +102,6 @@ def parse_limit(given: object) -> FailureLimit:
             f"max_failures is {text!r}, expected a count such as 10, or a share such as 5% or 0.05."
         )
     return FailureLimit(share=share)
-
-
-def outcome_of(kinds: Sequence[str], *, is_complete: bool = True) -> dict[str, Any]:
-    """Describe a command's outcome: its status, and its failures by kind."""
-    return {
-        "status": "complete" if is_complete and not kinds else "incomplete",
-        "failures": dict(sorted(Counter(kinds).items())),
-    }
 
 
 def too_many(
