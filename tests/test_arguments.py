@@ -21,7 +21,7 @@ NAN = float("nan")
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> fastscore.Run:
+def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     logs = fastscore.example("score_dialogue", folder / "example").logs
     return fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0), output=folder / "run")
@@ -50,9 +50,7 @@ OF_COMPARE: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_every_verb_refuses_pairs_of_independent_samples(
-    run: fastscore.Run, tmp_path: Path
-) -> None:
+def test_every_verb_refuses_pairs_of_independent_samples(run, tmp_path):
     design: dict[str, Any] = {"pair_by": "dialogue_uid", "unpaired": True}
     page = tmp_path / "page.html"
     calls: list[Callable[[], object]] = [
@@ -76,7 +74,7 @@ def test_every_verb_refuses_pairs_of_independent_samples(
 
 
 @pytest.mark.parametrize("margin", [math.inf, 0, NAN])
-def test_margins_of_a_check_are_numbers_above_0(run: fastscore.Run, margin: float) -> None:
+def test_margins_of_a_check_are_numbers_above_0(run, margin):
     refused = f"'{margin}' is (not a margin|no finite number)"
     for name in ("no_worse", "equal_within"):
         with pytest.raises(UsageError, match=f"{name}: {refused}"):
@@ -84,16 +82,14 @@ def test_margins_of_a_check_are_numbers_above_0(run: fastscore.Run, margin: floa
 
 
 @pytest.mark.parametrize(("given", "message"), OF_COMPARE, ids=lambda each: str(each)[:40])
-def test_compare_names_what_it_cannot_use(
-    run: fastscore.Run, given: dict[str, Any], message: str
-) -> None:
+def test_compare_names_what_it_cannot_use(run, given, message):
     for compare in (fastscore.compare, fastscore.Run.compare):
         with pytest.raises(UsageError) as raised:
             compare(run, run, **given)
         assert str(raised.value) == message
 
 
-def test_levels_may_be_numbers(run: fastscore.Run) -> None:
+def test_levels_may_be_numbers(run):
     values = [int(one) for one in run.tables["dialogues"]["miner_uid"].unique().sort()[:2]]
     found = fastscore.compare(run, by="miner_uid", levels=values)
     same = fastscore.compare(run, by="miner_uid", levels=[str(one) for one in values])
@@ -190,7 +186,7 @@ MANY: dict[str, tuple[Callable[[fastscore.Run, Path], Any], str]] = {
 
 
 @pytest.mark.parametrize("case", MANY)
-def test_every_verb_names_what_it_cannot_use(run: fastscore.Run, tmp_path: Path, case: str) -> None:
+def test_every_verb_names_what_it_cannot_use(run, tmp_path, case):
     call, message = MANY[case]
     with pytest.raises(UsageError) as raised:
         call(run, tmp_path / "output")
@@ -198,7 +194,7 @@ def test_every_verb_names_what_it_cannot_use(run: fastscore.Run, tmp_path: Path,
     assert not list(tmp_path.iterdir())
 
 
-def test_several_values_may_be_any_sequence(run: fastscore.Run) -> None:
+def test_several_values_may_be_any_sequence(run):
     for metrics in ([METRIC], (METRIC,)):
         assert fastscore.compare(run, run, metrics=metrics).differences.height == 1
     by = fastscore.summary(run, by=["miner_uid"])
@@ -214,9 +210,7 @@ def test_several_values_may_be_any_sequence(run: fastscore.Run) -> None:
         ("alpha", "1", "0<x<1"),
     ],
 )
-def test_a_command_refuses_what_python_does(
-    run: fastscore.Run, option: str, value: str, expected: str
-) -> None:
+def test_a_command_refuses_what_python_does(run, option, value, expected):
     done = fastscore_command(["compare", run.path, run.path, f"--{option}", value])
     assert done.returncode == 2
     assert expected in done.stderr
@@ -231,20 +225,20 @@ def test_a_command_refuses_what_python_does(
         ([{"dialogue_uid": "d1", "y": {6: 7}, "z": [{8: 9}]}], "y (1), y.6 (1), z (1)"),
     ],
 )
-def test_keys_of_rows_may_be_numbers(rows: list[dict[Any, Any]], found: str) -> None:
+def test_keys_of_rows_may_be_numbers(rows, found):
     with pytest.raises(MissingColumnsError) as raised:
         fastscore.score(rows, fastscore.ScoreDialogue(lex_weight=1.0))
     assert found in str(raised.value)
 
 
 @pytest.mark.parametrize("text", ['{"event": "predicted"}\n' * 20_000, '{"a": 1}', "x" * 10_000])
-def test_the_text_of_a_log_is_told_to_be_no_path(text: str) -> None:
+def test_the_text_of_a_log_is_told_to_be_no_path(text):
     with pytest.raises(UsageError, match="The source is text, not a path: ") as raised:
         fastscore.score(text, fastscore.ScoreDialogue(lex_weight=1.0))
     assert len(str(raised.value)) < 250
 
 
-def test_a_path_may_begin_like_json(tmp_path: Path) -> None:
+def test_a_path_may_begin_like_json(tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps({"event": "?"}) + "\n", "utf-8")
     for path in ("[ab].jsonl", "*.jsonl"):
         with pytest.raises(MissingColumnsError):
@@ -252,7 +246,7 @@ def test_a_path_may_begin_like_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verdicts", [["C"], ["C", "C", "A"]])
-def test_a_verdict_is_a_b_or_tie(tmp_path: Path, verdicts: list[str]) -> None:
+def test_a_verdict_is_a_b_or_tie(tmp_path, verdicts):
     rows = [(f"u{n}", "x", "y", verdict) for n, verdict in enumerate(verdicts)]
     names = ["dialogue", "model_a", "model_b", "overall"]
     pl.DataFrame(rows, names, orient="row").write_csv(tmp_path / "verdicts.csv")
@@ -278,7 +272,7 @@ def returned(value: Any) -> str:
     return str(raised.value)
 
 
-def test_an_own_metric_returns_a_frame_of_polars() -> None:
+def test_an_own_metric_returns_a_frame_of_polars():
     assert returned(None) == "'a5' returned None, expected a polars frame."
     assert returned(5) == "'a5' returned 5, expected a polars frame."
     pandas = pytest.importorskip("pandas").DataFrame({"a": [1]})
@@ -298,16 +292,14 @@ def test_an_own_metric_returns_a_frame_of_polars() -> None:
         ({"columns": ["text"]}, "columns is of type list, expected a dict: {'text': str}."),
     ],
 )
-def test_a_suite_names_what_it_cannot_use(given: dict[str, Any], message: str) -> None:
+def test_a_suite_names_what_it_cannot_use(given, message):
     facts = {"words": {"range": (0, 1), "better": "higher"}}
     with pytest.raises(UsageError) as raised:
         fastscore.suite(**({"columns": {"text": str}, "metrics": facts} | given))
     assert message in str(raised.value)
 
 
-def test_pandas_that_is_not_installed_is_named(
-    run: fastscore.Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pandas_that_is_not_installed_is_named(run, monkeypatch):
     monkeypatch.setattr(
         pl.DataFrame, "to_pandas", lambda _: importlib.import_module("pandas.nothing")
     )

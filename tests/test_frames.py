@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ CONVERSATIONS: list[dict[str, Any]] = [
 ]
 
 
-def test_rejects_beyond_the_maximum_return_nothing_in_memory(tmp_path: Path) -> None:
+def test_rejects_beyond_the_maximum_return_nothing_in_memory(tmp_path):
     """In memory nothing is kept of a refused run; a folder has the others."""
     logs = [dialog(turn(), dialog_id="a"), dialog("no turn", dialog_id="b")]
     with pytest.raises(InputError, match="nothing is returned unless max_rejects is 1") as refused:
@@ -90,7 +89,7 @@ def without_places(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_nested_frames_score_as_their_log_does(tmp_path: Path, form: str) -> None:
+def test_nested_frames_score_as_their_log_does(tmp_path, form):
     options = {"catalogue": write_catalogue(tmp_path), "embedder": "none", "segments": "metadata"}
     log = tmp_path / "log.jsonl"
     log.write_text("".join(json.dumps(row) + "\n" for row in CONVERSATIONS))
@@ -104,7 +103,7 @@ def test_nested_frames_score_as_their_log_does(tmp_path: Path, form: str) -> Non
 
 
 @pytest.mark.parametrize("form", ["reader", "dicts"])
-def test_a_frame_is_scored_into_a_run(tmp_path: Path, form: str) -> None:
+def test_a_frame_is_scored_into_a_run(tmp_path, form):
     options = {"catalogue": write_catalogue(tmp_path), "embedder": "none", "segments": "metadata"}
     scores = score_by_keywords(FORMS[form](CONVERSATIONS), "preference_shift", **options)
     for _ in range(2):  # the second time all is done
@@ -117,7 +116,7 @@ def test_a_frame_is_scored_into_a_run(tmp_path: Path, form: str) -> None:
     assert "work" not in {path.name for path in (tmp_path / "run").iterdir()}
 
 
-def test_empty_structs_are_objects() -> None:
+def test_empty_structs_are_objects():
     traces = [dialog(turn("ok"), profile_gt={}), dialog(turn("ok"), profile_gt={}, dialog_id="e")]
     frame = pl.DataFrame(traces)
     assert frame.schema["profile_gt"] == pl.Struct([])
@@ -132,7 +131,7 @@ EVENTS = [
 ]
 
 
-def test_missing_integers_of_pandas_are_null() -> None:
+def test_missing_integers_of_pandas_are_null():
     frame = pandas(EVENTS)
     assert str(frame["step"].dtype) == "float64"
     scores = fastscore.score(frame, fastscore.ScoreDialogue(lex_weight=1.0))
@@ -140,14 +139,14 @@ def test_missing_integers_of_pandas_are_null() -> None:
     assert scores.rejects.is_empty()
 
 
-def test_doubles_are_integers_where_they_are_whole() -> None:
+def test_doubles_are_integers_where_they_are_whole():
     frame = pl.DataFrame({"session_id": [1.0, None, 2.5], "conversation": ["[]"] * 3})
     rows = fastscore.scan(frame, "preference_shift")
     with pytest.warns(fastscore.RejectsWarning, match="field session_id: wrong_type"):
         assert rows.select("session_id").collect().rows() == [("1",), (None,)]
 
 
-def test_dicts_keep_what_columns_cannot() -> None:
+def test_dicts_keep_what_columns_cannot():
     """Values of several types in one field, and objects with keys of their own."""
     rows = [
         {"dialog_id": 7, "turns": [turn("a")], "valid_dialog": True},
@@ -169,7 +168,7 @@ def test_dicts_keep_what_columns_cannot() -> None:
     ]
 
 
-def test_messages_name_the_frames_column(tmp_path: Path) -> None:
+def test_messages_name_the_frames_column(tmp_path):
     bad = [
         (
             pl.DataFrame([{**event, "utterance_index": date(2026, 1, 1)} for event in EVENTS]),
@@ -197,7 +196,7 @@ def test_messages_name_the_frames_column(tmp_path: Path) -> None:
         assert "/tmp" not in str(raised.value)
 
 
-def test_mixed_types_of_pandas_are_told(tmp_path: Path) -> None:
+def test_mixed_types_of_pandas_are_told(tmp_path):
     frame = pandas([{"turns": [1]}, {"turns": "x"}, {"turns": {"a": 1}}])
     with pytest.raises(InputError, match=r"cannot be read as Arrow.*list of dicts"):
         fastscore.score(frame, "memory_finance")
@@ -226,20 +225,20 @@ OF_LATIN_1 = pa.Array.from_buffers(
         (views((16, A, 0, 9)), "range|data buffer|out of bounds"),
     ],
 )
-def test_a_frame_that_breaks_its_types_is_refused(column: pa.Array, found: str) -> None:
+def test_a_frame_that_breaks_its_types_is_refused(column, found):
     for given in (pa.table({"turns": column}), pa.table({"turns": column}).to_reader()):
         with pytest.raises(InputError, match=rf"frame: the column 'turns'(.|\n)*({found})"):
             fastscore.score(given, "memory_finance")
 
 
-def test_a_frame_that_keeps_its_types_is_taken_as_it_is() -> None:
+def test_a_frame_that_keeps_its_types_is_taken_as_it_is():
     given = pa.table({"turns": pa.chunked_array([views((16, A, 0, 0)), views((4, A, 0, 0))])})
     taken = as_frame(given)
     assert taken is not None
     assert taken["turns"].to_list() == ["aaaabbbbccccdddd", "aaaa"]
 
 
-def test_a_named_index_of_pandas_is_read_as_columns() -> None:
+def test_a_named_index_of_pandas_is_read_as_columns():
     frame = pandas(
         [
             {"dialogue_uid": f"d{n}", "event": "predicted", "step": 0, "prediction": "tea"}

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -22,21 +21,21 @@ LEXICAL = ("--lex-weight", "1")
 
 
 @pytest.fixture(scope="module")
-def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def logs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli") / "logs"
     write_logs(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def run(logs: Path) -> Path:
+def run(logs):
     path = logs.parent / "run"
     done = fastscore_command(["score", "score_dialogue", logs, "-o", path, *LEXICAL])
     assert done.returncode == 0, done.stderr
     return path
 
 
-def test_an_interrupt_within_an_eval_ends_with_the_documented_code(tmp_path: Path) -> None:
+def test_an_interrupt_within_an_eval_ends_with_the_documented_code(tmp_path):
     # modules that are loading evaluate texts: those of their named tuples and data classes
     (tmp_path / "interrupted.py").write_text(
         "import signal\n"
@@ -53,9 +52,7 @@ def test_an_interrupt_within_an_eval_ends_with_the_documented_code(tmp_path: Pat
     )
 
 
-def test_memory_that_is_not_to_be_had_is_no_traceback(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_memory_that_is_not_to_be_had_is_no_traceback(monkeypatch, capsys):
     def take(*arguments: object, **options: object) -> None:
         raise MemoryError
 
@@ -64,7 +61,7 @@ def test_memory_that_is_not_to_be_had_is_no_traceback(
     assert "gives no more memory" in capsys.readouterr().err
 
 
-def test_help_imports_no_engine() -> None:
+def test_help_imports_no_engine():
     code = (
         "import sys\n"
         "from fastscore.cli import cli\n"
@@ -85,7 +82,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("words", commands_by_words())
-def test_every_command_has_help(words: str) -> None:
+def test_every_command_has_help(words):
     asked = [*words.split()[1:], "--help"]
     done = CliRunner().invoke(cli, asked, prog_name="fastscore", terminal_width=80)
     assert done.exit_code == 0
@@ -100,7 +97,7 @@ def test_every_command_has_help(words: str) -> None:
         assert " ".join(example.split()) in lines
 
 
-def test_results_go_to_stdout_and_progress_to_stderr(run: Path, logs: Path) -> None:
+def test_results_go_to_stdout_and_progress_to_stderr(run, logs):
     again = fastscore_command(["score", "score_dialogue", logs, "-o", run, *LEXICAL])
     assert "Dialogue average U" in again.stdout
     assert "12 dialogues" in again.stdout
@@ -108,13 +105,13 @@ def test_results_go_to_stdout_and_progress_to_stderr(run: Path, logs: Path) -> N
     assert "average U" not in again.stderr
 
 
-def test_logs_in_the_place_of_the_suite_are_seen(logs: Path) -> None:
+def test_logs_in_the_place_of_the_suite_are_seen(logs):
     done = fastscore_command(["score", logs, "-o", "run"])
     assert done.returncode == 2
     assert f"No suite is named before '{logs}'. `fastscore inspect {logs}`" in done.stderr
 
 
-def test_the_outcome_shows_the_first_reject(tmp_path: Path) -> None:
+def test_the_outcome_shows_the_first_reject(tmp_path):
     log, *_ = write_logs(tmp_path / "logs")
     bad = tmp_path / "bad.jsonl"
     bad.write_text(f"not json\n{log.read_text()}")
@@ -124,7 +121,7 @@ def test_the_outcome_shows_the_first_reject(tmp_path: Path) -> None:
     assert f'fastscore.open_run("{tmp_path / "run"}").rejects)' in done.stdout
 
 
-def test_quiet_is_silent_and_json_is_json(run: Path, logs: Path) -> None:
+def test_quiet_is_silent_and_json_is_json(run, logs):
     words = ["score", "score_dialogue", logs, "-o", run, *LEXICAL, "-q"]
     quiet = fastscore_process(words)
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
@@ -134,9 +131,7 @@ def test_quiet_is_silent_and_json_is_json(run: Path, logs: Path) -> None:
     assert shown == summary
 
 
-def test_options_come_from_flag_environment_file_and_default_in_this_order(
-    logs: Path, tmp_path: Path
-) -> None:
+def test_options_come_from_flag_environment_file_and_default_in_this_order(logs, tmp_path):
     config = tmp_path / "run.toml"
     config.write_text("workers = 1\n[score_dialogue]\nlex_weight = 0.25\nsemantic = 'jaccard'\n")
     words = ["score", "score_dialogue", logs, "--dry-run", "--json", "--config", config]
@@ -175,16 +170,14 @@ USAGE_ERRORS = [
 
 
 @pytest.mark.parametrize(("words", "message"), USAGE_ERRORS)
-def test_usage_errors_say_what_to_do(
-    logs: Path, tmp_path: Path, words: list[str], message: str
-) -> None:
+def test_usage_errors_say_what_to_do(logs, tmp_path, words, message):
     done = fastscore_command([word.format(logs=logs, tmp=tmp_path) for word in words])
     assert done.returncode == 2, done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_unknown_keys_of_a_config_file_are_named(logs: Path, tmp_path: Path) -> None:
+def test_unknown_keys_of_a_config_file_are_named(logs, tmp_path):
     config = tmp_path / "run.toml"
     config.write_text("lex_wait = 1.0\n")
     done = fastscore_command(["score", "score_dialogue", logs, "--config", config, "--dry-run"])
@@ -204,7 +197,7 @@ REFUSED_INPUTS = {
 
 
 @pytest.mark.parametrize("case", REFUSED_INPUTS)
-def test_input_that_cannot_be_scored_is_refused(tmp_path: Path, case: str) -> None:
+def test_input_that_cannot_be_scored_is_refused(tmp_path, case):
     (tmp_path / "empty").mkdir()
     (tmp_path / "notes.txt").write_text("hello")
     (tmp_path / "empty.jsonl").write_text("")
@@ -218,7 +211,7 @@ def test_input_that_cannot_be_scored_is_refused(tmp_path: Path, case: str) -> No
     assert "Traceback" not in done.stderr
 
 
-def test_damage_is_found_by_verify(run: Path, tmp_path: Path) -> None:
+def test_damage_is_found_by_verify(run, tmp_path):
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
     assert fastscore_command(["summary", copy, "--verify"]).returncode == 0
@@ -229,7 +222,7 @@ def test_damage_is_found_by_verify(run: Path, tmp_path: Path) -> None:
     assert "steps/part-00000.parquet: not what was committed" in done.stderr
 
 
-def test_labels_are_shown_as_they_are(logs: Path, tmp_path: Path) -> None:
+def test_labels_are_shown_as_they_are(logs, tmp_path):
     lines = [
         line.replace("{", '{"miner_uid": "' + name + '", ', 1)
         for name, path in (("[/red]", "log-00"), ("[bold]m[/bold]", "log-01"))
@@ -243,7 +236,7 @@ def test_labels_are_shown_as_they_are(logs: Path, tmp_path: Path) -> None:
     assert "[bold]m[/bold]" in done.stdout
 
 
-def test_a_closed_pipe_is_no_failure(run: Path) -> None:
+def test_a_closed_pipe_is_no_failure(run):
     command = f"{sys.executable} -m fastscore summary {run} | head -n 1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -253,7 +246,7 @@ def test_a_closed_pipe_is_no_failure(run: Path) -> None:
 @pytest.mark.parametrize(
     ("format", "least", "code"), [("table", "0", 0), ("github", "1", 1), ("json", "1", 1)]
 )
-def test_a_closed_pipe_keeps_the_verdict(run: Path, format: str, least: str, code: int) -> None:
+def test_a_closed_pipe_keeps_the_verdict(run, format, least, code):
     limits = ("--min", f"U_best={least}", "--min", f"average_U_best_early={least}")
     assert without_reader(["check", run, *limits, "--format", format]) == (code, b"")
 
@@ -271,7 +264,7 @@ def test_a_closed_pipe_keeps_the_verdict(run: Path, format: str, least: str, cod
         ("x = [", "not TOML"),
     ],
 )
-def test_values_of_a_config_file_are_checked(tmp_path: Path, content: str, message: str) -> None:
+def test_values_of_a_config_file_are_checked(tmp_path, content, message):
     config = tmp_path / "run.toml"
     config.write_text(content)
     done = fastscore_command(["score", "score_dialogue", "x", "--config", config])
@@ -281,13 +274,13 @@ def test_values_of_a_config_file_are_checked(tmp_path: Path, content: str, messa
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts_are_printed(shell: str) -> None:
+def test_completion_scripts_are_printed(shell):
     done = fastscore_command(["completion", shell])
     assert done.returncode == 0
     assert "_FASTSCORE_COMPLETE" in done.stdout
 
 
-def test_metrics_as_text_and_json() -> None:
+def test_metrics_as_text_and_json():
     names = fastscore_command(["metrics"]).stdout
     assert "\n  average_U_best_early             Dialogue average U (best-early)\n" in names
     assert "formula " not in names.rpartition("\n\n")[0]
@@ -317,9 +310,7 @@ def test_metrics_as_text_and_json() -> None:
         (["CRRS", "cas"], {"guest_simulation": ["CRRS"], "preference_shift": ["cas"]}),
     ],
 )
-def test_metrics_are_found_in_every_suite_that_has_them(
-    names: list[str], found: dict[str, list[str]]
-) -> None:
+def test_metrics_are_found_in_every_suite_that_has_them(names, found):
     cards = json.loads(fastscore_command(["metrics", *names, "--json"]).stdout)
     got = {suite: [card["id"] for card in of["metrics"]] for suite, of in cards.items()}
     assert got == found
@@ -327,7 +318,7 @@ def test_metrics_are_found_in_every_suite_that_has_them(
     assert frame["metric"].to_list() == [metric for ids in found.values() for metric in ids]
 
 
-def test_doctor_says_what_is_missing(tmp_path: Path) -> None:
+def test_doctor_says_what_is_missing(tmp_path):
     done = fastscore_command(["doctor"], FASTSCORE_CACHE=str(tmp_path / "cache"))
     assert done.returncode == 1
     assert "ok  fastscore" in done.stdout
@@ -336,13 +327,13 @@ def test_doctor_says_what_is_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("default_model")
-def test_doctor_is_content_where_everything_is_in_place() -> None:
+def test_doctor_is_content_where_everything_is_in_place():
     done = fastscore_command(["doctor"])
     assert done.returncode == 0, done.stdout
     assert "!!" not in done.stdout
 
 
-def test_a_missing_model_is_refused_before_anything_is_compiled(tmp_path: Path) -> None:
+def test_a_missing_model_is_refused_before_anything_is_compiled(tmp_path):
     write_example("score_dialogue", tmp_path)
     words = ["score", "score_dialogue", tmp_path / "logs", "-o", tmp_path / "run"]
     done = fastscore_process(words, FASTSCORE_CACHE=str(tmp_path / "cache"))
@@ -353,7 +344,7 @@ def test_a_missing_model_is_refused_before_anything_is_compiled(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("suite", ["memory_finance", "guest_simulation"])
-def test_suites_without_vectors_list_no_options_of_them(suite: str) -> None:
+def test_suites_without_vectors_list_no_options_of_them(suite):
     listed = fastscore_command(["score", suite, "--help"]).stdout
     assert not re.search("--(embedder|precision|dim|store) ", listed)
     assert "--embedder " in fastscore_command(["score", "group_travel", "--help"]).stdout
@@ -377,7 +368,7 @@ def test_commands_are_imported_without_a_search_for_garbage():
     assert run.stdout == "[] True True\n"
 
 
-def test_an_option_is_taken_as_messages_name_it(tmp_path: Path) -> None:
+def test_an_option_is_taken_as_messages_name_it(tmp_path):
     """A message names `lex_weight`: who types it so at a shell is understood."""
     log = tmp_path / "log.jsonl"
     rows = [

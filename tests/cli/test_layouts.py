@@ -26,7 +26,7 @@ def dialogues(run: Path) -> list[str]:
     return fastscore.open_run(run).scan("dialogues").collect()["dialogue"].to_list()
 
 
-def test_layouts_are_listed_with_an_example_each() -> None:
+def test_layouts_are_listed_with_an_example_each():
     done = fastscore_command(["layouts"])
     assert done.returncode == 0
     blocks = done.stdout.rstrip("\n").split("\n\n")
@@ -36,7 +36,7 @@ def test_layouts_are_listed_with_an_example_each() -> None:
         assert json.loads(example)
 
 
-def test_layouts_are_printed_as_files_and_as_json(tmp_path: Path) -> None:
+def test_layouts_are_printed_as_files_and_as_json(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(fastscore_command(["layouts", "openai", "--toml"]).stdout)
     assert load_layout(str(path)).chat == load_layout("openai").chat
@@ -47,7 +47,7 @@ def test_layouts_are_printed_as_files_and_as_json(tmp_path: Path) -> None:
     assert "openai" in unknown.stderr
 
 
-def test_a_proposed_layout_is_kept_and_scored_by(tmp_path: Path) -> None:
+def test_a_proposed_layout_is_kept_and_scored_by(tmp_path):
     path = written(tmp_path / "log.jsonl", [{"key": "a", "messages": CHAT}])
     kept = tmp_path / "kept.toml"
     kept.write_text(fastscore_command(["inspect", path, "--as-layout", "preference_shift"]).stdout)
@@ -58,7 +58,7 @@ def test_a_proposed_layout_is_kept_and_scored_by(tmp_path: Path) -> None:
     assert "Suites that can read them: preference_shift" in none.stderr
 
 
-def test_brackets_alone_are_refused_with_what_to_leave_out(tmp_path: Path) -> None:
+def test_brackets_alone_are_refused_with_what_to_leave_out(tmp_path):
     layout = tmp_path / "mine.toml"
     layout.write_text(f"""title = "Mine"
 example = '{json.dumps([{"key": "a", "messages": CHAT}])}'
@@ -72,7 +72,7 @@ turns = "messages"
     assert "Leave it out" in done.stderr
 
 
-def test_samples_of_an_archive_of_inspect_ai_are_dialogues(tmp_path: Path) -> None:
+def test_samples_of_an_archive_of_inspect_ai_are_dialogues(tmp_path):
     """As inspect_ai writes it: a header, summaries and a file for each sample and epoch."""
     path = tmp_path / "log.eval"
     head = {"version": 2, "eval": {"task": "t", "model": "m"}}
@@ -93,7 +93,7 @@ def test_samples_of_an_archive_of_inspect_ai_are_dialogues(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("option", ["--limit", "--sample"])
-def test_each_dialogue_of_one_document_counts(tmp_path: Path, option: str) -> None:
+def test_each_dialogue_of_one_document_counts(tmp_path, option):
     path = tmp_path / "log.json"
     samples = [{"id": f"s{n}", "epoch": 1, "messages": CHAT} for n in range(10)]
     path.write_text(json.dumps({"samples": samples}))
@@ -105,7 +105,7 @@ def test_each_dialogue_of_one_document_counts(tmp_path: Path, option: str) -> No
         assert found == ["s0:1", "s1:1", "s2:1"]
 
 
-def test_the_first_dialogues_of_lines_that_contain_several(tmp_path: Path) -> None:
+def test_the_first_dialogues_of_lines_that_contain_several(tmp_path):
     rows = [
         {"samples": [{"id": f"{n}{m}", "epoch": 1, "messages": CHAT} for m in range(3)]}
         for n in range(3)
@@ -116,7 +116,7 @@ def test_the_first_dialogues_of_lines_that_contain_several(tmp_path: Path) -> No
     assert dialogues(tmp_path / "run") == ["00:1", "01:1", "02:1", "10:1"]
 
 
-def test_many_unpaired_turns_are_refused_with_the_option(tmp_path: Path) -> None:
+def test_many_unpaired_turns_are_refused_with_the_option(tmp_path):
     chat = [{"role": "user", "content": ASK}] * 3 + CHAT[1:2]
     path = written(tmp_path / "log.jsonl", [{"messages": chat}] * 5)
     code, _, said = score("preference_shift", tmp_path, path, "--layout", "openai")
@@ -133,7 +133,7 @@ def test_many_unpaired_turns_are_refused_with_the_option(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_headers_of_joined_files_are_no_rows(tmp_path: Path, mark: str) -> None:
+def test_headers_of_joined_files_are_no_rows(tmp_path, mark):
     header = "conversation_id,role,content\n"
     texts = ["".join(f'{n}{m},guest,"said, {m}"\n' for m in range(2)) for n in "ab"]
     path = tmp_path / "log.csv"

@@ -4,7 +4,6 @@ import json
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -25,7 +24,7 @@ TWO = {
 
 
 @pytest.mark.parametrize("suite", TWO)
-def test_two_renamed_columns_are_named_in_one_command(suite: str, tmp_path: Path) -> None:
+def test_two_renamed_columns_are_named_in_one_command(suite, tmp_path):
     names = TWO[suite]
     rows = [{names.get(k, k): v for k, v in row.items()} for row in RIGHT[suite]]
     log = write(tmp_path / "log.jsonl", rows)
@@ -45,7 +44,7 @@ def test_two_renamed_columns_are_named_in_one_command(suite: str, tmp_path: Path
         assert next(iter(scores.tables.values())).height
 
 
-def test_columns_that_nothing_is_near_are_asked_for_together(tmp_path: Path) -> None:
+def test_columns_that_nothing_is_near_are_asked_for_together(tmp_path):
     names = {"event": "evt", "utterance_index": "zz", "prediction": "guess"}
     rows = [{names.get(k, k): v for k, v in row.items()} for row in RIGHT["score_dialogue"]]
     with pytest.raises(InputError) as caught:
@@ -54,7 +53,7 @@ def test_columns_that_nothing_is_near_are_asked_for_together(tmp_path: Path) -> 
     assert hint in str(caught.value)
 
 
-def test_what_is_typed_then_scores(tmp_path: Path) -> None:
+def test_what_is_typed_then_scores(tmp_path):
     log = write(tmp_path / "log.jsonl", renamed("score_dialogue", "text"))
     right = write(tmp_path / "right.jsonl", RIGHT["score_dialogue"])
     code, _, error = score("score_dialogue", tmp_path, log, "--column", "prediction=text")
@@ -93,7 +92,7 @@ def test_what_is_typed_then_scores(tmp_path: Path) -> None:
     assert "holds a run with another signature" in error
 
 
-def test_a_trace_beside_its_own_results(tmp_path: Path) -> None:
+def test_a_trace_beside_its_own_results(tmp_path):
     logs = tmp_path / "logs"
     trace = write(logs / "trace.jsonl", RIGHT["memory_finance"])
     write(logs / "turn_eval.jsonl", [{"dialog_id": "d1", "turn_pair_id": n} for n in range(316)])
@@ -106,7 +105,7 @@ def test_a_trace_beside_its_own_results(tmp_path: Path) -> None:
     assert run.manifest.left_aside == [str(logs / "turn_eval.jsonl")]
 
 
-def test_metrics_that_lack_their_column_are_named_first(tmp_path: Path) -> None:
+def test_metrics_that_lack_their_column_are_named_first(tmp_path):
     rows: list[dict[str, Any]] = [{**row, "itinerary": "{}"} for row in RIGHT["group_travel"]]
     log = write(tmp_path / "log.csv", rows)
     code, out, _ = score("group_travel", tmp_path, log)
@@ -122,7 +121,7 @@ def test_metrics_that_lack_their_column_are_named_first(tmp_path: Path) -> None:
     assert "Metrics lack a column in every row, and strict is set; all else is scored." in error
 
 
-def test_labels_of_turns_under_another_name_are_missed(tmp_path: Path) -> None:
+def test_labels_of_turns_under_another_name_are_missed(tmp_path):
     (row,) = RIGHT["memory_finance"]
     turns = [{**turn, "turn_tags": {"memory_required_keys_gt": []}} for turn in row["turns"]]
     log = write(tmp_path / "log.jsonl", [{**row, "turns": turns}])
@@ -137,7 +136,7 @@ def test_labels_of_turns_under_another_name_are_missed(tmp_path: Path) -> None:
     assert "type --column gt_turn_tags=turn_tags" in said
 
 
-def test_texts_that_are_null_in_some_rows_are_counted(tmp_path: Path) -> None:
+def test_texts_that_are_null_in_some_rows_are_counted(tmp_path):
     logs = tmp_path / "logs"
     write(logs / "a.jsonl", RIGHT["memory_finance"])
     lacking = [{**row, "dialog_id": "d2"} for row in nulled("memory_finance")]
@@ -155,7 +154,7 @@ def test_texts_that_are_null_in_some_rows_are_counted(tmp_path: Path) -> None:
     assert scores.tables["dialogues"].sort("dialogue")["m4_turns"].to_list() == [2, 2]
 
 
-def test_a_seed_without_a_sample_is_refused(tmp_path: Path) -> None:
+def test_a_seed_without_a_sample_is_refused(tmp_path):
     log = write(tmp_path / "log.jsonl", RIGHT["score_dialogue"])
     code, _, error = score("score_dialogue", tmp_path, log, "--seed", "3")
     assert (code, error) == (
@@ -167,7 +166,7 @@ def test_a_seed_without_a_sample_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", [list, pl.DataFrame])
 @pytest.mark.parametrize("rows", ["renamed", "nulled", "rejected", "none"])
-def test_memory_and_runs_say_the_same(form: Any, rows: str, tmp_path: Path) -> None:
+def test_memory_and_runs_say_the_same(form, rows, tmp_path):
     given = {
         "renamed": renamed("score_dialogue", "text"),
         "nulled": nulled("score_dialogue"),
@@ -184,7 +183,7 @@ def test_memory_and_runs_say_the_same(form: Any, rows: str, tmp_path: Path) -> N
         assert said[0].startswith("The source is an empty list: there is nothing to read.")
 
 
-def test_a_scan_warns_of_what_is_missing_and_leaves_other_files_aside(tmp_path: Path) -> None:
+def test_a_scan_warns_of_what_is_missing_and_leaves_other_files_aside(tmp_path):
     log = write(tmp_path / "logs" / "a.jsonl", renamed("score_dialogue", "text"))
     with pytest.warns(fastscore.LogsWarning, match="Type --column prediction=text"):
         rows = fastscore.scan(log, "score_dialogue")
@@ -198,7 +197,7 @@ def test_a_scan_warns_of_what_is_missing_and_leaves_other_files_aside(tmp_path: 
     assert rows.collect().height == 3
 
 
-def test_other_messages(tmp_path: Path) -> None:
+def test_other_messages(tmp_path):
     log = write(tmp_path / "log.jsonl", RIGHT["score_dialogue"])
     (tmp_path / "run").write_text("")
     code, _, error = score("score_dialogue", tmp_path, log)
@@ -260,7 +259,7 @@ def test_an_error_about_a_renamed_column_calls_little(tmp_path):
     assert max(map(int, done.stdout.split())) < MOST_CALLS
 
 
-def test_cells_that_a_suite_reads_as_python_are_no_fault(tmp_path: Path) -> None:
+def test_cells_that_a_suite_reads_as_python_are_no_fault(tmp_path):
     items = "[{'name': 'Mocha', 'quantity': 1}]"
     rows = [
         {**row, "current_items_in_order": items} for row in renamed("guest_simulation", "said_by")
@@ -270,7 +269,7 @@ def test_cells_that_a_suite_reads_as_python_are_no_fault(tmp_path: Path) -> None
     assert error.endswith("Type --column role=said_by.\n"), error
 
 
-def test_one_refusal_proposes_all_if_every_key_and_word_has_another_name(tmp_path: Path) -> None:
+def test_one_refusal_proposes_all_if_every_key_and_word_has_another_name(tmp_path):
     keys = {"event": "kind", "utterance_index": "utt", "step": "pos", "prediction": "guess"}
     keys |= {"ground_truth": "truth", "dialogue_uid": "conv"}
     words = {"predicted": "guess", "utterance_complete": "final"}

@@ -31,7 +31,7 @@ VARIABLES = (
 
 
 @pytest.fixture(autouse=True)
-def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def own_folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for variable in VARIABLES:
         monkeypatch.delenv(variable, raising=False)
@@ -58,7 +58,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
 
 
-def test_the_command_leaves_two_files_and_the_average_line() -> None:
+def test_the_command_leaves_two_files_and_the_average_line():
     write_log("run 1.jsonl", predicted(0, "abcd"), complete("abcx EOF"))
     done = run("--jsonl", "run 1.jsonl", "--lex-weight", "1")
     assert (done.returncode, done.stderr) == (0, "")
@@ -75,7 +75,7 @@ def test_the_command_leaves_two_files_and_the_average_line() -> None:
     assert "| INFO | 0\t0.7500\t0.0000\t0.0000\t1.0000\t0.7500\tabcd" in done.stdout
 
 
-def test_a_missing_file_exits_with_1_and_leaves_nothing() -> None:
+def test_a_missing_file_exits_with_1_and_leaves_nothing():
     done = run("--jsonl", "no.jsonl")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "score-dialogue: there is no file no.jsonl.\n"
@@ -93,13 +93,13 @@ def test_a_missing_file_exits_with_1_and_leaves_nothing() -> None:
         ["--jsonl", "x", "--lex-weight", "much"],
     ],
 )
-def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
+def test_wrong_usage_exits_with_2(arguments):
     with pytest.raises(SystemExit) as exit:
         main(arguments)
     assert exit.value.code == 2
 
 
-def test_an_empty_file_scores_zero() -> None:
+def test_an_empty_file_scores_zero():
     Path("empty.jsonl").touch()
     assert score_jsonl("empty.jsonl", lex_weight=1.0) == {
         "log_file": "empty.jsonl",
@@ -110,8 +110,8 @@ def test_an_empty_file_scores_zero() -> None:
 
 
 def test_lines_that_cannot_be_read_are_named_and_the_rest_is_scored(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    capsys,
+):
     good = [json.dumps(row).encode() for row in (predicted(0, "ab"), complete("ab"))]
     bad = [b"[1]", b"\xff{}", b'{"utterance_index": "x"}', json.dumps(predicted(0, 5)).encode()]
     Path("x.jsonl").write_bytes(b"\xef\xbb\xbf" + b"\n".join([good[0], *bad, b"", good[1]]))
@@ -132,7 +132,7 @@ def test_lines_that_cannot_be_read_are_named_and_the_rest_is_scored(
     assert "Dialogue average U (best-early): 1.0000" in out
 
 
-def test_many_bad_lines_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_many_bad_lines_are_counted(capsys):
     Path("x.jsonl").write_text("no\n" * 1500)
     assert main(["--jsonl", "x.jsonl", "--lex-weight", "1"]) == 0
     out = capsys.readouterr().out
@@ -150,9 +150,7 @@ def test_many_bad_lines_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
         (json.dumps(predicted(0, "a")).encode(), "no line has the event 'utterance_complete'"),
     ],
 )
-def test_a_zero_of_nothing_is_explained_on_stderr(
-    content: bytes, why: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_zero_of_nothing_is_explained_on_stderr(content, why, capsys, caplog):
     """The script gives 0 for such files, and exits with 0."""
     Path("x.jsonl").write_bytes(content)
     assert main(["--jsonl", "x.jsonl", "--lex-weight", "1"]) == 0
@@ -166,9 +164,7 @@ def test_a_zero_of_nothing_is_explained_on_stderr(
 
 
 @pytest.mark.parametrize("line", [b"[{}]", b"\xff\xfa\x00", b'{"utterance_index": "x"}'])
-def test_a_log_of_which_the_script_reads_nothing_fails_as_there(
-    line: bytes, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_of_which_the_script_reads_nothing_fails_as_there(line, capsys):
     Path("x.jsonl").write_bytes(line + b"\n")
     assert main(["--jsonl", "x.jsonl", "--lex-weight", "1"]) == 1
     assert "No utterance of x.jsonl can be scored: line 1 cannot be read" in capsys.readouterr().err
@@ -177,7 +173,7 @@ def test_a_log_of_which_the_script_reads_nothing_fails_as_there(
         score_jsonl("x.jsonl", 1.0)
 
 
-def test_labels_do_not_split_a_file() -> None:
+def test_labels_do_not_split_a_file():
     first, second = complete("a", 0), complete("b", 1)
     rows = [{**first, "dialogue_uid": "x"}, {**second, "dialogue_uid": ["y"]}]
     document = score_jsonl(
@@ -187,8 +183,8 @@ def test_labels_do_not_split_a_file() -> None:
 
 
 def test_an_utterance_without_steps_is_minus_one_at_weight_1_and_else_an_error(
-    monkeypatch: pytest.MonkeyPatch, default_model: str
-) -> None:
+    monkeypatch, default_model
+):
     monkeypatch.setenv("EMBEDDER_NAME", default_model)
     write_log("x.jsonl", complete("a", 3), predicted(0, "b"), complete("b"))
     document = score_jsonl("x.jsonl", lex_weight=1.0)
@@ -206,9 +202,7 @@ def test_an_utterance_without_steps_is_minus_one_at_weight_1_and_else_an_error(
 
 
 @pytest.mark.parametrize("name", ["", "mixedbread-ai/mxbai-embed-large-v1"])
-def test_missing_weights_are_one_error_before_anything_is_compiled(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_missing_weights_are_one_error_before_anything_is_compiled(name, monkeypatch, tmp_path):
     monkeypatch.setenv("FASTSCORE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("EMBEDDER_NAME", name)
     write_log("x.jsonl", predicted(0, "b"), complete("b"))
@@ -229,7 +223,7 @@ def test_missing_weights_are_one_error_before_anything_is_compiled(
     ("step", "is_a_step"),
     [("0", True), ("-0", True), ("false", True), ("0.0", False), ("0e0", False), ('"0"', False)],
 )
-def test_a_step_is_an_integer_as_it_is_spelt(step: str, is_a_step: bool) -> None:
+def test_a_step_is_an_integer_as_it_is_spelt(step, is_a_step):
     line = '{"event": "predicted", "utterance_index": 0, "step": %s, "prediction": "tea"}\n'
     end = json.dumps(complete("tea")) + "\n"
     Path("x.jsonl").write_text(line % step + end)
@@ -244,7 +238,7 @@ def test_a_step_is_an_integer_as_it_is_spelt(step: str, is_a_step: bool) -> None
     assert score_jsonl("x.jsonl", 1.0)["utterances"][0]["total_steps"] == 5
 
 
-def test_what_the_suite_reads_otherwise_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_the_suite_reads_otherwise_is_told(caplog):
     write_log("plain.jsonl", predicted(0, "a"), complete("a"))
     score_jsonl("plain.jsonl", lex_weight=1.0)
     assert not caplog.records
@@ -264,7 +258,7 @@ def test_what_the_suite_reads_otherwise_is_told(caplog: pytest.LogCaptureFixture
     assert done.stderr.startswith("score-dialogue: two.jsonl: 2 rows replaced by a later row")
 
 
-def test_a_module_in_the_scripts_place_serves_a_process_pool_and_its_tests(tmp_path: Path) -> None:
+def test_a_module_in_the_scripts_place_serves_a_process_pool_and_its_tests(tmp_path):
     """A validator starts its pool only if the function says that it is of the validator's."""
     folder = tmp_path / "validator" / "scoring"
     folder.mkdir(parents=True)
@@ -290,7 +284,7 @@ if __name__ == "__main__":
     assert second == "1.0"
 
 
-def test_the_json_file_is_written_whole_or_not_at_all(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_json_file_is_written_whole_or_not_at_all(caplog):
     Path("taken.json").mkdir()
     with caplog.at_level(logging.INFO, "score_dialogue"):
         write_document({"a": 1}, "taken.json")
@@ -301,14 +295,14 @@ def test_the_json_file_is_written_whole_or_not_at_all(caplog: pytest.LogCaptureF
     assert os.listdir() == ["taken.json"]
 
 
-def test_primed_events_serve_one_call() -> None:
+def test_primed_events_serve_one_call():
     write_log("x.jsonl", predicted(0, "file"), complete("file"))
     prime_score_jsonl_events("x.jsonl", [predicted(0, "primed"), complete("primed")])
     texts = [score_jsonl("x.jsonl", 1.0)["utterances"][0]["ground_truth"] for _ in range(2)]
     assert texts == ["primed", "file"]
 
 
-def test_primed_files_wait_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_primed_files_wait_up_to_a_limit(monkeypatch):
     monkeypatch.setenv("PRELOADED_EVENTS_CACHE_MAX", "1")
     for name in ("one", "two"):
         prime_score_jsonl_events(name, [predicted(0, name), complete(name)])
@@ -317,7 +311,7 @@ def test_primed_files_wait_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> Non
         score_jsonl("one", 1.0)
 
 
-def test_environment_defaults_and_values(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_defaults_and_values(monkeypatch):
     found = read_environment()
     # as the published script has them at commit 5b7869b
     assert (found.embedder, found.dim) == ("mxbai-embed-large-v1", 64)
@@ -343,8 +337,8 @@ def test_environment_defaults_and_values(monkeypatch: pytest.MonkeyPatch) -> Non
     ],
 )
 def test_numbers_beyond_what_is_taken_are_refused_by_the_variables_name(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str, expected: str
-) -> None:
+    monkeypatch, name, value, expected
+):
     monkeypatch.setenv(name, value)
     write_log("x.jsonl", predicted(0, "a"), complete("a"))
     with pytest.raises(UsageError, match=f"^{name} is {value}, expected {expected}\\."):
@@ -353,7 +347,7 @@ def test_numbers_beyond_what_is_taken_are_refused_by_the_variables_name(
     prime_score_jsonl_events("x.jsonl", [predicted(0, "a"), complete("a")])
 
 
-def test_importing_loads_nothing_heavy() -> None:
+def test_importing_loads_nothing_heavy():
     code = (
         "import sys, fastscore.compat.score_dialogue;"
         "print(sorted({'polars', 'numba', 'numpy', 'onnxruntime', 'pyarrow'} & set(sys.modules)))"

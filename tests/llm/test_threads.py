@@ -41,7 +41,7 @@ other.join()
 """
 
 
-def test_a_signal_that_another_thread_gets_is_heard_while_nothing_is_answered() -> None:
+def test_a_signal_that_another_thread_gets_is_heard_while_nothing_is_answered():
     done = subprocess.run(
         [sys.executable, "-c", WAITING], capture_output=True, text=True, timeout=120, check=False
     )

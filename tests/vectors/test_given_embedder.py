@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ def cosines(**given: Any) -> list[float]:
     return list(run.tables["steps"]["semantic_cosine_raw"])
 
 
-def test_a_function_gives_the_vectors(tmp_path: Path) -> None:
+def test_a_function_gives_the_vectors(tmp_path):
     run = fastscore.score(ROWS, OPTIONS, embedder=lengths_and_firsts, store=tmp_path)
     (truth,) = lengths_and_firsts(["w1 w4"])
     expected = [cosine(each, truth) for each in lengths_and_firsts(["w1 w2", "w3"])]
@@ -45,7 +44,7 @@ def test_a_function_gives_the_vectors(tmp_path: Path) -> None:
     assert run.signature.count("dim=2")
 
 
-def test_a_vector_of_zeros_is_refused_by_its_text() -> None:
+def test_a_vector_of_zeros_is_refused_by_its_text():
     """Its cosines would be 0 without a word."""
 
     def embed(texts: list[str]) -> list[list[float]]:
@@ -60,7 +59,7 @@ def test_a_vector_of_zeros_is_refused_by_its_text() -> None:
     assert scored.tables["steps"].height == 2
 
 
-def test_a_run_of_a_function_is_explained_with_it(tmp_path: Path) -> None:
+def test_a_run_of_a_function_is_explained_with_it(tmp_path):
     log, output = tmp_path / "log.jsonl", tmp_path / "run"
     log.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     of_frame = fastscore.score(ROWS, OPTIONS, embedder=lengths_and_firsts)
@@ -79,7 +78,7 @@ def test_a_run_of_a_function_is_explained_with_it(tmp_path: Path) -> None:
         opened.explain(random=True, embedder=lambda texts: [[1.0, 2.0]] * len(texts))
 
 
-def test_another_function_of_one_name_is_another_model(tmp_path: Path) -> None:
+def test_another_function_of_one_name_is_another_model(tmp_path):
     def function(salt: str) -> Any:
         def embed(texts: list[str]) -> npt.NDArray[np.float64]:
             digests = [hashlib.sha256((salt + text).encode()).digest() for text in texts]
@@ -98,7 +97,7 @@ def test_another_function_of_one_name_is_another_model(tmp_path: Path) -> None:
     assert first == cosines(embedder=function("a"), store=tmp_path)
 
 
-def test_vectors_of_a_function_do_not_outlive_the_call() -> None:
+def test_vectors_of_a_function_do_not_outlive_the_call():
     """It may give other vectors tomorrow, of texts that nothing compares it by."""
     known = {"w1 w4": [1.0, 0.0]}
 
@@ -110,9 +109,7 @@ def test_vectors_of_a_function_do_not_outlive_the_call() -> None:
     assert cosines(embedder=embed) == [0.0, 1.0]
 
 
-def test_names_folders_and_embedders_are_one_model(
-    tiny_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_folders_and_embedders_are_one_model(tiny_cache, tmp_path, monkeypatch):
     monkeypatch.setenv("FASTSCORE_CACHE", str(tiny_cache))
     embedder, folder = Embedder("tiny"), tiny_cache / "models" / "tiny"
     by_name = fastscore.score(ROWS, OPTIONS, embedder="tiny", store=tmp_path)
@@ -135,13 +132,13 @@ class Model:
 
 
 @pytest.mark.parametrize("given", [3, ["minilm-l6-v2"], b"minilm-l6-v2", Embedder, np.eye(2)])
-def test_anything_else_is_refused_in_one_sentence(given: Any) -> None:
+def test_anything_else_is_refused_in_one_sentence(given):
     with pytest.raises(FastscoreError, match="expected the name or folder of a model") as raised:
         fastscore.score(ROWS, OPTIONS, embedder=given)
     assert type(given).__name__ in str(raised.value)
 
 
-def test_the_method_of_a_model_object_is_named(tmp_path: Path) -> None:
+def test_the_method_of_a_model_object_is_named(tmp_path):
     with pytest.raises(FastscoreError, match=r"embedder=model\.encode"):
         fastscore.score(ROWS, OPTIONS, embedder=Model())
     assert len(cosines(embedder=Model().encode, store=tmp_path)) == 2
@@ -157,12 +154,12 @@ def test_the_method_of_a_model_object_is_named(tmp_path: Path) -> None:
         lambda texts: np.full((len(texts), 3), np.nan),
     ],
 )
-def test_a_function_that_gives_no_matrix_is_refused(function: Any, tmp_path: Path) -> None:
+def test_a_function_that_gives_no_matrix_is_refused(function, tmp_path):
     with pytest.raises(ModelError, match=r"The embedder .*lambda"):
         fastscore.score(ROWS, OPTIONS, embedder=function, store=tmp_path)
 
 
-def test_a_text_of_a_function_is_read_whole_and_counts_by_its_characters() -> None:
+def test_a_text_of_a_function_is_read_whole_and_counts_by_its_characters():
     (found,) = WindowEmbedder(FunctionEmbedder(lengths_and_firsts)).encode(["abc"])
     vector = np.array([3.0, 99.0])
     np.testing.assert_allclose(found, 3 * vector / np.linalg.norm(vector), rtol=1e-6)
