@@ -54,12 +54,12 @@ def test_words_that_are_foreign_in_some_rows_are_named(tmp_path):
 FOREIGN_WORDS = {
     "guest_simulation": (
         [
-            {"conversation_id": "c", "role": "Agent", "content": "a burger"},
-            *({"conversation_id": "c", "role": "agent", "content": text} for text in "abc"),
+            {"conversation_id": "c", "role": "Guest", "content": "a burger"},
+            *({"conversation_id": "c", "role": "guest", "content": text} for text in "abc"),
             {"conversation_id": "c", "role": "Assistant", "content": "bye"},
         ],
-        ("role: 'Agent' in 1, 'Assistant' in 1 of 5 rows; known: agent, guest, ",),
-        "type --value role:Agent=agent --value role:Assistant=assistant",
+        ("role: 'Assistant' in 1, 'Guest' in 1 of 5 rows; known: agent, guest, ",),
+        "type --value role:Assistant=assistant --value role:Guest=guest",
     ),
     "score_dialogue": (
         [*RIGHT["score_dialogue"], {**RIGHT["score_dialogue"][0], "event": "prediction"}],
@@ -149,9 +149,9 @@ def test_a_log_without_a_guest_is_refused(suffix, rows, found, advice, tmp_path)
 
 
 def test_a_guest_may_come_late_or_by_name(tmp_path):
-    late = chats("u", "b", times=150) + chats("agent")
+    late = chats("u", "b", times=150) + chats("guest")
     named = [{**row, "name": "guest_7"} for row in chats("u", "b")]
-    first, second = chats("b"), chats("agent", "b")
+    first, second = chats("b"), chats("guest", "b")
     for place, files in enumerate(((late,), (named,), (first, second))):
         logs = tmp_path / str(place)
         for number, rows in enumerate(files):
