@@ -17,6 +17,7 @@ from polars.io.plugins import register_io_source
 
 from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs.chats import array_name
+from fastscore.logs.inputs.column_map import ORDER
 from fastscore.logs.inputs.files import STDIN, Format, InputFile, resolve_inputs
 from fastscore.logs.inputs.frames import FRAME_NAME, as_frame, as_rows, row_blocks
 from fastscore.logs.integrity.rejects import FileRejects, Reject, cut, describe_reject, reject_frame
@@ -26,9 +27,9 @@ from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.rows import (
     Part,
     mapped_part,
+    part_schema,
     read_files,
     read_streams,
-    row_schema,
 )
 from fastscore.logs.read.stored_columns import check_stored, convert_stored
 from fastscore.logs.samples.profile import Record
@@ -250,12 +251,14 @@ class LogsWarning(UserWarning):
 
 
 def scan_rows(read: ReadParts, source: Source, name: str) -> pl.LazyFrame:
-    """Scan rows lazily."""
+    """Scan rows lazily; of a layout whose rows are turns, these."""
 
     def frames(names: list[str] | None) -> Iterator[pl.DataFrame]:
         return _warn_of_rejects(read(_select_columns(source, names)))
 
-    return _lazily(frames, row_schema(source), name)
+    schema = part_schema(source)
+    schema.pop(ORDER, None)
+    return _lazily(frames, schema, name)
 
 
 def scan_rejects(read: ReadParts, source: Source, name: str) -> pl.LazyFrame:
@@ -277,7 +280,7 @@ def _lazily(
         # polars limits rows before it filters them
         for frame in _limited(read(names), limit):
             found = frame if predicate is None else _kept(frame, predicate)
-            yield found if names is None else found.select(names)
+            yield found.select([*schema] if names is None else names)
 
     return register_io_source(
         frames, schema=schema, is_pure=True, explain_name="fastscore", explain_detail=name

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import fastscore
 from fastscore.errors import InputError
 from fastscore.logs.read import lines
 from fastscore.logs.read import rows as log_rows
@@ -178,3 +179,18 @@ def test_what_goes_wrong_while_reading_names_the_file(tmp_path, engine):
     rows, _ = scanned([path], 1)
     with pytest.raises(InputError, match=r"a\.parquet' cannot be read"):
         rows.collect(engine=engine)
+
+
+def test_rows_that_are_turns_scan_as_turns(tmp_path):
+    turns = [("d1", "user", "A drama?"), ("d1", "assistant", "Watch Heat.")]
+    path = tmp_path / "turns.jsonl"
+    with path.open("w") as out:
+        for number, (id, speaker, text) in enumerate(turns):
+            row = {"conversation_id": id, "speaker": speaker, "text": text, "at": number}
+            out.write(json.dumps(row) + "\n")
+    for options in ({}, {"sort_by": "at"}):
+        rows = fastscore.scan(path, "preference_shift", layout="turns", **options)
+        found = rows.collect()
+        assert found.schema == rows.collect_schema()
+        assert found.select("session_id", "text").rows() == [(id, text) for id, _, text in turns]
+        assert rows.select("text").collect()["text"].to_list() == [text for _, _, text in turns]
