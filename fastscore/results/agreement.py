@@ -397,6 +397,7 @@ def read_ratings(
     if not files:
         raise UsageError("No file is named.", "Name files with the scores of judges or people.")
     check_scale(scale)
+    files = [_file_of(file) for file in files]
     require_columns(files, columns)
     columns = [*dict.fromkeys((*columns, *_dimensions(files)))]
     found = [
@@ -404,6 +405,14 @@ def read_ratings(
         for file, name in zip(files, names_of(files), strict=True)
     ]
     return [ratings for ratings, _ in found], [note for _, notes in found for note in notes]
+
+
+def _file_of(file: Any) -> Any:
+    """Return the scores in a folder that `fastscore judge` wrote, anything else as it is."""
+    if isinstance(file, str | PathLike) and Path(file).is_dir():
+        paths = (Path(file, name) for name in ("judgements.jsonl", "pairs.jsonl"))
+        return next((path for path in paths if path.is_file()), file)
+    return file
 
 
 def _dimensions(files: Sequence[Any]) -> Iterator[str]:

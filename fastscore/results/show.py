@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 LABELS_SHOWN = 8
-MICRO = "micro: a ratio of sums over all rows, so long dialogues weigh more than in the mean"
+MICRO = "micro: a ratio of sums over all rows. Long dialogues weigh more than in mean."
 
 
 def show_outcome(path: Path, *, as_json: bool) -> None:

@@ -322,3 +322,12 @@ def test_people_s_columns_of_any_rubric_are_read(tmp_path: Path) -> None:
     assert kappas(found)["dimension"].to_list() == ["honesty"]
     kappa = cohen_kappa_score(ONE, PEOPLE, weights="quadratic", labels=[1, 2, 3, 4, 5])
     assert kappas(found)["value"].item() == pytest.approx(kappa, rel=1e-12)
+
+
+def test_the_folder_that_judge_wrote_is_read_as_its_scores(tmp_path: Path) -> None:
+    (tmp_path / "judged").mkdir()
+    scores = judge_file(tmp_path / "judged" / "judgements.jsonl", ONE, judged_by="one")
+    (tmp_path / "judged" / "repeats.parquet").touch()
+    other = judge_file(tmp_path / "two.jsonl", TWO, judged_by="two")
+    found = fastscore.agreement(tmp_path / "judged", other)
+    assert found.coefficients.equals(fastscore.agreement(scores, other).coefficients)
