@@ -168,7 +168,9 @@ def _repeated(frame: pl.DataFrame, source: Source) -> dict[str, int]:
         of_line = pl.when(pl.col(source.dialogue_key[0]).is_null()).then("line")
     read = frame.select("file", of_line.alias("line"), *(column.name for column in source.columns))
     candidates = read.filter(read.hash_rows().is_duplicated())
-    candidates = candidates.filter(pl.col(rows.text).str.len_chars() >= _LEAST_CHARACTERS)
+    # a log that was written twice has also its short ones twice
+    if candidates.height < read.height:
+        candidates = candidates.filter(pl.col(rows.text).str.len_chars() >= _LEAST_CHARACTERS)
     repeated = candidates.height - candidates.unique().height
     return {REPEATED_ROWS: repeated} if repeated else {}
 
@@ -414,6 +416,15 @@ def _note_on_dialogues(
         original=pl.col("of").first().over(values), number=pl.int_range(pl.len()).over(values)
     ).filter(pl.col("number") > 0)
     if repeated.is_empty():
+        in_files = found.filter(pl.col("file").n_unique().over("dialogue") > 1)
+        if source.key_within_file and not in_files.is_empty():
+            names = in_files.group_by("dialogue", maintain_order=True).agg(pl.col("file").unique())
+            name, files = names.row(0)
+            notes.append(
+                f"{counted(names.height, 'dialogue ids')} in more than one file: the rows of each "
+                f"file are a dialogue of their own (first: {name} in "
+                f"{' and '.join(sorted(files)[:2])}). Put the rows of one into one file"
+            )
         return notes, found.height
     copy, original = repeated.select("of", "original").row(0)
     verb = "repeats" if repeated.height == 1 else "repeat"

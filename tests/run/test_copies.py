@@ -97,6 +97,23 @@ def test_messages_that_repeat_a_row_of_their_dialogue(tmp_path):
     )
 
 
+def test_a_log_that_was_written_twice_repeats_short_rows_as_well(tmp_path):
+    path = tmp_path / "log.jsonl"
+    rows = [{"conversation_id": "a", "role": role, "content": role} for role in ("guest", "tool")]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows for _ in "ab"))
+    (note,) = notes("guest_simulation", [path])
+    assert note.startswith("2 rows repeat an earlier row of the same dialogue")
+
+
+def test_a_dialogue_in_two_files_is_noted_if_each_file_has_its_own(tmp_path):
+    paths = [tmp_path / f"{name}.jsonl" for name in ("guest", "assistant")]
+    for path in paths:
+        row = {"conversation_id": "c", "role": path.stem, "content": path.stem}
+        path.write_text(json.dumps(row) + "\n")
+    (note,) = notes("guest_simulation", paths)
+    assert note.startswith("1 dialogue id in more than one file: the rows of each file are a dia")
+
+
 def test_what_chats_without_a_name_share_is_no_repeat(tmp_path):
     path = tmp_path / "log.jsonl"
     turns = [{"role": role, "content": LONG} for role in ("user", "assistant", "user")]
