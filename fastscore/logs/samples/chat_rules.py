@@ -44,8 +44,10 @@ from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.chat_samples import (
     NESTED,
     PAIRS,
+    ROW_PER_TURN,
     ChatSample,
     SampledDialogue,
+    key_of_dialogues,
     sample_chats,
     values_beside,
 )
@@ -254,6 +256,18 @@ def _other_keys(sample: ChatSample) -> Finding | None:
                 unless="Write the dialogues of each kind to a file of their own.",
             )
     return None
+
+
+def _rows_in_array(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find an array by itself whose elements name several dialogues."""
+    is_array = isinstance(dialogue.document, list)
+    key = key_of_dialogues([turn.found for turn in dialogue.turns]) if is_array else ""
+    how = typed([layout_flag(ROW_PER_TURN), column_flag(sample.rows.id, key)])
+    return (
+        Finding(f"{key} names several dialogues in one array.", unless=f"Type {how} in its place.")
+        if key
+        else None
+    )
 
 
 def _unread_siblings(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
@@ -486,6 +500,21 @@ def _marks(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     return None
 
 
+def _objects_for_texts(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find JSON text of objects in the place of all texts."""
+    objects = [json_of(text) for text in dialogue.texts]
+    if len(objects) < 2 or not all(isinstance(each, dict) for each in objects):
+        return None
+    turn = next(turn for turn in dialogue.turns if turn.text)
+    at = next((path for path in sample.layout.text if value_at(turn.found, path) is not None), "")
+    texts = [(key, said) for key, said in scalars_of(objects[0], _DEEPEST) if isinstance(said, str)]
+    inside = max(texts, key=lambda each: len(each[1]), default=("KEY", ""))[0]
+    return Finding(
+        f"{at} is an object, {cut(turn.text, _SHOWN_CHARACTERS)}, expected what is said.",
+        [column_flag(sample.rows.text, f"{at}.{inside}")],
+    )
+
+
 def _empty_replies(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     """Find an empty reply of a suite that pairs turns: it is left out, and nothing replies."""
     roles = [sample.role_of(turn) for turn in dialogue.turns]
@@ -529,6 +558,7 @@ OWN_RULES: tuple[Rule, ...] = (
 """What a suite's own rows must not contradict."""
 RULES: tuple[Rule, ...] = (
     _other_keys,
+    _of_each(_rows_in_array),
     _of_each(_parallel_replies),
     _of_each(_unread_reply),
     _of_each(_unread_turns),
@@ -536,7 +566,15 @@ RULES: tuple[Rule, ...] = (
     _replying_system,
     *map(
         _of_each,
-        (_empty_replies, _named_pairs, _unread_pairs, _unread_sides, _order_of_sides, unsorted),
+        (
+            _objects_for_texts,
+            _empty_replies,
+            _named_pairs,
+            _unread_pairs,
+            _unread_sides,
+            _order_of_sides,
+            unsorted,
+        ),
     ),
     *OWN_RULES,
     same_chats,

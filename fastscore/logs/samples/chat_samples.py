@@ -41,7 +41,7 @@ from fastscore.logs.inputs.document_values import (
 )
 from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.layout import first_keys, layout_names, load_layout, may_read
-from fastscore.logs.inputs.near_names import is_of_reply, role_meanings, side_of
+from fastscore.logs.inputs.near_names import is_called, is_of_reply, role_meanings, side_of
 from fastscore.logs.samples.file_samples import FileSample, Known, sample_file
 from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, ROWS_SAMPLED, Record
 from fastscore.logs.samples.records import read_records, records
@@ -305,6 +305,7 @@ def fitting_layout(
     if not first and seen.file.size:  # lines or documents that are arrays
         arrays = records(seen.file, BARE, holds_rows=is_array_of_turns)
         first = list(islice(arrays, ROWS_SAMPLED))
+    first = rows_of_arrays(first, source) or first
     found = list(_layouts_of(first, suite, source))
     complete = [each for each in found if not each.unread]
     fits = [each for each in complete or found if _has_all(each.source, seen)]
@@ -332,6 +333,25 @@ def fitting_layout(
             example=[layout_flag(best.name), replies[0]],
         )
     return [layout_flag(best.name), *replies]
+
+
+def rows_of_arrays(first: Sequence[Record], source: Source) -> list[Record]:
+    """Return the rows in arrays that are no dialogues, as a key names several; else none."""
+    bare = source.array_column or BARE
+    arrays = (record[bare] for record in first if set(record) == {bare})
+    rows = [row for each in arrays if isinstance(each, list) for row in each]
+    rows = [row for row in rows if isinstance(row, dict)]
+    return rows if key_of_dialogues(rows) else []
+
+
+def key_of_dialogues(rows: Sequence[Record]) -> str:
+    """Return a key that is called as names of dialogues are and has several values, if any."""
+    for key in filter(
+        partial(is_called, "dialogue"), dict.fromkeys(k for row in rows for k in row)
+    ):
+        if len({str(row[key]) for row in rows if row.get(key) not in (None, "")}) > 1:
+            return key
+    return ""
 
 
 def _said(first: Sequence[Record], source: Source) -> list[list[tuple[str, Any]]]:

@@ -62,10 +62,14 @@ Wanted = Mapping[str, Collection[str]] | None
 """The keys that are looked at, by the path before them; None for all."""
 
 
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+"""Letters of scripts without spaces: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
+
+
 def is_said(value: Any) -> bool:
     """Tell whether a value is a text of several words, which not every script parts by spaces."""
     return isinstance(value, str) and (
-        len(value.split()) > 1 or (not value.isascii() and len(value) > _WORD_LETTERS)
+        len(value.split()) > 1 or (len(value) > _WORD_LETTERS and bool(_UNSPACED.search(value)))
     )
 
 

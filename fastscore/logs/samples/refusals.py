@@ -39,7 +39,13 @@ from fastscore.logs.inputs.near_names import (
 )
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.read.lines import first_text, read_blocks
-from fastscore.logs.samples.chat_samples import NESTED, PAIRS, ROW_PER_TURN, fitting_layout
+from fastscore.logs.samples.chat_samples import (
+    NESTED,
+    PAIRS,
+    ROW_PER_TURN,
+    fitting_layout,
+    rows_of_arrays,
+)
 from fastscore.logs.samples.file_samples import FileSample
 from fastscore.logs.samples.findings import jq, jq_path
 from fastscore.logs.samples.profile import (
@@ -159,6 +165,7 @@ def lacking_error(
     of_others = foreign_rows(source, rows[:ROWS_SAMPLED])
     if of_others is not None:
         return of_others.refused(seen[0].file.path)
+    rows = (rows_of_arrays(rows, source) if source.chat_rows else []) or rows
     by_id = _of_ids(rows, source)
     found = profile_of(by_id or rows)
     # an array under another name brings what its objects should have

@@ -265,13 +265,13 @@ def _named_ids(records: Sequence[Record], seen: FileSample) -> str | None:
         if any(
             _has_other(seen, file, name, value)
             for file, value in zip(seen.alike, others, strict=True)
-            if isinstance(value, str | int)
+            if isinstance(value, str | int | float)
         ):
             return name
     return None
 
 
-def _has_other(seen: FileSample, file: InputFile, name: str, value: str | int) -> bool:
+def _has_other(seen: FileSample, file: InputFile, name: str, value: str | float) -> bool:
     """Tell whether a key has another value than one in a file, of tables in their first rows."""
     if not file.size:
         return False
@@ -295,4 +295,4 @@ def _repeated_ids(records: Sequence[Record], names: Iterable[str]) -> str | None
 
 def _values(records: Sequence[Record], name: str) -> list[Any]:
     found = (record.get(name) for record in records)
-    return [value for value in found if isinstance(value, str | int) and value != ""]
+    return [value for value in found if isinstance(value, str | int | float) and value != ""]

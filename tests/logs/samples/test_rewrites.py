@@ -45,6 +45,16 @@ OF_TWO: dict[str, tuple[str, Any]] = {
         {"k": name, **turn} for turn in chat(pairs, "p", "q", **ODD_WORDS)])),
     "rows under keys in Chinese": (".jsonl", of_two(lambda name, pairs: [
         {"会话": name, **turn} for turn in chat(pairs, **CHINESE)])),
+    "rows under keys in Russian": (".csv", of_two(lambda name, pairs: [
+        {"id_диалога": name, "роль": turn["role"], "текст": turn["content"]}
+        for turn in chat(pairs, user="пользователь", assistant="оператор")])),
+    "rows in one array": (".json", of_two(lambda name, pairs: [
+        {"conv_id": float(ord(name)), **turn} for turn in chat(pairs)])),
+    "rows in one array under odd keys": (".json", of_two(lambda name, pairs: [
+        {"Ticket": name, **turn} for turn in chat(pairs, "wer")])),
+    "messages that are objects": (".csv", of_two(lambda name, pairs: [
+        {"session_id": name, "message": json.dumps({"type": turn["type"], "data": turn})}
+        for turn in chat(pairs, "type", user="human", assistant="ai")])),
     "arrays under keys in Chinese": (".jsonl", of_two(lambda name, pairs: [
         {"编号": name, "对话": chat(pairs, **CHINESE)}])),
     "arrays by their ids": (".json", of_two(lambda name, pairs: {
