@@ -113,6 +113,12 @@ def is_of_model(path: str) -> bool:
     return bool(words) and words[0] in _names()["models"] and {*words[1:]} <= _OF_NAMES
 
 
+def is_of_user(key: str) -> bool:
+    """Tell whether a key is called as the id of a user is: ``user_id``, ``customerId``."""
+    words = [word.casefold() for word in _WORDS.findall(key.rpartition(".")[2])]
+    return words[1:] == ["id"] and role_meanings(words[:1]).get(words[0]) == USER_ROLE
+
+
 def role_meanings(words: Collection[str]) -> dict[str, str]:
     """Return the roles of words; a word that nothing is known of has none.
 

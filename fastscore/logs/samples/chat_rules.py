@@ -27,11 +27,7 @@ from fastscore.logs.inputs.column_map import (
     typed,
     value_flag,
 )
-from fastscore.logs.inputs.document_values import (
-    first_at,
-    json_of,
-    value_at,
-)
+from fastscore.logs.inputs.document_values import first_at, json_of, scalars_of, value_at
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.near_names import (
     is_called,
@@ -507,7 +503,7 @@ def _objects_for_texts(sample: ChatSample, dialogue: SampledDialogue) -> Finding
         return None
     turn = next(turn for turn in dialogue.turns if turn.text)
     at = next((path for path in sample.layout.text if value_at(turn.found, path) is not None), "")
-    texts = [(key, said) for key, said in scalars_of(objects[0], _DEEPEST) if isinstance(said, str)]
+    texts = [(key, said) for key, said in scalars_of(objects[0], 4) if isinstance(said, str)]
     inside = max(texts, key=lambda each: len(each[1]), default=("KEY", ""))[0]
     return Finding(
         f"{at} is an object, {cut(turn.text, _SHOWN_CHARACTERS)}, expected what is said.",

@@ -31,7 +31,7 @@ from fastscore.logs.inputs.document_values import (
     times_by_day_or_month,
     value_at,
 )
-from fastscore.logs.inputs.near_names import is_called, is_of_model
+from fastscore.logs.inputs.near_names import is_called, is_of_model, is_of_user
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.chat_samples import OPENAI, ChatSample, SampledDialogue
 from fastscore.logs.samples.findings import Finding, jq, jq_key, jq_path
@@ -158,7 +158,7 @@ def pooled_rows(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None
         counted_anew = next((step for step in steps if _is_counted_in_each(step, parts)), "")
         n_changes = sum(one != other for one, other in pairwise(values))
         are_blocks = n_changes == len(parts) - 1 and len({role for role, _ in begins}) == 1
-        is_sure = len(begins) == 1 or counted_anew or is_of_model(key)
+        is_sure = len(begins) == 1 or counted_anew or is_of_model(key) or is_of_user(key)
         is_unnamed = not dialogue.name and not is_called("id", key)  # ids are asked for by name
         if not (is_sure or (are_blocks and is_unnamed)):
             continue
@@ -235,18 +235,30 @@ def falling_order(sample: ChatSample) -> Finding | None:
     """Find a dialogue whose times or steps fall, in its turns or from document to document."""
     if sample.layout.sort_by:
         return None
-    turns = ((each.name, [turn.found for turn in each.turns]) for each in sample.dialogues)
-    for name, objects in (*turns, *_joined_documents(sample)):
+    turns = (
+        (each.name, [turn.found for turn in each.turns], [str(turn.role) for turn in each.turns])
+        for each in sample.dialogues
+    )
+    joined = ((name, parts, range(len(parts))) for name, parts in _joined_documents(sample))
+    for name, objects, speakers in (*turns, *joined):
         fall = _fall(objects)
         if fall is None:
             continue
         key, before, after = fall[0], *(cut(repr(value), _SHOWN_CHARACTERS) for value in fall[1:])
-        named = f" {name}" if name is not None else ""
+        named = f" {name}" if name else ""
         sort, keep = Flag("sort_by", (key,)), typed([Flag("sort_by", (KEEP_ORDER,))])
         more = f" To keep the order of the file, type {keep}."
         is_known = order_of(fall[1])[0] != NO_ORDER
         rewrite = f"Write these times as 2025-07-31T09:10:00 and type {typed([sort])}.{more}"
         by_hand = f"Sort the rows of each dialogue by {key}, or leave the key out."
+        numbers = [str(value_at(each, key)) for each in objects]
+        if is_called("step", key) and len({*zip(speakers, numbers, strict=True)}) < len(numbers):
+            return Finding(
+                f"in dialogue{named} {key} is {after} after {before}, and a speaker has a number "
+                "twice: these are probably several dialogues.",
+                unless="Write the dialogue's id into each row, and name its key: "
+                f"{typed([column_flag(sample.rows.id, 'KEY')])}.{more}",
+            )
         return Finding(
             f"the turns of dialogue{named} are not in order: {key} is {after} after {before}.",
             [sort] if sample.can_be_sorted and is_known else [],

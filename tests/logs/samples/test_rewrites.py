@@ -52,6 +52,8 @@ OF_TWO: dict[str, tuple[str, Any]] = {
         {"conv_id": float(ord(name)), **turn} for turn in chat(pairs)])),
     "rows in one array under odd keys": (".json", of_two(lambda name, pairs: [
         {"Ticket": name, **turn} for turn in chat(pairs, "wer")])),
+    "numbers of sessions of several users": (".csv", of_two(lambda name, pairs: [
+        {"user_id": name, "session": 1, **turn} for turn in chat(pairs)])),
     "messages that are objects": (".csv", of_two(lambda name, pairs: [
         {"session_id": name, "message": json.dumps({"type": turn["type"], "data": turn})}
         for turn in chat(pairs, "type", user="human", assistant="ai")])),
@@ -480,6 +482,17 @@ def test_calls_of_a_trace_that_repeat_its_history(kind, suite, tmp_path):
         assert pairs_of(run) == [*PAIRS, PAIRS[0]]
     else:
         assert run.tables["dialogues"]["n_guest_messages"].to_list() == [3, 1]
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_turns_that_are_counted_again_are_not_sorted(suite, tmp_path):
+    rows = [{"turn": n, **turn} for said in (3, 2) for n, turn in enumerate(chat(said))]
+    how: Any = {"layout": "turns", "columns": {"id": ""}}
+    if suite == "guest_simulation":
+        how = {"values": {"role": {"user": "guest"}}}
+    said = refusal(write(tmp_path / "log.jsonl", rows), options_of(suite, tmp_path), **how)
+    assert "probably several dialogues" in said
+    assert "--sort-by turn" not in said
 
 
 def test_chats_that_are_arrays_are_named_for_rows():
