@@ -76,6 +76,7 @@ from fastscore.logs.samples.rewrites import program_of
 from fastscore.suites.chats import ANY_OTHER, ASSISTANT_ROLE, ROLES, SYSTEM_ROLE, USER_ROLE
 from fastscore.suites.declarations import Source
 
+_DEEPEST = 4
 _SHOWN_CHARACTERS = 40
 _SYSTEM_INTENT = re.compile(r"sys(tem)?_", re.IGNORECASE)
 _CALLS = ("tool_calls", "function_call")
@@ -503,7 +504,7 @@ def _objects_for_texts(sample: ChatSample, dialogue: SampledDialogue) -> Finding
         return None
     turn = next(turn for turn in dialogue.turns if turn.text)
     at = next((path for path in sample.layout.text if value_at(turn.found, path) is not None), "")
-    texts = [(key, said) for key, said in scalars_of(objects[0], 4) if isinstance(said, str)]
+    texts = [(key, said) for key, said in scalars_of(objects[0], _DEEPEST) if isinstance(said, str)]
     inside = max(texts, key=lambda each: len(each[1]), default=("KEY", ""))[0]
     return Finding(
         f"{at} is an object, {cut(turn.text, _SHOWN_CHARACTERS)}, expected what is said.",
