@@ -66,6 +66,7 @@ from fastscore.logs.samples.findings import Finding, jq, jq_key
 from fastscore.logs.samples.profile import (
     MOST_ROWS_SAMPLED,
     ROWS_SAMPLED,
+    SHOWN_CHARACTERS,
     Record,
     is_said,
     keyed_arrays,
@@ -77,7 +78,6 @@ from fastscore.suites.chats import ANY_OTHER, ASSISTANT_ROLE, ROLES, SYSTEM_ROLE
 from fastscore.suites.declarations import Source
 
 _DEEPEST = 4
-_SHOWN_CHARACTERS = 40
 _SYSTEM_INTENT = re.compile(r"sys(tem)?_", re.IGNORECASE)
 _CALLS = ("tool_calls", "function_call")
 _TEMPLATE = re.compile(r"<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|\[/INST\]")
@@ -507,7 +507,7 @@ def _objects_for_texts(sample: ChatSample, dialogue: SampledDialogue) -> Finding
     texts = [(key, said) for key, said in scalars_of(objects[0], _DEEPEST) if isinstance(said, str)]
     inside = max(texts, key=lambda each: len(each[1]), default=("KEY", ""))[0]
     return Finding(
-        f"{at} is an object, {cut(turn.text, _SHOWN_CHARACTERS)}, expected what is said.",
+        f"{at} is an object, {cut(turn.text, SHOWN_CHARACTERS)}, expected what is said.",
         [column_flag(sample.rows.text, f"{at}.{inside}")],
     )
 
@@ -520,7 +520,7 @@ def _empty_replies(sample: ChatSample, dialogue: SampledDialogue) -> Finding | N
         is_empty = turn.text == "" and not any(map(turn.found.get, _CALLS))
         if is_empty and (before, role, after) == (USER_ROLE, ASSISTANT_ROLE, USER_ROLE):
             return Finding(
-                f"the reply to {cut(repr(asked.text), _SHOWN_CHARACTERS)} is empty, and "
+                f"the reply to {cut(repr(asked.text), SHOWN_CHARACTERS)} is empty, and "
                 "would be left out.",
                 unless="Write in its place what the user saw, such as '(no reply)', or leave out "
                 "the user's message before it.",

@@ -24,7 +24,6 @@ from fastscore.logs.inputs.column_map import (
     REPLY,
     ColumnMap,
     Flag,
-    UnmappedLogError,
     column_flag,
     edited_layout,
     layout_flag,
@@ -43,6 +42,7 @@ from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.layout import first_keys, layout_names, load_layout, may_read
 from fastscore.logs.inputs.near_names import is_called, is_of_reply, role_meanings, side_of
 from fastscore.logs.samples.file_samples import FileSample, Known, sample_file
+from fastscore.logs.samples.findings import Finding
 from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, ROWS_SAMPLED, Record
 from fastscore.logs.samples.records import read_records, records
 from fastscore.suites.chats import USER_ROLE, ChatLayout, ChatRows
@@ -105,6 +105,17 @@ class ChatSample:
         words = {str(turn.role) for turn in dialogue.turns if turn.role is not None}
         roles = dict(self.layout.roles)
         return role_meanings({roles.get(word) or word for word in words})
+
+    @property
+    def has_documents(self) -> bool:
+        """Whether each dialogue is a document by itself, which no option joins."""
+        return not (self.layout.joined_by or self.layout.is_row_per_turn)
+
+    @property
+    def found_words(self) -> list[str]:
+        """The words for speakers, as they are found."""
+        turns = (turn for each in self.dialogues for turn in each.turns)
+        return sorted({str(turn.role) for turn in turns if turn.role is not None})
 
     @property
     def speakers(self) -> dict[str, str]:
@@ -198,17 +209,9 @@ def _name_of(dialogue: Any, source: Source, layout: ChatLayout) -> str | None:
     return None if id is None else ":".join(str(each) for each in (id, *others) if each is not None)
 
 
-def speakers_in(file: InputFile, source: Source) -> dict[str, str]:
-    """Return the roles of the words for speakers in a file's first rows."""
-    sample = sample_chats(islice(read_records(file, source), MOST_ROWS_SAMPLED), source)
-    return sample.speakers if sample is not None else {}
-
-
-def words_of_speakers(file: InputFile, source: Source) -> list[str]:
-    """Return the words for speakers in a file's first rows."""
-    sample = sample_chats(islice(read_records(file, source), MOST_ROWS_SAMPLED), source)
-    turns = (turn for each in (sample.dialogues if sample else ()) for turn in each.turns)
-    return sorted({str(turn.role) for turn in turns if turn.role is not None})
+def sample_speakers(file: InputFile, source: Source) -> ChatSample | None:
+    """Interpret a file's first rows; None of a suite that does not score chats."""
+    return sample_chats(islice(read_records(file, source), MOST_ROWS_SAMPLED), source)
 
 
 def values_beside(
@@ -317,21 +320,19 @@ def fitting_layout(
     said = _said(first, best.source)
     others = [each.name for each in fits if _said(first, each.source) != said]
     if others:
-        raise UnmappedLogError(
-            f"{seen.file.path}: it is in several layouts, which read it in different ways: "
+        raise Finding(
+            "it is in several layouts, which read it in different ways: "
             f"{', '.join(sorted((best.name, *others)))}.",
-            [],
             unless=f"Type one of them, for example {EXAMPLE}.",
             example=[layout_flag(best.name)],
-        )
+        ).refused(seen.file.path)
     replies = [column_flag(REPLY, path) for path in best.unread]
     if len(replies) > 1:
-        raise UnmappedLogError(
-            f"{seen.file.path}: each of {', '.join(best.unread)} may be the last reply.",
-            [],
+        raise Finding(
+            f"each of {', '.join(best.unread)} may be the last reply.",
             unless=f"Name the one to read, for example {EXAMPLE}.",
             example=[layout_flag(best.name), replies[0]],
-        )
+        ).refused(seen.file.path)
     return [layout_flag(best.name), *replies]
 
 

@@ -5,9 +5,10 @@ Each rule looks at the dialogues of a sample, as those of `chat_rules` do.
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 from fastscore.errors import counted
@@ -35,11 +36,10 @@ from fastscore.logs.inputs.near_names import is_called, is_of_model, is_of_user
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.chat_samples import OPENAI, ChatSample, SampledDialogue
 from fastscore.logs.samples.findings import Finding, jq, jq_key, jq_path
-from fastscore.logs.samples.profile import quoted
+from fastscore.logs.samples.profile import SHOWN_CHARACTERS, quoted
 from fastscore.suites.chats import ROLES
 
 _DEEPEST, _DEEPEST_ORDER = 4, 2
-_SHOWN_CHARACTERS = 40
 _FEWEST_REPEATED, _MANY_REPEATED = 2, 4
 """How many turns dialogues share that one continues, with a key of both and without one."""
 _YEAR_2000, _YEAR_2100, _SPAN = 946_684_800, 4_102_444_800, 366 * 86_400
@@ -53,10 +53,7 @@ KEEP_ORDER = "line"
 
 def same_chats(sample: ChatSample) -> Finding | None:
     """Find a document with two arrays that have the same turns."""
-    by_row: dict[int, list[SampledDialogue]] = {}
-    for dialogue in sample.dialogues:
-        by_row.setdefault(dialogue.row, []).append(dialogue)
-    for both in by_row.values():
+    for both in _grouped(sample, attrgetter("row")):
         are_arrays = len(both) == 2 and all(isinstance(each.document, list) for each in both)
         if are_arrays and both[0].texts == both[1].texts:
             return Finding(
@@ -100,7 +97,7 @@ def unsorted(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     if not odd:
         return None
     return Finding(
-        f"sort_by is {key}, and its value {cut(repr(odd[0]), _SHOWN_CHARACTERS)} has no order that "
+        f"sort_by is {key}, and its value {cut(repr(odd[0]), SHOWN_CHARACTERS)} has no order that "
         "is known: expected numbers or times such as 2024-05-01T14:11:00+02:00.",
         unless="Write the times so, or sort the log itself.",
     )
@@ -244,7 +241,7 @@ def falling_order(sample: ChatSample) -> Finding | None:
         fall = _fall(objects)
         if fall is None:
             continue
-        key, before, after = fall[0], *(cut(repr(value), _SHOWN_CHARACTERS) for value in fall[1:])
+        key, before, after = fall[0], *(cut(repr(value), SHOWN_CHARACTERS) for value in fall[1:])
         named = f" {name}" if name else ""
         sort, keep = Flag("sort_by", (key,)), typed([Flag("sort_by", (KEEP_ORDER,))])
         more = f" To keep the order of the file, type {keep}."
@@ -279,11 +276,17 @@ def _joined_documents(sample: ChatSample) -> Iterator[tuple[Any, Sequence[Any]]]
 
 def _of_one_name(sample: ChatSample) -> list[list[SampledDialogue]]:
     """Return the dialogues of each name that several have."""
-    by_name: dict[Any, list[SampledDialogue]] = {}
+    return [each for each in _grouped(sample, attrgetter("name")) if each[0].name is not None]
+
+
+def _grouped(
+    sample: ChatSample, key: Callable[[SampledDialogue], Any]
+) -> list[list[SampledDialogue]]:
+    """Return the dialogues of each key that several have."""
+    groups: dict[Any, list[SampledDialogue]] = {}
     for dialogue in sample.dialogues:
-        if dialogue.name is not None:
-            by_name.setdefault(dialogue.name, []).append(dialogue)
-    return [group for group in by_name.values() if len(group) > 1]
+        groups.setdefault(key(dialogue), []).append(dialogue)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _fall(objects: Sequence[Any]) -> tuple[str, Any, Any] | None:
@@ -367,7 +370,7 @@ def joined_candidates(sample: ChatSample) -> Finding | None:
 def repeated_beginnings(sample: ChatSample) -> Finding | None:
     """Find dialogues that are beginnings of another one, as traces with their history are."""
     layout = sample.layout
-    if layout.joined_by or layout.is_row_per_turn or layout.replies:
+    if not sample.has_documents or layout.replies:
         return None
     said = [(each.document, each.texts) for each in sample.dialogues]
     beginnings: Counter[str | None] = Counter()
@@ -405,8 +408,8 @@ def pooled_documents(sample: ChatSample) -> Finding | None:
 
     A suite that pools them may tell them apart by another key, if they begin alike.
     """
-    layout, several = sample.layout, _of_one_name(sample)
-    if layout.joined_by or layout.is_row_per_turn or not sample.rows.model:
+    several = _of_one_name(sample)
+    if not sample.has_documents or not sample.rows.model:
         return None
     is_alike = all(len({*map(str, (each.texts[:1] for each in group))}) == 1 for group in several)
     for key, value in scalars_of(several[0][0].document, _DEEPEST_ORDER) if several else ():
@@ -424,8 +427,8 @@ def pooled_documents(sample: ChatSample) -> Finding | None:
 
 def same_names(sample: ChatSample) -> Finding | None:
     """Find documents of one name that a suite of rows would join, although nothing says so."""
-    layout, several = sample.layout, _of_one_name(sample)
-    if sample.rows.array or layout.joined_by or layout.is_row_per_turn or not several:
+    several = _of_one_name(sample)
+    if sample.rows.array or not sample.has_documents or not several:
         return None
     one, other = several[0][:2]
     names = (key for key, value in scalars_of(one.document, 1) if one.name.startswith(str(value)))
@@ -470,7 +473,7 @@ def models_of_replies(sample: ChatSample) -> Finding | None:
 def joinable_parts(sample: ChatSample) -> Finding | None:
     """Find documents that have one name of a conversation and go on with each other."""
     layout = sample.layout
-    if layout.joined_by or layout.is_row_per_turn:
+    if not sample.has_documents:
         return None
     begun: dict[tuple[str, Any], list[str]] = {}
     for dialogue in sample.dialogues:

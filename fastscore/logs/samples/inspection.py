@@ -41,12 +41,7 @@ from fastscore.logs.inputs.files import (
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.inputs.near_names import role_meanings, roles_of_two
 from fastscore.logs.integrity.rejects import cut
-from fastscore.logs.samples.chat_samples import (
-    NOT_READ,
-    fitting_layout,
-    speakers_in,
-    words_of_speakers,
-)
+from fastscore.logs.samples.chat_samples import NOT_READ, fitting_layout, sample_speakers
 from fastscore.logs.samples.file_samples import Known, is_among, sample_file
 from fastscore.logs.samples.profile import (
     ROWS_SAMPLED,
@@ -389,7 +384,8 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
                 said = question.replace(EXAMPLE, " ".join((typed(shared), *trial.options)))
                 raise InputError(f"{reason.removesuffix('.')}. {said}", said)
             words = (*(word for flag in shared for word in flag.typed), *trial.options)
-            speakers = speakers_in(file, map_source(source, columns))
+            sample = sample_speakers(file, map_source(source, columns))
+            speakers = sample.speakers if sample is not None else {}
             return Fit(suite, words, lacking, columns, trial, speakers, question)
     raise InputError(f"{file.path}: no columns of it were found to serve {suite}.")
 
@@ -410,7 +406,8 @@ def _other_speaker(file: InputFile, source: Source, flags: Sequence[Flag]) -> li
     rows = source.chat_rows
     if rows is None or not any(flag.option == "value" for flag in flags):
         return []
-    words, own = words_of_speakers(file, source), dict(rows.words)
+    sample, own = sample_speakers(file, source), dict(rows.words)
+    words = sample.found_words if sample is not None else []
     known = {*role_meanings(words), *(flag.words[1] for flag in flags if flag.option == "value")}
     return [
         value_flag(rows.speaker, word, own[role])
@@ -442,7 +439,8 @@ def _with_question(error: UnmappedLogError, flags: Sequence[Flag], reason: str) 
     if not asked and flags and isinstance(error, MissingColumnsError):
         asked = (error.hint or "").replace(LISTED, "")
     if reason:
-        said = f"{reason} With {typed(flags)}: {error.reason} {asked}".strip()
+        why = error.reason.removesuffix(".")
+        said = f"{reason} With {typed(flags)}: {why}. {asked}".strip()
         return InputError(said, said)
     if error.flags or not asked:
         return error

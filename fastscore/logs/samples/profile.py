@@ -23,6 +23,8 @@ HEAD_ROWS = 1000
 MOST_KEYS = 10_000
 SHOWN = 8
 """How many keys, words or files a message lists."""
+SHOWN_CHARACTERS = 40
+"""How much of a text a message shows."""
 MOST_ELEMENTS = 1000
 MOST_WORDS = 10_000
 _DEEPEST, _WORD_CHARACTERS, _WORD_LETTERS = 3, 40, 5

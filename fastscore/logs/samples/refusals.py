@@ -47,13 +47,14 @@ from fastscore.logs.samples.chat_samples import (
     rows_of_arrays,
 )
 from fastscore.logs.samples.file_samples import FileSample
-from fastscore.logs.samples.findings import jq, jq_path
+from fastscore.logs.samples.findings import Finding, jq, jq_path
 from fastscore.logs.samples.profile import (
     ANY_KEY,
     KINDS,
     MOST_ROWS_SAMPLED,
     ROWS_SAMPLED,
     SHOWN,
+    SHOWN_CHARACTERS,
     ColumnSample,
     KeyProfile,
     Profile,
@@ -76,7 +77,6 @@ _BY_ITSELF = "turns"
 """What an array that is a dialogue by itself is called among rows."""
 _FEWEST_VALUES = 2
 _DIGITS = re.compile(r"\d+")
-_SHOWN_CHARACTERS = 40
 
 
 def beginning(seen: FileSample) -> str:
@@ -87,7 +87,7 @@ def beginning(seen: FileSample) -> str:
     if b"".join(begins.split()) == b"[]":
         return ""  # an empty document
     text = begins.decode(errors="replace").partition("\n")[0].rstrip()
-    return cut(text, _SHOWN_CHARACTERS)
+    return cut(text, SHOWN_CHARACTERS)
 
 
 def foreign_error(suite: str, source: Source, foreign: Sequence[FileSample]) -> InputError:
@@ -266,12 +266,12 @@ def absent_key_error(
     """Make the error of an option that names a key which no dialogue has."""
     *name, path = flag.words
     near = nearest([path, *name], keys)
-    return UnmappedLogError(
-        f"{_named(seen)}: {name[0] if name else flag.option} is read from {path!r}, which no "
-        f"dialogue has; it has {quoted(keys) or 'no keys'}.",
+    return Finding(
+        f"{name[0] if name else flag.option} is read from {path!r}, which no dialogue has; it has "
+        f"{quoted(keys) or 'no keys'}.",
         [] if near is None else [flag._replace(words=(*name, near))],
         unless="Name one of these keys, or leave the option out.",
-    )
+    ).refused(_named(seen))
 
 
 _SPEAKERS_IN_TEXT = re.compile(r"(?m)^\w[\w ]{0,30}: *\S")
@@ -520,7 +520,7 @@ def words_error(
     """Make the error of a column that lacks words: one of those needed, or any of several."""
     vocabulary = need.column.vocabulary
     found_words = [word for word, _ in counts.by_count]
-    found = [f"{cut(word, _SHOWN_CHARACTERS)!r} ({count:,})" for word, count in counts.by_count]
+    found = [f"{cut(word, SHOWN_CHARACTERS)!r} ({count:,})" for word, count in counts.by_count]
     absent = [word for word in vocabulary.needed if word not in counts.known]
     if absent and counts.words:
         meant = absent[0]

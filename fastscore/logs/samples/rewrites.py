@@ -24,6 +24,7 @@ from fastscore.logs.samples.chat_samples import NESTED, OPENAI
 from fastscore.logs.samples.findings import FILE, Finding, jq, jq_key, jq_path
 from fastscore.logs.samples.profile import (
     ROWS_SAMPLED,
+    SHOWN_CHARACTERS,
     KeyedArrays,
     Profile,
     Record,
@@ -40,7 +41,6 @@ from fastscore.suites.declarations import ALL_METRICS, Source
 _NUMBERED = re.compile(r"(.*[^\d_ -])[_ -]?\d+")
 """A key that ends in a number."""
 _MOST_NUMBERED = 20
-_SHOWN_CHARACTERS = 40
 _OF_PYTHON = re.compile(r"\s*(\[\s*)?[\[{(]\s*'")
 
 
@@ -142,7 +142,7 @@ def _table_by_lines(_: Source, record: Record) -> Finding | None:
         )
     if not others and first.count("|") > 1:
         return Finding(
-            f"line 1 is {cut(first, _SHOWN_CHARACTERS)!r}: columns are parted by |, expected "
+            f"line 1 is {cut(first, SHOWN_CHARACTERS)!r}: columns are parted by |, expected "
             "commas, semicolons or tabs.",
             unless=f"Type tr '|' '\\t' < {FILE} > table.tsv.",
         )
@@ -156,7 +156,7 @@ def _python_in_cells(source: Source, record: Record) -> Finding | None:
         if isinstance(value, str) and _OF_PYTHON.match(value) and key not in own:
             return Finding(
                 f"{key} is a list or a dict as Python prints it, with single quotes, not JSON: "
-                f"{cut(value, _SHOWN_CHARACTERS)}.",
+                f"{cut(value, SHOWN_CHARACTERS)}.",
                 unless="Write the log by to_json(orient='records', lines=True), or by to_parquet.",
             )
     return None

@@ -27,6 +27,7 @@ from fastscore.logs.samples.file_samples import (
     occurs_in,
     sample_file,
 )
+from fastscore.logs.samples.findings import Finding
 from fastscore.logs.samples.profile import (
     MOST_ROWS_SAMPLED,
     SHOWN,
@@ -246,12 +247,12 @@ def check_ids(suite: str, source: Source, seen: FileSample) -> None:
     found = _named_ids(records, seen) or _repeated_ids(records, seen.other_ids)
     if found is None:
         return
-    raise UnmappedLogError(
-        f"{seen.file.path}: no row has {key.name}, by which {suite} tells dialogues apart, so the "
-        f"file would be one dialogue. {found!r} varies within the file as names of dialogues do.",
+    raise Finding(
+        f"no row has {key.name}, by which {suite} tells dialogues apart, so the file would be one "
+        f"dialogue. {found!r} varies within the file as names of dialogues do.",
         [column_flag(key.name, found)],
         more=f" If the file is one dialogue, type {typed([column_flag(key.name, '')])}.",
-    )
+    ).refused(seen.file.path)
 
 
 def _named_ids(records: Sequence[Record], seen: FileSample) -> str | None:
