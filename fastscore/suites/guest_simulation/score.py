@@ -74,8 +74,8 @@ def notes_on_run(dialogues: pl.LazyFrame, options: GuestSimulation) -> list[str]
     if counts["fallback"]:
         notes.append(
             f"PAS: {counts['fallback']:,} of {counts['PAS']:,} conversations have a persona "
-            "without attributes, so PAS follows the words of its description alone; name the "
-            "attributes in a file of personas"
+            "without attributes, so PAS follows the words of its description alone; set "
+            "personas to a file with the attributes"
         )
     if counts["nameless"]:
         notes.append(
