@@ -52,13 +52,30 @@ def split_member(path: str) -> tuple[str, str] | None:
     return (archive, name) if name and os.path.isfile(archive) else None
 
 
+_TABLE = (
+    'import csv, json, sys; f = open(sys.argv[1], newline="", encoding="utf-8-sig"); '
+    'd = csv.Sniffer().sniff(f.readline(), ",;\\t|"); f.seek(0); '
+    "[print(json.dumps(row)) for row in csv.DictReader(f, dialect=d)]"
+)
+_FOR_JQ: dict[str, tuple[str, ...]] = {
+    "gz": ("gzip", "-dc"),
+    "zst": ("zstd", "-dc"),
+    **dict.fromkeys(("csv", "tsv"), ("python", "-c", _TABLE)),
+}
+"""What writes JSON of files that jq does not read, by their suffix."""
+
+
 def name_file(advice: str, path: str) -> str:
-    """Put the name of a file in place of FILE in advice; a member is unpacked for its command."""
+    """Put the name of a file in place of FILE in advice.
+
+    A member is unpacked for its command, and jq gets what is packed or a table as JSON.
+    """
     member = split_member(path) if "FILE" in advice else None
-    if member is None:
+    reader = _FOR_JQ.get(path.lower().rpartition(".")[2], ()) if "jq -c" in advice else ()
+    if member is None and not reader:
         return advice.replace("FILE", shlex.quote(path))
-    unzip = shlex.join(["unzip", "-p", *member])
-    return _COMMAND.sub(lambda _: f"{unzip} | ", advice, count=1).replace("FILE", "/dev/stdin")
+    begin = shlex.join(["unzip", "-p", *member] if member else [*reader, path])
+    return _COMMAND.sub(lambda _: f"{begin} | ", advice, count=1).replace("FILE", "/dev/stdin")
 
 
 def list_members(path: str) -> dict[str, int]:

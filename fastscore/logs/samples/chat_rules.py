@@ -141,16 +141,15 @@ def _unproven_guests(source: Source, sample: ChatSample) -> Finding | None:
         if not (unknown and guest):
             continue
         known = USER_ROLE in role_meanings(unknown).values()
-        flags = word_flags(column, words, (), (), rows) if known else []
-        sides = ((guest, ASSISTANT_ROLE), (unknown[0], USER_ROLE))
-        example = typed([value_flag(rows.speaker, word, own[role]) for word, role in sides])
-        keep = typed([value_flag(rows.speaker, guest, guest)])
+        sides = ((guest, own[ASSISTANT_ROLE]), (unknown[0], own[USER_ROLE]), (guest, guest))
+        *example, keep = [value_flag(rows.speaker, *side) for side in sides]
         return Finding(
             f"{rows.speaker} is {quoted(words)} in a dialogue: beside {unknown[0]!r}, {guest!r} is "
             f"probably not the {own[USER_ROLE]}.",
-            flags,
-            unless=f"Say who is who, for example {example}.",
-            more=f" To keep it as it is, type {keep}.",
+            word_flags(column, words, (), (), rows) if known else [],
+            unless=WHO_IS_WHO,
+            example=example,
+            more=f" To keep it as it is, type {typed([keep])}.",
         )
     return None
 
@@ -257,14 +256,11 @@ def _other_keys(sample: ChatSample) -> Finding | None:
 
 def _rows_in_array(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     """Find an array by itself whose elements name several dialogues."""
-    is_array = isinstance(dialogue.document, list)
-    key = key_of_dialogues([turn.found for turn in dialogue.turns]) if is_array else ""
+    key = key_of_dialogues([turn.found for turn in dialogue.turns])
     how = typed([layout_flag(ROW_PER_TURN), column_flag(sample.rows.id, key)])
-    return (
-        Finding(f"{key} names several dialogues in one array.", unless=f"Type {how} in its place.")
-        if key
-        else None
-    )
+    said = f"{key} names several dialogues in one array."
+    is_found = key and isinstance(dialogue.document, list)
+    return Finding(said, unless=f"Type {how} in its place.") if is_found else None
 
 
 def _unread_siblings(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:

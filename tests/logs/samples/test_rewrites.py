@@ -464,7 +464,7 @@ def test_models_that_only_replies_name(suite, tmp_path):
 
 
 @pytest.mark.parametrize("suite", SUITES)
-@pytest.mark.parametrize("kind", ["otel", "rows"])
+@pytest.mark.parametrize("kind", ["otel", "rows", "table"])
 def test_calls_of_a_trace_that_repeat_its_history(kind, suite, tmp_path):
     rows: list[dict[str, Any]] = []
     for call, trace in [(0, "t"), (1, "t"), (2, "t"), (0, "u")]:
@@ -477,7 +477,8 @@ def test_calls_of_a_trace_that_repeat_its_history(kind, suite, tmp_path):
             ids = {"trace_id" if kind == "otel" else "conversation_id": trace}
             time = f"2025-01-01T00:{len(rows):02}:00Z"
             rows.append({"timestamp": time, **ids, "span_id": f"{trace}{9 - call}", **row})
-    run = follow(write(tmp_path / "log.jsonl", rows), options_of(suite, tmp_path))
+    log = tmp_path / f"log.{'csv' if kind == 'table' else 'jsonl'}"
+    run = follow(write(log, rows), options_of(suite, tmp_path))
     if suite == "preference_shift":
         assert pairs_of(run) == [*PAIRS, PAIRS[0]]
     else:
