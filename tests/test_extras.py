@@ -158,7 +158,7 @@ def test_a_command_names_the_extra_that_it_needs(tmp_path):
         assert code == 2, (out, err)
         assert install_command(extra) in err
         assert "Traceback" not in err
-    assert "lex_weight=1.0" in first[2]
+    assert "set lex_weight to 1.0" in first[2]
     assert not (tmp_path / "report.html").exists()
 
 

@@ -99,7 +99,7 @@ def test_columns_and_values_name_where_chats_are(stub, tmp_path):
     typed = ["judge", str(log), "--model", "m", "-o", str(tmp_path / "typed"), *flags]
     assert CliRunner().invoke(cli, typed).exit_code == 0
     assert len(stub.asked) == 1  # the same request, which is kept
-    with pytest.raises(InputError, match="no row has what judge needs"):
+    with pytest.raises(InputError, match=r"is read from 'log[.]other', which no"):
         fastscore.judge(log, "m", output=tmp_path / "none", columns={"messages": "log.other"})
 
 
