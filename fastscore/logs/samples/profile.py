@@ -401,7 +401,8 @@ def nearest_key(
     )
     paths = list(possible)
     # a key that was typed with a slip is nearer than other names of its column
-    near = nearest([column.mapped.path.rpartition(".")[2]], paths) if column.mapped.path else None
+    typed_path = column.mapped.path
+    near = nearest([typed_path.rpartition(".")[2]], paths) if typed_path else None
     return near or nearest((column.name, *column.aliases), paths)
 
 

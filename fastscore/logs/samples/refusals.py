@@ -210,7 +210,7 @@ def lacking_error(
     is_layout = any(flag.option == "layout" for flag in flags)
     unnamed = [] if is_layout else unnamed
     # what turns never have is not found by reading them
-    is_hopeless = any(need.name not in _parts_of_turns(source) for need in unnamed)
+    is_hopeless = not {need.name for need in unnamed} <= {*_parts_of_turns(source)}
     of_chats, asked, example = (
         ([], "", []) if is_layout or is_hopeless else _chat_flags(seen[0].file.path, source, found)
     )

@@ -121,12 +121,15 @@ def foreign_rows(source: Source, records: Iterable[Record]) -> Finding | None:
     """Find rows that must be converted first."""
     shapes: set[frozenset[str]] = set()
     for record in records:
-        shape = frozenset(key for key, value in record.items() if value is not None)
-        rules = (_table_by_lines, _python_in_cells, _nested_dialogues, _of_export)
-        for rule in rules[: 3 if shape in shapes else None]:
-            found = rule(source, record)
-            if found is not None:
-                return found
+        shape = frozenset([key for key, value in record.items() if value is not None])
+        found = (
+            _table_by_lines(source, record)
+            or _python_in_cells(source, record)
+            or _nested_dialogues(source, record)
+            or (None if shape in shapes else _of_export(source, record))
+        )
+        if found is not None:
+            return found
         shapes.add(shape)
     return None
 
@@ -151,9 +154,11 @@ def _table_by_lines(_: Source, record: Record) -> Finding | None:
 
 def _python_in_cells(source: Source, record: Record) -> Finding | None:
     """Find cells as Python prints them, except in columns that a suite reads so by itself."""
-    own = {key for column in source.columns if not column.items for key in column.keys}
-    for key, value in record.items():
-        if isinstance(value, str) and _OF_PYTHON.match(value) and key not in own:
+    texts = {key: value for key, value in record.items() if isinstance(value, str)}
+    for key, value in texts.items():
+        if _OF_PYTHON.match(value) and not any(
+            key in column.keys for column in source.columns if not column.items
+        ):
             return Finding(
                 f"{key} is a list or a dict as Python prints it, with single quotes, not JSON: "
                 f"{cut(value, SHOWN_CHARACTERS)}.",
@@ -174,9 +179,9 @@ def _of_export(source: Source, record: Record) -> Finding | None:
 
 def _nested_dialogues(source: Source, record: Record) -> Finding | None:
     """Find dialogues in arrays of arrays, or in one further inside an object."""
-    nested = load_layout(NESTED).chat
     for outer, groups in arrays_in(record) if source.chat_rows is not None else ():
-        is_inside = len(outer) > 1 and nested and f"{'.'.join(outer)}[]" not in nested.dialogues
+        nested = load_layout(NESTED).chat if len(outer) > 1 else None
+        is_inside = nested is not None and f"{'.'.join(outer)}[]" not in nested.dialogues
         for inner, dialogues in arrays_in(groups[0]):
             place = f"{jq_path(outer)}[]"
             if not (is_inside and _are_turns(dialogues)):

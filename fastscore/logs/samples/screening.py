@@ -112,9 +112,9 @@ def _screen(
             continue
         left.append(seen)
         if not file.pattern:
-            sample = first_chats(source, seen.read())
-            slip = _absent_key(source, [seen], [sample]) if seen.lacking else None
-            raise slip or foreign_error(suite, source, [seen])
+            is_named = seen.lacking and source.chat is not None and source.asked_for
+            sample = first_chats(source, seen.read()) if is_named else None
+            raise _absent_key(source, [seen], [sample]) or foreign_error(suite, source, [seen])
     if not kept:
         raise foreign_error(suite, source, left)
     chats = [(seen.file.path, first_chats(source, seen.read())) for seen in kept]
