@@ -61,7 +61,8 @@ def value_at(value: Any, path: str) -> Any:
     """Return the value that a path leads to; None if it leads nowhere."""
     if not path:
         return value
-    value = json_of(value)
+    if isinstance(value, str):
+        value = json_of(value)
     if isinstance(value, dict):
         if path in value:
             return value[path]
