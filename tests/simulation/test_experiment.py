@@ -323,7 +323,7 @@ def test_a_papers_experiment_is_one_file(stub, tmp_path):
         (FILE, "sessions = 4", "sesions = 4", "unknown key sesions. Did you mean 'sessions'?"),
         (FILE, "sessions = 4", 'sessions = "4"', "sessions is '4', expected an integer"),
         (FILE, "sessions = 4", "sessions = 0", "sessions is 0, expected an integer of at least 1"),
-        (FILE, "repeats = 3", "repeats = 2", "repeats=2 is not balanced"),
+        (FILE, "repeats = 3", "repeats = 2", "repeats 2 is not balanced"),
         (FILE, "timeout = 30.0", 'timeout = 30.0\nmax_failures = "half"', "max_failures is 'half'"),
         (FILE, "repeats = 3", "repeets = 3", "unknown key judge.repeets. Did you mean 'repeats'?"),
         (FILE, 'model = "judge"', "", "judge.model is missing"),

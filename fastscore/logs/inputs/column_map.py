@@ -340,14 +340,14 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
     if rows is None:
         raise UsageError(
             "The layout describes chats, and the suite does not score chats.",
-            "Map its columns: --column NAME=PATH.",
+            "Map its columns: `--column NAME=PATH`.",
         )
     chat, others = _edited(_with_options(chat, options), rows, columns)
     if chat.alternate and chat.is_row_per_turn:
         raise UsageError(
             f"alternate is {chat.alternate!r}, but each row is a turn: only turns in an array "
             "alternate.",
-            "Name the key of the speaker (--column speaker=KEY), or add it to the rows.",
+            "Name the key of the speaker (`--column speaker=KEY`), or add it to the rows.",
         )
     if not chat.id and not chat.is_row_per_turn:
         names = tuple(name for name in _DIALOGUE_KEYS if name != rows.id)

@@ -59,7 +59,7 @@ class Layout:
                 f"The layout {self.name!r} says nothing of {suite}.",
                 "It is one of "
                 + ", ".join(sorted(self.maps))
-                + "; or map columns: --column NAME=PATH.",
+                + "; or map columns: `--column NAME=PATH`.",
             )
         found = self.maps.get("", NO_MAP) | self.maps.get(suite, NO_MAP)
         return replace(found, chat=self.chat)
