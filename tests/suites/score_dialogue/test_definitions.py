@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fastscore.suites.declarations import REJECT_SCHEMA
+from fastscore.suites.declarations import INCOMPLETE, LATE_STEPS, REJECT_SCHEMA, REPLACED_ROWS
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.suites.score_dialogue.events import MAXIMUM_STEPS, strip_text
 from fastscore.suites.score_dialogue.metrics import PYTHON_WHITESPACE, SEMANTIC
@@ -158,11 +158,13 @@ def test_a_single_ground_truth_has_baseline_zero() -> None:
 
 
 def test_cosine_mode_keeps_the_sign_and_gives_two_empty_texts_nothing() -> None:
-    view = VectorView.from_texts(["a", "p", ""], np.array([[1, 0], [-1, 0], [0, 1]], np.float32))
+    vectors = np.array([[1, 0], [-1, 0], [0.6, 0.8]], np.float32)
+    view = VectorView.from_texts(["a", "p", ""], vectors)
     rows = [predicted(0, 0, "p"), complete(0, "a"), predicted(1, 0, ""), complete(1, "")]
+    rows += [predicted(2, 0, ""), complete(2, "a")]
     options = ScoreDialogue(lex_weight=0.0, semantic="cosine")
     tables = score(*rows, options=options, view=view)
-    assert tables["steps"]["semantic_similarity"].to_list() == [-1.0, 0.0]
+    assert tables["steps"]["semantic_similarity"].to_list() == pytest.approx([-1.0, 0.0, 0.6])
     assert tables["dialogues"]["semantic_baseline_b"].to_list() == [None]
 
 
@@ -205,6 +207,19 @@ def test_a_revealed_step_beyond_reason_is_a_reject() -> None:
     assert (reject["file"], reject["line"], reject["field"]) == ("log.jsonl", 2, "step")
     assert reject["reason"] == "out_of_range"
     assert tables["utterances"]["total_steps"].to_list() == [1]
+
+
+def test_rows_that_are_not_used_are_counted() -> None:
+    rows = [predicted(2, 0, "a"), complete(2, "a"), revealed(3, -5), complete(3, "a")]
+    rows += [predicted(0, 0, "a"), predicted(0, 0, "b"), predicted(0, MAXIMUM_STEPS, "c")]
+    rows += [revealed(0, 0), complete(0, "a"), complete(0, "b"), predicted(1, 0, "a")]
+    raw, _ = raw_frame([("log.jsonl", line, row) for line, row in enumerate(rows, 1)])
+    events, tables = score_frame(raw, LEXICAL)
+    # a prediction and a ground truth are replaced; only a revealed step can be too far
+    assert events.rejects.is_empty()
+    noted = {REPLACED_ROWS: 2, LATE_STEPS: 1, INCOMPLETE: 1}
+    assert {name: events.counts.get(name) for name in noted} == noted
+    assert tables["utterances"]["total_steps"].to_list() == [1, 1, 0]
 
 
 def test_a_baseline_of_one_pair_is_the_cosine_of_that_pair() -> None:
