@@ -82,7 +82,7 @@ def check_workers(
 ) -> int:
     """Make sure that all workers see what this process sees; returns how many there are.
 
-    Each has the run's kernels loaded then, compiled if need be, all at once: but for those of the
+    Each worker then loads the kernels of the run, and compiles missing ones, except those of the
     modules `unused`.
     """
     with _tokens(expected.context) as tokens:

@@ -337,7 +337,7 @@ def fitting_layout(
 
 
 def rows_of_arrays(first: Sequence[Record], source: Source) -> list[Record]:
-    """Return the rows in arrays that are no dialogues, as a key names several; else none."""
+    """Return the rows of arrays in which a key names several dialogues; no row otherwise."""
     bare = source.array_column or BARE
     arrays = (record[bare] for record in first if set(record) == {bare})
     rows = [row for each in arrays if isinstance(each, list) for row in each]

@@ -382,7 +382,7 @@ EARLY = 1.0 / (C("step") + 1)
 def utility(lex_weight: float) -> pl.Expr:
     """Return U_step over columns of steps, in the published script's order of operations.
 
-    A part that is switched off counts 0, as published. There is no penalty where it is null.
+    A missing part counts as 0, as in the published script. A missing penalty counts as 1.
     """
     lexical, semantic = (C(f"{part}_similarity").fill_null(0.0) for part in ("lexical", "semantic"))
     mixed = lexical * lex_weight + semantic * (1 - lex_weight)
