@@ -280,12 +280,12 @@ def headline(comparison: Comparison) -> str:
     if len(pairs) > 1:
         return _many(rows, f"{kind}s", how)
     row = rows[0]
+    one_sided = _on_one_side(comparison, row["family"])
     if not any(one["difference"] for one in rows):
-        one_sided = _on_one_side(comparison, rows[0]["family"])
         both = " that both have" if one_sided else ""
         return f"{row['b']} equals {row['a']} in the mean of every {kind}{both}.{one_sided}"
     if all(one["p"] is None for one in rows):
-        return f"{row['b']} against {row['a']}: no {kind} can be tested ({designs})."
+        return f"{row['b']} against {row['a']}: no {kind} can be tested ({designs}).{one_sided}"
     decided = [one for one in rows if verdict_text(one) != NONE]
     # what all of them lack, such as dialogues of pairs, is named once
     is_common = len({one["lacking"] for one in decided}) == 1
@@ -303,12 +303,13 @@ def headline(comparison: Comparison) -> str:
             names = f"{', '.join(found[:NAMED])}{more}"
             parts.append(f"{verdict}{of_margin} in {counted(len(found), 'metrics')}: {names}")
     if not parts:
-        return f"{row['b']} and {row['a']} cannot be told apart in any {kind} ({how})."
+        return f"{row['b']} and {row['a']} cannot be told apart in any {kind} ({how}).{one_sided}"
     untested = [one["metric"] for one in rows if one["p"] is None]
     undecided = len(rows) - len(decided) - len(untested)
     others = f"; undecided in {counted(undecided, 'metrics')}" if undecided else ""
     others += f"; no test of {listed(untested)}" if untested else ""
-    return f"{row['b']} against {row['a']}: {'; '.join(parts)}{common}{others} ({how})."
+    what = f"{'; '.join(parts)}{common}{others}"
+    return f"{row['b']} against {row['a']}: {what} ({how}).{one_sided}"
 
 
 def _on_one_side(comparison: Comparison, family: str) -> str:

@@ -227,3 +227,8 @@ def test_metrics_that_one_side_alone_has_are_in_the_headline(manners: Any) -> No
         "b equals a in the mean of every metric that both have. "
         "One side alone has a value of brief."
     )
+    for row in rows:
+        row["kind"] = int(row["model"] == "b") if row["id"] != "d0" else 0
+    found = fastscore.compare(fastscore.score(rows, manners), by="model", pair_by="id")
+    assert str(found).startswith("b against a: better in 1 metric: kind +0.8750 ")
+    assert str(found).endswith(" One side alone has a value of brief.")
