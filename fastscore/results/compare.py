@@ -32,7 +32,7 @@ from fastscore.settings.options import check_arguments
 from fastscore.statistics import ALPHA
 from fastscore.statistics.curves import Test
 from fastscore.suites.declarations import LABEL_TABLE, Metric
-from fastscore.suites.sums import Sums, dialogue_places, require_labels, sum_metrics
+from fastscore.suites.sums import BETWEEN, Sums, dialogue_places, require_labels, sum_metrics
 
 MOST_LEVELS = 100
 
@@ -257,8 +257,8 @@ def _placed(run: Run, sums: Sums, table: str, how: Inference, notes: list[str]) 
             )
     for columns, n in sums.lacking.items():
         note = (
-            f"{run.path}: {counted(n, 'dialogues')} without {'+'.join(columns)}: each is a unit of "
-            "its own, and a pair with the dialogue of its name"
+            f"{run.path}: {counted(n, 'dialogues')} without {BETWEEN.join(columns)}: each is a "
+            "unit of its own, and a pair with the dialogue of its name"
         )
         notes += [note] if note not in notes else []
     for column, name in ((how.by and f"label:{how.by}", how.by), ("repeat", how.design.repeat)):

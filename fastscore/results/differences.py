@@ -26,7 +26,7 @@ from fastscore.statistics.significance import Values, holm
 from fastscore.suites.base import families
 from fastscore.suites.declarations import NULL_REASONS, Design, Metric
 from fastscore.suites.estimates import estimate, joint_estimate
-from fastscore.suites.sums import Sums, sum_values
+from fastscore.suites.sums import BETWEEN, Sums, sum_values
 
 DIALOGUE = "dialogue"
 LEAST_SYSTEMS = 3
@@ -105,13 +105,15 @@ class Inference:
     def pair(self) -> str:
         """What pairs have in common, in words."""
         return (
-            "+".join(self.design.pair) if self.pattern is None else f"{DIALOGUE} ~ {self.pattern}"
+            BETWEEN.join(self.design.pair)
+            if self.pattern is None
+            else f"{DIALOGUE} ~ {self.pattern}"
         )
 
     @property
     def unit(self) -> str:
         """The units, in words."""
-        return self.pair if self.design.unit == self.design.pair else "+".join(self.design.unit)
+        return self.pair if self.design.unit == self.design.pair else BETWEEN.join(self.design.unit)
 
     @property
     def shares_units(self) -> bool:

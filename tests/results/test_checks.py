@@ -201,7 +201,7 @@ def test_missing_dialogues_are_counted_in_the_pairs_of_compare(
     with pytest.raises(UsageError, match=r"pattern 'z\(d\)' matches no dialogue id, such as 'd00"):
         check(twelve["lost"], limits, twelve["base"], pair_by="z(d)")
     others = scored(tmp_path, "others", ("m", 0.5, range(20, 24)))
-    with pytest.raises(UsageError, match=r"No dialogue_uid\+challenge_uid of .* is in .*others"):
+    with pytest.raises(UsageError, match=r"No dialogue_uid / challenge_uid of .* is in .*others"):
         check(others, limits, twelve["base"])
     # ids that the pattern does not match have no pair: d00 to d07 of d00 to d11
     (lost,) = check(twelve["lost"], limits, twelve["base"], pair_by="(d0[0-5])")
@@ -239,7 +239,7 @@ def test_units_of_a_drop_are_those_of_a_column(twelve: dict[str, Run]) -> None:
     assert drop.outcome == "undecided"
     assert drop.detail.startswith("undecided, an interval needs 3 units")
     assert "; 2 units;" in drop.detail
-    assert drop.detail.endswith("pairs by dialogue_uid+challenge_uid, unit challenge_type")
+    assert drop.detail.endswith("pairs by dialogue_uid / challenge_uid, unit challenge_type")
 
 
 def test_what_cannot_be_checked_is_said(run: Run) -> None:
