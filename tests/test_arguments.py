@@ -206,8 +206,8 @@ def test_several_values_may_be_any_sequence(run):
     [
         ("plan", "nan", "plan is nan, expected a number above 0."),
         ("margin", "inf", "margin is inf, expected a finite number above 0."),
-        ("margin", "0", "x>0"),
-        ("alpha", "1", "0<x<1"),
+        ("margin", "0", "margin is 0.0, expected a number above 0."),
+        ("alpha", "1", "alpha is 1.0, expected a number above 0 and below 1, such as 0.05."),
     ],
 )
 def test_a_command_refuses_what_python_does(run, option, value, expected):

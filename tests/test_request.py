@@ -18,6 +18,7 @@ from tests.conftest import fastscore_command
 from tests.run.logs import write_logs
 
 LEXICAL = fastscore.ScoreDialogue(lex_weight=1.0)
+MEMORY = "expected an integer from 256 to 8,796,093,022,207 (MiB), such as 4096."
 
 WRONG: dict[str, dict[Any, str]] = {
     "embedder": {3: "The embedder is of type int; expected the name or folder of a model, "},
@@ -58,8 +59,8 @@ WRONG: dict[str, dict[Any, str]] = {
     "engine": {"dsk": "engine is 'dsk'. Did you mean 'dask'? Known: 'dask', 'local', 'ray'."},
     "address": {3: "address is 3, expected str."},
     "max_memory": {
-        "x": "max_memory is 'x', expected an integer from 256 to 8,796,093,022,207.",
-        255: "max_memory is 255, expected an integer from 256 to 8,796,093,022,207.",
+        "x": f"max_memory is 'x', {MEMORY}",
+        255: f"max_memory is 255, {MEMORY}",
         10**20: "max_memory is an integer of 67 bits, expected one of at most 63.",
     },
     "max_unpacked": {0: "max_unpacked is 0, expected an integer of at least 1."},

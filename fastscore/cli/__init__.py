@@ -4,18 +4,18 @@ import atexit
 import errno
 import gc
 import importlib
-import io
 import os
 import re
 import signal
 import sys
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint
 from types import FrameType
 from typing import NoReturn, cast
 
 import click
 
-from fastscore.cli.parameters import SuggestingGroup, prepared
+from fastscore.cli.parameters import SuggestingGroup, click_message, prepared
 from fastscore.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, FastscoreError
 from fastscore.settings.extras import entry_points
 from fastscore.terminal import drop, prepare_streams, write_note
@@ -73,6 +73,20 @@ def _dashed(option: re.Match[str]) -> str:
 
 class _Verbs(SuggestingGroup):
     """A group that lists its verbs by name and imports the one that is used."""
+
+    elsewhere: Mapping[str, str] = {
+        "diff": "compare RUN RUN2",
+        "eval": "score SUITE LOGS -o RUN",
+        "evaluate": "score SUITE LOGS -o RUN",
+        "help": "--help",
+        "list": "runs",
+        "plot": "report RUN",
+        "run": "score SUITE LOGS -o RUN",
+        "show": "summary RUN",
+        "suites": "metrics",
+        "validate": "inspect LOGS",
+        "version": "--version",
+    }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read `--lex_weight`, as messages name the option, as `--lex-weight`."""
@@ -213,9 +227,7 @@ def _run(*, ends_process: bool = False) -> int:
         code = cli.main(standalone_mode=False, obj=ends_process)
         sys.stdout.flush()
     except click.ClickException as error:
-        shown = io.StringIO()
-        error.show(shown)
-        write_note(shown.getvalue().removesuffix("\n"))
+        write_note(click_message(error))
         return error.exit_code
     except FastscoreError as error:
         if _signal_codes:

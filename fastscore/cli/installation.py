@@ -56,7 +56,8 @@ def models_list() -> None:
 @models_command.command(
     "export",
     short_help="Build a model's ONNX file into the cache.",
-    epilog="Example: fastscore models export mxbai-embed-large-v1 -f DIR",
+    epilog="Examples: fastscore models export minilm-l6-v2; "
+    "fastscore models export mxbai-embed-large-v1 -f DIR",
 )
 @click.argument("name")
 @option(

@@ -1,8 +1,10 @@
 """Commands with headings, groups that suggest names, and the values that a shell completes."""
 
 import contextlib
+import difflib
 import functools
 import os
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -49,16 +51,20 @@ HEADING = "Options"
 class HeadedOption(click.Option):
     """An option that shows its default and its environment variable in ``--help``.
 
-    It may declare its heading there; others are under the last one.
+    It may declare its heading there; others are under the last one. `expected` says which numbers
+    it takes, if not all that its type does.
     """
 
-    def __init__(self, *arguments: Any, heading: str = "", **declared: Any) -> None:
+    def __init__(
+        self, *arguments: Any, heading: str = "", expected: str = "", **declared: Any
+    ) -> None:
         shown = {
             "show_default": declared.get("default") is not None,
             "show_envvar": "envvar" in declared,
         }
         super().__init__(*arguments, **(shown | declared))
         self.heading = heading
+        self.expected = expected
 
 
 option = functools.partial(click.option, cls=HeadedOption)
@@ -160,7 +166,9 @@ def options_by_heading(
 
 
 class SuggestingGroup(click.Group):
-    """A group that suggests the nearest of its commands."""
+    """A group that suggests the nearest of its commands, or what a word of `elsewhere` is here."""
+
+    elsewhere: Mapping[str, str] = {}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -168,11 +176,100 @@ class SuggestingGroup(click.Group):
         """Find the command that is named, or say which was probably meant."""
         name = args[0] if args else ""
         if name and not name.startswith("-") and self.get_command(ctx, name) is None:
-            raise UsageError(
-                f"No such command {name!r} of `{ctx.command_path}`.",
-                did_you_mean(name, self.list_commands(ctx)),
-            )
+            known = self.list_commands(ctx)
+            if name in self.elsewhere:
+                hint = f"Type `{ctx.command_path} {self.elsewhere[name]}`."
+            elif os.path.exists(name):
+                hint = f"A command comes before a path. Known: {', '.join(map(repr, known))}."
+            else:
+                hint = did_you_mean(name, known)
+            raise UsageError(f"No such command {name!r} of `{ctx.command_path}`.", hint)
         return super().resolve_command(ctx, args)
+
+
+def click_message(error: click.ClickException) -> str:
+    """Return what is shown of an error of click; a group without a command shows its help."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return error.format_message()
+    if isinstance(error, click.UsageError):
+        return f"Error: {_usage_error(error)}"
+    return f"Error: {error.format_message()}"
+
+
+def _usage_error(error: click.UsageError) -> UsageError:
+    """Return click's refusal of what was typed in our words: found, expected, an example."""
+    ctx, parameter = error.ctx, getattr(error, "param", None)
+    if ctx is None:
+        return UsageError(error.format_message())
+    if isinstance(error, click.NoSuchOption):
+        names = [name for each in ctx.command.get_params(ctx) for name in each.opts]
+        close = difflib.get_close_matches(error.option_name, names, n=1)
+        return UsageError(
+            f"`{ctx.command_path}` has no option {error.option_name!r}.",
+            f"Did you mean {close[0]!r}?" if close else _see_help(ctx),
+        )
+    if parameter is None:
+        return UsageError(f"{error.format_message().rstrip('.')}.", _see_help(ctx))
+    if isinstance(error, click.MissingParameter):
+        known = _known_values(ctx, parameter)
+        listed = f"Known: {', '.join(map(repr, known))}. " if known else ""
+        return UsageError(
+            f"No {_typed_name(parameter)} {'is' if parameter.nargs == 1 else 'are'} named.",
+            f"{listed}For example: `{_first_example(ctx.command)}`.",
+        )
+    name = _typed_name(parameter).lower()
+    if ctx.get_parameter_source(parameter.name or "") is click.core.ParameterSource.ENVIRONMENT:
+        name = str(getattr(parameter, "envvar", name))
+    found = re.match(r"(.*) is not (?:a valid|in the range|one of)", error.message, re.DOTALL)
+    if found is None:
+        return UsageError(f"{name}: {error.message}", _see_help(ctx))
+    value = found[1]
+    if isinstance(parameter.type, click.Choice):
+        return UsageError(
+            f"{name} is {value}.", did_you_mean(value.strip("'"), parameter.type.choices)
+        )
+    return UsageError(f"{name} is {value}, expected {_expected(parameter)}.")
+
+
+def _typed_name(parameter: click.Parameter) -> str:
+    """Return an option's name as messages have it, and an argument's as ``--help`` shows it."""
+    if isinstance(parameter, click.Option):
+        return _called(parameter).removeprefix("--").replace("-", "_")
+    shown = parameter.metavar or (parameter.name or "")
+    return shown.removesuffix("...").upper()
+
+
+def _known_values(ctx: click.Context, parameter: click.Parameter) -> Sequence[str]:
+    if isinstance(parameter.type, click.Choice):
+        return tuple(map(str, parameter.type.choices))
+    words = _ARGUMENTS.get((ctx.command.name or "", parameter.name or ""))
+    with contextlib.suppress(FastscoreError, OSError):
+        return () if words is None else tuple(words(ctx))
+    return ()
+
+
+def _expected(parameter: click.Parameter) -> str:
+    """Describe the numbers that an option takes, with its default as the example."""
+    from fastscore.settings.options import describe_number
+
+    kind = parameter.type
+    if isinstance(kind, click.Tuple):
+        return f"{len(kind.types)} numbers"
+    text = getattr(parameter, "expected", "")
+    if not text:
+        low, high = getattr(kind, "min", None), getattr(kind, "max", None)
+        rules: dict[str, Any] = {"minimum": low, "maximum": high}
+        if getattr(kind, "min_open", False):
+            rules |= {"above": low} | ({} if high is None else {"below": high})
+        text = describe_number(int if isinstance(kind, click.types.IntParamType) else float, rules)
+    default = parameter.default
+    has_example = " such as " in text or isinstance(default, bool)
+    is_number = isinstance(default, int | float) and not has_example
+    return f"{text}, such as {default}" if is_number else text
+
+
+def _see_help(ctx: click.Context) -> str:
+    return f"`{ctx.command_path} --help` lists what it takes."
 
 
 Words = Callable[[click.Context], Iterable[str]]
@@ -200,7 +297,7 @@ def _write_epilog(
     command: click.Command, ctx: click.Context, formatter: click.HelpFormatter
 ) -> None:
     """Write what an epilog says, then each example as it is pasted into a shell."""
-    said, _, examples = (command.epilog or "").partition("Example")
+    said, examples = _examples(command)
     if said:
         formatter.write_paragraph()
         with formatter.indentation():
@@ -208,7 +305,7 @@ def _write_epilog(
     if examples:
         with formatter.section("Examples"):
             indent, width = " " * formatter.current_indent, formatter.width - 2
-            for each in examples.partition(": ")[2].split("; "):
+            for each in examples:
                 lines = textwrap.wrap(
                     each,
                     width,
@@ -218,6 +315,18 @@ def _write_epilog(
                     break_on_hyphens=False,
                 )
                 formatter.write(" \\\n".join(lines) + "\n")
+
+
+def _examples(command: click.Command) -> tuple[str, list[str]]:
+    """Split an epilog into its words and its examples."""
+    said, _, examples = (command.epilog or "").partition("Example")
+    return said, examples.partition(": ")[2].split("; ") if examples else []
+
+
+def _first_example(command: click.Command) -> str:
+    """Return the first example of a command itself, as one is typed before it in some."""
+    examples = _examples(command)[1]
+    return next((each for each in examples if f" {command.name} " in f"{each} "), examples[0])
 
 
 def _called(parameter: click.Parameter) -> str:

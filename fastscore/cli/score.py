@@ -26,6 +26,7 @@ from fastscore.settings.options import (
     WRITES_MORE,
     allowed_values,
     available_processors,
+    describe_number,
     environment_name,
     flag_name,
     read_toml,
@@ -193,6 +194,8 @@ def declared_setting(setting: "dataclasses.Field[Any]") -> tuple[tuple[str, ...]
         declared["multiple"] = True
     else:
         declared["type"] = _click_type(setting.type, rules)
+        if kind in (int, float):
+            declared["expected"] = describe_number(kind, rules)
     if default is dataclasses.MISSING:
         declared["required"] = True
     elif default not in (None, "", ()) and kind is not bool:
@@ -244,6 +247,7 @@ def suite_options(suite: Suite) -> list[click.Option]:
                 heading=rules["heading"],
                 default=field.default,
                 help=rules["help"] + unit,
+                expected=describe_number(kind, rules) if kind in (int, float) else "",
             )
         )
     return options

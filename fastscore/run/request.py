@@ -179,6 +179,8 @@ class Request:
         f"[default: {MEMORY_SHARE:.0%} of the machine]",
         minimum=256,
         maximum=MOST_INTEGER >> 20,
+        unit="MiB",
+        example=4096,
         in_manifest=True,
     )
     max_unpacked: int = _runs(

@@ -156,9 +156,10 @@ def setting(
     heading: str = "",
     minimum: float | None = None,
     maximum: float | None = None,
+    unit: str = "",
     flags: tuple[str, ...] = (),
     metavar: str | None = None,
-    example: Mapping[str, Any] | None = None,
+    example: Mapping[str, Any] | int | None = None,
     environment: bool = False,
     in_manifest: bool = False,
 ) -> Any:
@@ -172,6 +173,7 @@ def setting(
         "help": help,
         "minimum": minimum,
         "maximum": maximum,
+        "unit": unit,
         "flags": flags,
         "metavar": metavar,
         "example": example,
@@ -232,12 +234,11 @@ def checked_value(name: str, value: Any, hint: Any, rules: Mapping[str, Any]) ->
         raise UsageError(f"{name} is an integer of {bits:,} bits, expected one of at most 63.")
     if expected is float and is_whole:
         value = float(value)
-    noun = "an integer" if expected is int else "a number"
     if not isinstance(value, expected) or (expected is int and not is_whole):
-        kind = _bounds(noun, rules) if expected is int else expected.__name__
+        kind = describe_number(int, rules) if expected is int else expected.__name__
         raise UsageError(f"{name} is {value!r}, expected {kind}.")
     if expected in (int, float):
-        wanted = expected_number(value, rules, noun)
+        wanted = expected_number(value, rules, expected)
         if wanted:
             raise UsageError(f"{name} is {value!r}, expected {wanted}.")
     if choices and value not in choices:
@@ -366,7 +367,15 @@ def environment_name(name: str) -> str:
     return "FASTSCORE_" + name.upper()
 
 
-def expected_number(value: float, rules: Mapping[str, Any], noun: str = "a number") -> str:
+def describe_number(kind: type[Any], rules: Mapping[str, Any]) -> str:
+    """Describe the numbers that an option takes: kind, bounds, unit and an example."""
+    text = _bounds("an integer" if kind is int else "a number", rules)
+    unit, example = rules.get("unit"), rules.get("example")
+    text += f" ({unit})" if unit else ""
+    return f"{text}, such as {example}" if isinstance(example, int | float) else text
+
+
+def expected_number(value: float, rules: Mapping[str, Any], kind: type[Any] = float) -> str:
     """Return the expected value if a number is outside an option's bounds, else an empty text."""
     low, high = rules["minimum"], rules["maximum"]
     above, below = rules.get("above"), rules.get("below")
@@ -374,7 +383,7 @@ def expected_number(value: float, rules: Mapping[str, Any], noun: str = "a numbe
     outside |= (above is not None and value <= above) or (below is not None and value >= below)
     if above is not None and math.isinf(value):
         return _bounds("a finite number", rules)
-    return _bounds(noun, rules) if outside or math.isnan(value) else ""
+    return describe_number(kind, rules) if outside or math.isnan(value) else ""
 
 
 def _bounds(noun: str, rules: Mapping[str, Any]) -> str:

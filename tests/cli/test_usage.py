@@ -1,0 +1,56 @@
+"""What was typed and cannot be used is refused in one sentence: found, expected, an example."""
+
+import pytest
+
+from tests.conftest import fastscore_command
+
+SUITES = (
+    "'group_travel', 'guest_simulation', 'memory_finance', 'preference_shift', 'score_dialogue'"
+)
+MEMORY = "expected an integer from 256 to 8,796,093,022,207 (MiB), such as 4096."
+JUDGE = "judge logs --model llama3 --base-url http://127.0.0.1:11434/v1 -o judgements"
+SCORE = "score score_dialogue . -o run"
+REFUSED = {
+    f"{SCORE} --max-memory 4GB": f"max_memory is '4GB', {MEMORY}",
+    f"{SCORE} --max-memory 100": f"max_memory is 100, {MEMORY}",
+    f"{SCORE} --max-rejects 5%": "max_rejects is '5%', expected a number from 0 to 1, "
+    "such as 0.001.",
+    f"{SCORE} --lex-weight abc": "lex_weight is 'abc', expected a number from 0 to 1, such as 0.5.",
+    f"{SCORE} --limit ten": "limit is 'ten', expected an integer of at least 1.",
+    f"{SCORE} --semantic x": "semantic is 'x'. Known: 'calibrated', 'cosine', 'jaccard'.",
+    f"{SCORE} --lexweight 1": "`fastscore score score_dialogue` has no option '--lexweight'. "
+    "Did you mean '--lex-weight'?",
+    f"{SCORE} --zzz": "`fastscore score score_dialogue` has no option '--zzz'. "
+    "`fastscore score score_dialogue --help` lists what it takes.",
+    f"{SCORE} --config no.toml": "config: File 'no.toml' does not exist. "
+    "`fastscore score score_dialogue --help` lists what it takes.",
+    "compare run --alpha 5": "alpha is 5.0, expected a number above 0 and below 1, such as 0.05.",
+    "compare run --judge-range 1 x": "judge_range is 'x', expected 2 numbers.",
+    "summary": "No RUN is named. For example: `fastscore summary run`.",
+    "summary run more": "Got unexpected extra argument (more). "
+    "`fastscore summary --help` lists what it takes.",
+    "inspect": "No LOGS are named. For example: `fastscore inspect logs`.",
+    "judge logs": f"No model is named. For example: `fastscore {JUDGE}`.",
+    "models export": "No NAME is named. Known: 'minilm-l6-v2', 'mxbai-embed-large-v1', "
+    "'paraphrase-multilingual-minilm-l12-v2'. For example: `fastscore models export minilm-l6-v2`.",
+    "example": f"No SUITE is named. Known: {SUITES}. "
+    "For example: `fastscore example score_dialogue -o example`.",
+    "example score-dialogue": "suite is 'score-dialogue'. Did you mean 'score_dialogue'? "
+    f"Known: {SUITES}.",
+    "version": "No such command 'version' of `fastscore`. Type `fastscore --version`.",
+    "plot run": "No such command 'plot' of `fastscore`. Type `fastscore report RUN`.",
+    "annotate .": "No such command '.' of `fastscore annotate`. A command comes before a path. "
+    "Known: 'concepts', 'states'.",
+}
+
+
+@pytest.mark.parametrize("typed", REFUSED)
+def test_a_refusal_is_one_sentence_with_what_to_type(typed):
+    done = fastscore_command(typed.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"Error: {REFUSED[typed]}\n"
+
+
+def test_a_refused_environment_variable_is_named():
+    done = fastscore_command(SCORE.split(), FASTSCORE_MAX_MEMORY="8G")
+    assert done.stderr == f"Error: FASTSCORE_MAX_MEMORY is '8G', {MEMORY}\n"
