@@ -155,7 +155,7 @@ def test_a_worker_beyond_its_memory_ends_the_run_and_more_goes_on(engine, place,
     words = (*LEXICAL, "--engine", engine, "--max-memory", "500")
     more.write_text("600")
     process = start_run(place, run, *words)
-    said = r"A worker \(host .+, process \d+\) takes [\d,]+ MiB .*--max-memory"
+    said = r"A worker \(host .+, process \d+\) takes [\d,]+ MiB .*max_memory allows"
     assert re.search(said, finish(process, EXIT_INCOMPLETE))
     more.unlink()
     finish(start_run(place, run, *words))

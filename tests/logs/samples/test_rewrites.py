@@ -513,7 +513,8 @@ def test_keys_after_the_first_documents_are_seen(options, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("place", "suite"), zip(("properties", "request_properties", ""), SUITES * 2, strict=False)
+    ("place", "suite"),
+    [*zip(("properties", "request_properties", ""), SUITES * 2, strict=False)],
 )
 def test_sessions_of_helicone_are_dialogues(place, suite, tmp_path):
     session = {"Helicone-Session-Id": "s"}
@@ -532,11 +533,13 @@ def test_sessions_of_helicone_are_dialogues(place, suite, tmp_path):
 
 @pytest.mark.parametrize(
     ("time", "name", "suite"),
-    zip(
-        ["", "[10:0{}] ", "10:0{} ", "2025-01-01T10:0{} ", "1/2/25, 10:0{} PM - "],
-        ["chat.txt", "chat.log", "chat.jsonl", "it's.txt", "chat.txt"],
-        SUITES * 3,
-        strict=False,
+    list(
+        zip(
+            ["", "[10:0{}] ", "10:0{} ", "2025-01-01T10:0{} ", "1/2/25, 10:0{} PM - "],
+            ["chat.txt", "chat.log", "chat.jsonl", "it's.txt", "chat.txt"],
+            SUITES * 3,
+            strict=False,
+        )
     ),
 )
 def test_a_chat_as_plain_text(time, name, suite, tmp_path):
