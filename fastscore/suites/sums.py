@@ -12,7 +12,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -138,17 +137,22 @@ def sum_rows(
     """
     # of a table that is scanned, what other passes add up is not read
     rows = rows.lazy().select(*dict.fromkeys((*keys, *grids, *scales, *flags)))
-    parts = [_sum_runs(collected(rows.head(0)), keys, by, grids, scales, flags)]
-    names = parts[0].columns[: len(by)]
-    merge = partial(merge_sums, by=names, grids=grids, scales=scales, flags=flags)
+    parts: list[pl.DataFrame] = []
+
+    def merged() -> pl.DataFrame:
+        names = parts[0].columns[: len(by)]
+        return merge_sums(pl.concat(parts).lazy(), names, grids, scales, flags)
+
     height, most = 0, _RUNS_AT_ONCE
     for batch in rows.collect_batches(chunk_size=4 * BATCH_ROWS, engine="streaming"):
         parts.append(_sum_runs(batch, keys, by, grids, scales, flags))
         height += parts[-1].height
         if height > most:
-            parts = [merge(pl.concat(parts).lazy())]
+            parts = [merged()]
             height, most = parts[0].height, max(most, 2 * parts[0].height)
-    return merge(pl.concat(parts).lazy())
+    if not parts:  # a table without rows may have no batch
+        parts = [_sum_runs(collected(rows.head(0)), keys, by, grids, scales, flags)]
+    return merged()
 
 
 def _sum_runs(
@@ -163,7 +167,7 @@ def _sum_runs(
     runs = rows.select(pl.struct(keys).rle_id().alias(":run")).to_series()
     begins = np.flatnonzero(np.diff(runs.to_numpy(), prepend=np.uint32(0xFFFFFFFF)))
     offsets = np.append(begins, rows.height)
-    sums: list[pl.Expr | pl.Series] = [pl.Series(":rows", np.diff(offsets))]
+    moments = {}
     for column, bits in grids.items():
         values = rows[column]
         if values.null_count() == rows.height:  # as of what the options switch off
@@ -171,14 +175,19 @@ def _sum_runs(
         else:
             found = segment_moments(filled(values, math.nan).to_numpy(), offsets, bits)
         _check_values(values, found, bits)
+        moments[column] = found
+    # of all columns in one query
+    whole = _whole_numbers([half for of in moments.values() for half in (of.sums, of.squares)])
+    sums, n = [pl.Series(":rows", np.diff(offsets))], begins.size
+    for place, (column, found) in enumerate(moments.items()):
         sums += [
             pl.Series(f"{column}:n", found.counts),
-            _whole_numbers(found.sums).alias(f"{column}:sum"),
-            _whole_numbers(found.squares).alias(f"{column}:squares"),
-            pl.Series(f"{column}:minimum", found.ends[0]).fill_nan(None),
-            pl.Series(f"{column}:maximum", found.ends[1]).fill_nan(None),
+            whole.slice(2 * place * n, n).alias(f"{column}:sum"),
+            whole.slice((2 * place + 1) * n, n).alias(f"{column}:squares"),
+            pl.Series(f"{column}:minimum", found.ends[0], nan_to_null=True),
+            pl.Series(f"{column}:maximum", found.ends[1], nan_to_null=True),
         ]
-    summed = rows.select(keys)[begins].select(*by).with_columns(sums)
+    summed = rows.select(keys)[begins].select(*by).hstack(sums)
     if not scales and not flags:
         return summed
     ends = [
@@ -190,10 +199,12 @@ def _sum_runs(
     return summed.hstack(of_runs.agg(*ends, pl.col(flags).sum().cast(pl.Int64)).drop(":run"))
 
 
-def _whole_numbers(words: npt.NDArray[np.uint64]) -> pl.Expr:
-    """Return 128-bit integers of their upper and lower halves."""
-    high, low = (pl.lit(pl.Series(half)) for half in (words[0].view(np.int64), words[1]))
-    return high.cast(pl.Int128) * pl.lit(1 << 64, pl.Int128) + low.cast(pl.Int128)
+def _whole_numbers(words: Sequence[npt.NDArray[np.uint64]]) -> pl.Series:
+    """Return 128-bit integers of their upper and lower halves, those of all arrays in a row."""
+    high, low = np.concatenate(words, axis=1)
+    halves = pl.DataFrame({"high": high.view(np.int64), "low": low})
+    upper, lower = pl.col("high").cast(pl.Int128), pl.col("low").cast(pl.Int128)
+    return halves.select(upper * pl.lit(1 << 64, pl.Int128) + lower).to_series()
 
 
 def _check_values(values: pl.Series, found: Moments, bits: int) -> None:
