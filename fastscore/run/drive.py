@@ -212,14 +212,15 @@ def _workers(
 ) -> Iterator[tuple[Engine, RunContext]]:
     """Open the engine of a run; workers elsewhere must see what this process sees."""
     request = inputs.request
-    if request.engine != LOCAL:
-        context = absolute(context)
-    expected = Expected(context, identity.fingerprint if identity else None)
     where = (request.engine, request.address, request.threads, request.limits)
+    if request.engine == LOCAL:
+        with open_engine(*where) as engine:
+            yield engine, context
+        return
+    context = absolute(context)
+    expected = Expected(context, identity.fingerprint if identity else None)
     with open_engine(*where, partial(check_here, expected)) as engine:
-        if request.engine != LOCAL and not check_workers(
-            engine, expected, inputs.stored_files, without
-        ):
+        if not check_workers(engine, expected, inputs.stored_files, without):
             note(f"no worker has joined {request.address} yet: it is waited for")
         yield engine, context
 

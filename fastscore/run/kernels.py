@@ -8,6 +8,7 @@ import types
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -103,17 +104,17 @@ def kernels_of(suite: str, without: tuple[str, ...] = ()) -> list[Kernel]:
     roots = [*_RUN, *(function.__module__ for function in functions if function is not None)]
     if not set(WITHOUT_VECTORS) <= set(without):
         roots += _VECTORS  # which are imported late
+    # the module of compiling names all kernels that are declared
+    return list(_reached(tuple(roots), (*without, "fastscore_jit.compiling")))
+
+
+@cache
+def _reached(roots: tuple[str, ...], without: tuple[str, ...]) -> tuple[Kernel, ...]:
+    """Follow what functions and classes of this project name, from some modules to kernels."""
     reached: dict[int, Any] = {}
-    without = (*without, "fastscore_jit.compiling")  # which names all kernels that are declared
-    for name in roots:
-        for value in vars(importlib.import_module(name)).values():
-            _reach(value, reached, without)
-    return [value for value in reached.values() if isinstance(value, Kernel)]
-
-
-def _reach(value: Any, reached: dict[int, Any], without: tuple[str, ...]) -> None:
-    """Follow what functions and classes of this project name, down to kernels."""
-    open_values = [value]
+    open_values = [
+        value for name in roots for value in vars(importlib.import_module(name)).values()
+    ]
     while open_values:
         found = open_values.pop()
         found = getattr(found, "__wrapped__", found) if hasattr(found, "cache_info") else found
@@ -129,6 +130,7 @@ def _reach(value: Any, reached: dict[int, Any], without: tuple[str, ...]) -> Non
         elif not isinstance(found, Kernel):
             function = getattr(found, "__func__", found)
             open_values += _named(function)
+    return tuple(value for value in reached.values() if isinstance(value, Kernel))
 
 
 # tuples, for a union is made anew by each of the thousands of questions

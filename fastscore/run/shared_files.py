@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from fastscore.logs.objects import is_remote
 from fastscore.run.context import RunContext
 from fastscore.run.engines.engine import Engine
 from fastscore.run.kernels import load_kernels
+from fastscore.settings.extras import installed_version
 
 DECIDING_PACKAGES = ("fastscore-dialogue", "polars", "numpy", "numba", "onnxruntime", "tokenizers")
 """What decides a table's bytes."""
@@ -175,7 +176,7 @@ def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for package in DECIDING_PACKAGES:
         try:
-            found[package] = version(package)
+            found[package] = installed_version(package)
         except PackageNotFoundError:
             found[package] = "absent"
     return found

@@ -92,6 +92,7 @@ def _installed() -> Any:
     return metadata.entry_points()
 
 
+@cache
 def installed_version(package: str) -> str:
     """Return the version of an installed package, without parsing its metadata."""
     written = metadata.distribution(package).read_text("METADATA") or ""

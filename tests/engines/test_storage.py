@@ -77,7 +77,7 @@ def test_what_a_worker_does_not_see_is_named_with_it(
     assert f"does not see the input {second}" in trouble(context, inputs, second.unlink)
 
     def older() -> None:
-        monkeypatch.setattr(shared_files, "version", lambda package: "0.9")
+        monkeypatch.setattr(shared_files, "installed_version", lambda package: "0.9")
 
     assert "has fastscore-dialogue 0.9, expected " in trouble(context, inputs, older)
 
