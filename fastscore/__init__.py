@@ -148,7 +148,13 @@ def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return import_module(f"{__name__}.{name}")
     if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        message = f"module {__name__!r} has no attribute {name!r}"
+        if name[0] != "_":  # notebooks look for many of these
+            from difflib import get_close_matches
+
+            close = get_close_matches(name, __all__, n=1)
+            message += f". Did you mean {close[0]!r}?" if close else ""
+        raise AttributeError(message, name=name, obj=sys.modules[__name__])
     value = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value

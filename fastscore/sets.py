@@ -40,6 +40,10 @@ _INLINE_BYTES = 12
 __all__ = ["distinct_ratio", "gini", "idf", "idf_cosine", "jaccard"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @overload
 def jaccard(a: pl.Series, b: pl.Series, *, both_empty: float = ...) -> pl.Series: ...
 @overload

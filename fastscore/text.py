@@ -118,6 +118,10 @@ Floats = npt.NDArray[np.float64]
 __all__ = ["copy_ratio", "levenshtein", "levenshtein_similarity", "ngram_overlap"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @overload
 def levenshtein(a: pl.Series, b: pl.Series) -> pl.Series: ...
 @overload

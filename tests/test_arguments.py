@@ -1,6 +1,7 @@
 """Each verb refuses an argument that it cannot use in one sentence with the argument's name."""
 
 import importlib
+import inspect
 import json
 import math
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import polars as pl
 import pytest
 
 import fastscore
-from fastscore.errors import InputError, UsageError
+from fastscore.errors import InputError, UsageError, names_arguments
 from fastscore.logs.samples.refusals import MissingColumnsError
 from tests.conftest import fastscore_command
 
@@ -305,3 +306,91 @@ def test_pandas_that_is_not_installed_is_named(run, monkeypatch):
     )
     with pytest.raises(UsageError, match=r"needs the package pandas.*Run: pip install pandas$"):
         run.to_pandas()
+
+
+FUNCTIONS = [name for name in fastscore.__all__ if inspect.isfunction(getattr(fastscore, name))]
+WRONG_CALLS: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: fastscore.judge(),  # type: ignore[call-arg]
+        'judge() needs logs, model and output. For example: fastscore.judge("chats.jsonl", '
+        '"llama3", output="judged", base_url="http://127.0.0.1:11434/v1")',
+    ),
+    (
+        lambda: fastscore.score("logs"),  # type: ignore[call-arg]
+        'score() needs suite. For example: fastscore.score("logs", '
+        'fastscore.ScoreDialogue(lex_weight=1.0), output="run")',
+    ),
+    (
+        lambda: fastscore.pass_k("run", k=3),  # type: ignore[call-arg]
+        "pass_k() has no argument 'k'. Known: 'by', 'metrics', 'repeats', 'run', 'task'.",
+    ),
+    (
+        lambda: fastscore.ScoreDialogue(lexweight=1),  # type: ignore[call-arg]
+        "ScoreDialogue() has no argument 'lexweight'. Did you mean 'lex_weight'? Known: "
+        "'baseline_pairs', 'baseline_seed', 'lex_weight', 'max_text', 'pppl_model', "
+        "'pppl_weight', 'semantic'.",
+    ),
+    (
+        lambda: fastscore.runs("runs", 3),  # type: ignore[call-arg]
+        "runs() is given too many arguments without names. Its arguments: folder.",
+    ),
+    (
+        lambda: fastscore.runs("runs", folder="runs"),  # type: ignore[misc]
+        "runs() is given 'folder' twice. For example: fastscore.runs(\".\")",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), WRONG_CALLS, ids=lambda each: str(each)[:20])
+def test_a_call_that_does_not_fit_names_the_argument_and_shows_an_example(call, message):
+    with pytest.raises(TypeError) as raised:
+        call()
+    assert str(raised.value) == message
+    assert raised.value.__context__ is None
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_names_the_arguments_that_it_needs(name):
+    function = getattr(fastscore, name)
+    parameters = inspect.signature(function).parameters.values()
+    needed = [
+        each for each in parameters if each.default is each.empty and each.kind < each.VAR_KEYWORD
+    ]
+    needed = [each.name for each in needed if each.kind is not each.VAR_POSITIONAL]
+    if needed:
+        with pytest.raises(TypeError, match=f"needs .*{needed[-1]}. For example: fastscore.{name}"):
+            function()
+    with pytest.raises(TypeError, match=r"has no argument 'wrong'|needs"):
+        function(wrong=1)
+
+
+def test_a_type_error_of_the_body_is_not_about_arguments():
+    @names_arguments
+    def broken(value: int) -> int:
+        return value + "1"  # type: ignore[operator]
+
+    with pytest.raises(TypeError, match="unsupported operand"):
+        broken(1)
+
+
+def test_a_picture_without_a_metric_names_headline_metrics(run):
+    with pytest.raises(UsageError) as raised:
+        run.plot()
+    assert str(raised.value) == (
+        f"No metric is named. For example: run.plot('{METRIC}'). Headline metrics: {METRIC}."
+    )
+
+
+def test_an_unknown_name_of_the_package_has_a_suggestion():
+    with pytest.raises(AttributeError, match=r"'score_dialogue'. Did you mean 'ScoreDialogue'\?"):
+        fastscore.score_dialogue  # type: ignore[attr-defined] # noqa: B018
+    for module in (fastscore, fastscore.sets, fastscore.text):
+        assert dir(module) == sorted(module.__all__)
+
+
+def test_a_warning_is_at_the_line_that_called(tmp_path):
+    logs = fastscore.example("score_dialogue", tmp_path).logs
+    (logs / "more.jsonl").write_text("no JSON\n")
+    with pytest.warns(fastscore.RejectsWarning, match="1 of 1,657 lines") as caught:
+        fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0), max_rejects=1.0)
+    assert caught[0].filename == __file__

@@ -5,7 +5,6 @@ import glob
 import os
 import shlex
 import tempfile
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -17,7 +16,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from fastscore.api.arguments import SuiteName, request_of
-from fastscore.errors import FastscoreError, UsageError, counted, listed
+from fastscore.errors import (
+    FastscoreError,
+    UsageError,
+    counted,
+    listed,
+    names_arguments,
+    warn_caller,
+)
 from fastscore.files import free_names
 from fastscore.logs.inputs.column_map import (
     EXAMPLE,
@@ -343,6 +349,7 @@ def _texts(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(map(plain, texts))
 
 
+@names_arguments
 def scan(
     source: Any,
     suite: SuiteName | SuiteOptions | Suite,
@@ -411,11 +418,12 @@ def scan(
         raise UsageError("Standard input can be read only once.", "Name files, or score it.")
     given, note = given.logs(declared, name)
     if note:
-        warnings.warn(note, LogsWarning, stacklevel=2)
+        warn_caller(note, LogsWarning)
     read = partial(given.read, threads=request.threads)
     return (scan_rejects if rejects else scan_rows)(read, declared, f"{name}: {given}")
 
 
+@names_arguments
 def inspect(*logs: str | os.PathLike[str]) -> Inspection:
     """Look at logs: their keys, which suites can read them, with which flags.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fastscore.errors import UsageError, names_arguments
 from fastscore.results import runs
 from fastscore.settings.extras import explained
 
@@ -83,8 +84,17 @@ class Run(runs.Run, metaclass=_Listed):
 
         return overview_html(self)
 
-    def plot(self, metric: str, *, by: str | None = None) -> "Picture":
+    @names_arguments
+    def plot(self, metric: str | None = None, *, by: str | None = None) -> "Picture":
         """Draw the distribution of a metric, or its means by labels (`plots.plot_metric`)."""
+        if metric is None:
+            known = [each.id for each in self.suite.metrics if each.role == "headline"]
+            raise UsageError(
+                "No metric is named.",
+                f"For example: run.plot({known[0]!r}). Headline metrics: {', '.join(known)}."
+                if known
+                else 'For example: run.plot("METRIC"). run.summary lists the metrics.',
+            )
         with explained("A picture"):
             from fastscore.results.plots import plot_metric
 
@@ -113,10 +123,11 @@ class Run(runs.Run, metaclass=_Listed):
 
         def explain(self, dialogue=None, metric=None, **choice):
             """Explain why a number is what it is; see `fastscore.explain`."""
-            from fastscore.results.explaining import explain_run
+            from fastscore.api.verbs import explain
 
-            return explain_run(self, dialogue, metric, **choice)
+            return explain(self, dialogue, metric, **choice)
 
+    @names_arguments
     def report(
         self,
         output: str | PathLike[str] = "report.html",
@@ -132,6 +143,7 @@ class Run(runs.Run, metaclass=_Listed):
         design: dict[str, Any] = {"pair_by": pair_by, "unpaired": unpaired, "cluster": cluster}
         return write_report([self], output, texts=texts, **design)
 
+    @names_arguments
     def summarise(
         self, *, by: str | Sequence[str] = (), cluster: str | None = None
     ) -> pl.DataFrame:
@@ -156,6 +168,7 @@ class Run(runs.Run, metaclass=_Listed):
         return summarise_run(self, by, cluster)
 
 
+@names_arguments
 def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
     """Open a complete run.
 

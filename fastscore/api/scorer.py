@@ -1,6 +1,5 @@
 """Scoring of Arrow batches, for engines that map a function over their own data."""
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -10,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from fastscore.api.arguments import SuiteName, TableName, request_of
-from fastscore.errors import InputError, UsageError, did_you_mean
+from fastscore.errors import InputError, UsageError, did_you_mean, names_arguments, warn_caller
 from fastscore.logs.inputs.column_map import map_source
 from fastscore.logs.inputs.frames import as_frame
 from fastscore.logs.integrity.rejects import describe_reject
@@ -47,6 +46,7 @@ ROWS_AT_ONCE = 100_000
 milliseconds."""
 
 
+@names_arguments
 class Scorer:
     """A function from batches of rows to the scores of their dialogues.
 
@@ -248,11 +248,10 @@ class Scorer:
             return _plain(scores.rejects)
         if scores.rejects.height:
             first = describe_reject(scores.rejects.row(0, named=True))
-            warnings.warn(
+            warn_caller(
                 f"Not scored: {scores.counts['rejects']:,} of {scores.counts['lines']:,} rows. The "
                 f"first: {first}. All of them: Scorer(..., table={REJECTS!r}).",
                 RejectsWarning,
-                stacklevel=3,
             )
         return _plain(scores.tables[self.table])
 

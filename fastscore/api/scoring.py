@@ -1,7 +1,6 @@
 """Scoring from Python: frames or logs in, frames or a run directory out."""
 
 import tempfile
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from fastscore_jit.threads import own_stop_flag
 from fastscore.api.arguments import SuiteName, request_of, unknown_keyword
 from fastscore.api.reading import fitting_suite_named
 from fastscore.api.runs import Run, open_run
-from fastscore.errors import UsageError
+from fastscore.errors import UsageError, names_arguments, warn_caller
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from fastscore.vectors.embedder import Embed, Embedder, FunctionEmbedder
 
 
+@names_arguments
 def score(
     source: Any,
     suite: SuiteName | SuiteOptions | Suite,
@@ -171,8 +171,7 @@ def score(
 
     Examples
     --------
-    >>> options = fastscore.ScoreDialogue(lex_weight=1.0)
-    >>> run = fastscore.score("logs", options, output="run")
+    >>> run = fastscore.score("logs", fastscore.ScoreDialogue(lex_weight=1.0), output="run")
     >>> run.summary.select("metric", "mean", "ci_low", "ci_high")
     """
     if _others:
@@ -247,10 +246,9 @@ def score_in_memory(request: Request, reporter: Reporter) -> Run:
     n_lost, n_lines = lost_lines(manifest)
     if n_lost:
         first = describe_reject(rejects.row(0, named=True))
-        warnings.warn(
+        warn_caller(
             f"Not scored: {n_lost:,} of {n_lines:,} lines. {first}. All of them: run.rejects.",
             RejectsWarning,
-            stacklevel=3,
         )
     frames = {**tables, REJECTS: rejects, CUT_TEXTS: cut}
     scores = Scores(frames, summary, given)

@@ -9,7 +9,7 @@ import polars as pl
 
 from fastscore.api.arguments import SuiteName
 from fastscore.api.examples import Example, write_example
-from fastscore.errors import UsageError
+from fastscore.errors import UsageError, names_arguments
 from fastscore.logs.inputs.layout import layout_names, layout_text
 from fastscore.results.checks import Check, read_limits
 from fastscore.results.checks import check as check_run
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 StrPath = str | os.PathLike[str]
 
 
+@names_arguments
 def example(suite: SuiteName, output: StrPath) -> Example:
     """Write a small example log of a suite into a folder, with its licence and other files.
 
@@ -51,6 +52,7 @@ def example(suite: SuiteName, output: StrPath) -> Example:
     return write_example(suite, Path(output))
 
 
+@names_arguments
 def summary(
     run: Run | StrPath, *, by: str | Sequence[str] = (), cluster: str | None = None
 ) -> pl.DataFrame:
@@ -65,6 +67,7 @@ def summary(
     return summarise_run(as_run(run), by, cluster)
 
 
+@names_arguments
 def table(
     shown: Run | Comparison | StrPath,
     format: Markup = "latex",
@@ -99,6 +102,7 @@ def table(
     return markup([summary_grid(as_run(shown), by, cluster, metrics)], format)
 
 
+@names_arguments
 def pass_k(
     run: Run | StrPath,
     repeats: str | None = None,
@@ -154,6 +158,7 @@ def pass_k(
     return run_passes(as_run(run), repeats, task=task, by=by, metrics=metrics)[0]
 
 
+@names_arguments
 def check(
     run: Run | StrPath,
     *,
@@ -232,6 +237,7 @@ def check(
     )
 
 
+@names_arguments
 def explain(
     run: Run | StrPath,
     dialogue: str | None = None,
@@ -277,6 +283,7 @@ def explain(
     return explain_run(as_run(run), dialogue, metric, embedder=embedder, **choice)
 
 
+@names_arguments
 def report(
     *runs: Run | StrPath,
     output: StrPath = "report.html",
@@ -311,6 +318,7 @@ def report(
     return write_report(runs, output, texts=texts, **design)
 
 
+@names_arguments
 def metrics(*names: str) -> pl.DataFrame:
     """List the metrics of all installed suites, or those that are named, one row for each metric.
 
@@ -354,6 +362,7 @@ def metrics(*names: str) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
+@names_arguments
 def layouts() -> dict[str, str]:
     """Return the layouts of other tools' logs by name, each as its TOML file.
 
@@ -365,6 +374,7 @@ def layouts() -> dict[str, str]:
     return {name: layout_text((name,), as_file=True) for name in layout_names()}
 
 
+@names_arguments
 def runs(folder: StrPath = ".") -> pl.DataFrame:
     """List the runs in a folder and below: suite, options, rows, headline metrics and age.
 

@@ -20,7 +20,7 @@ import polars as pl
 
 from fastscore.api.arguments import SuiteName
 from fastscore.api.reading import fitting_suite_named
-from fastscore.errors import InputError, UsageError, did_you_mean
+from fastscore.errors import InputError, UsageError, did_you_mean, names_arguments
 from fastscore.files import ANNOTATIONS, check_output
 from fastscore.llm.client import (
     ChatClient,
@@ -328,6 +328,7 @@ _TYPICAL_ANSWER = "x" * 200
 _OF_SUITES = ("catalogue", "merge_speakers", "level")
 
 
+@names_arguments
 def annotate(
     logs: StrPath | Sequence[StrPath],
     what: Literal["concepts", "states"],

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise as neighbours
 from typing import Any, Literal
 
-from fastscore.errors import UsageError
+from fastscore.errors import UsageError, names_arguments
 from fastscore.files import hash_bytes
 from fastscore.llm.client import ChatClient, Question, Structured
 from fastscore.llm.judgements import (
@@ -327,6 +327,7 @@ def summarise_pairs(name: str, lines: Sequence[Mapping[str, Any]]) -> dict[str, 
     return {**found, "nulls": missing}
 
 
+@names_arguments
 def judge(
     logs: StrPath | Sequence[StrPath],
     model: str,

@@ -6,7 +6,6 @@ used.
 """
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, ValuesView
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -15,7 +14,7 @@ from typing import Any
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from fastscore.errors import InputError, UsageError
+from fastscore.errors import InputError, UsageError, warn_caller
 from fastscore.logs.inputs.chats import array_name
 from fastscore.logs.inputs.column_map import ORDER
 from fastscore.logs.inputs.files import STDIN, Format, InputFile, resolve_inputs
@@ -306,12 +305,11 @@ def _warn_of_rejects(parts: Iterable[Part]) -> Iterator[pl.DataFrame]:
         lines += part.lines - part.blank
         yield part.frame
     if rejects:
-        warnings.warn(
+        warn_caller(
             f"Left aside, as no row can be made of them: {count:,} of {lines:,} lines. "
             f"{describe_reject(asdict(rejects[0]))}. All of them: fastscore.scan(..., "
             "rejects=True).",
             RejectsWarning,
-            stacklevel=2,
         )
 
 

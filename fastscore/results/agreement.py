@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fastscore.errors import InputError, UsageError, counted, listed
+from fastscore.errors import InputError, UsageError, counted, listed, names_arguments
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import join_parts, read_shard
@@ -299,6 +299,7 @@ class Agreement:
         return html_tables(agreement_grids(self))
 
 
+@names_arguments
 def agreement(
     *files: str | PathLike[str] | pl.DataFrame | Sequence[Mapping[str, Any]],
     columns: Sequence[str] = (),

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.errors import UsageError, counted, listed
+from fastscore.errors import UsageError, counted, listed, names_arguments
 from fastscore.files import ANALYSIS, check_output
 from fastscore.results.agreement import read_judgements, require_columns
 from fastscore.results.differences import Inference
@@ -62,6 +62,7 @@ class Analysis:
         )
 
 
+@names_arguments
 def analyse(
     run: Run | str | Path,
     output: str | Path | None = None,

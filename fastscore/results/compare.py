@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.errors import RunError, UsageError, counted, did_you_mean
+from fastscore.errors import RunError, UsageError, counted, did_you_mean, names_arguments
 from fastscore.logs.inputs.layout import layout_map, layout_names
 from fastscore.results.agreement import JUDGE_TABLE, JudgedRun, judge_runs
 from fastscore.results.comparison import Comparison
@@ -37,6 +37,7 @@ from fastscore.suites.sums import BETWEEN, Sums, dialogue_places, require_labels
 MOST_LEVELS = 100
 
 
+@names_arguments
 def compare(
     *runs: Run | str | PathLike[str] | Mapping[str, Run | str | PathLike[str]],
     by: str | None = None,

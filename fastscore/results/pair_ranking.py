@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fastscore.errors import UsageError, counted
+from fastscore.errors import UsageError, counted, names_arguments
 from fastscore.results.agreement import names_of, read_ratings, with_keys
 from fastscore.results.differences import letter_groups
 from fastscore.results.metric_text import NONE, REASONS, interval_text, show_found
@@ -85,6 +85,7 @@ class PairRanking:
         return html_tables(_grids(self))
 
 
+@names_arguments
 def rank(
     *files: str | PathLike[str] | pl.DataFrame | Sequence[Mapping[str, Any]],
     columns: Sequence[str] = (),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict
 
 import polars as pl
 
-from fastscore.errors import UsageError, counted, did_you_mean
+from fastscore.errors import UsageError, counted, did_you_mean, names_arguments
 from fastscore.settings.extras import entry_points
 from fastscore.suites.base import Events, SignedFunction, Suite, Summarised
 from fastscore.suites.declarations import (
@@ -114,6 +114,7 @@ def _restored(content: Mapping[str, Any], suite: str, function: bytes) -> OwnMet
     return replace(OwnMetric.from_json(suite, content), function=pickle.loads(function))
 
 
+@names_arguments
 def metric(
     *,
     suite: str,
@@ -542,6 +543,7 @@ _EXAMPLES = {
 }
 
 
+@names_arguments
 def suite(
     *,
     columns: Mapping[str, type | Column],

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import os
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import date
@@ -18,7 +17,7 @@ import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
-from fastscore.errors import FastscoreError, InputError, UsageError, counted, listed
+from fastscore.errors import FastscoreError, InputError, UsageError, counted, listed, warn_caller
 from fastscore.files import PAGE_MARK, check_output
 from fastscore.logs.score_input import LogsWarning
 from fastscore.results.compare import (
@@ -592,5 +591,5 @@ def _read(suite: Suite, dialogues: Dialogues, rows: Sequence[int]) -> tuple[list
             return dialogues.read(rows), note
         except (InputError, UsageError, OSError) as error:
             note = f"The texts of dialogues are not shown. {error}"
-            warnings.warn(note, LogsWarning, stacklevel=2)
+            warn_caller(note, LogsWarning)
     return [Dialogue(tables=tables) for tables in dialogues.tables(rows)], note

@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from fastscore.errors import names_arguments
 from fastscore.settings.options import check_values, option
 
 
+@names_arguments
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTravel:
     """The options of `group_travel`.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from fastscore.errors import UsageError
+from fastscore.errors import UsageError, names_arguments
 from fastscore.settings.options import check_values, option
 
 GROUPS = ("experiment_level",)
@@ -32,6 +32,7 @@ PAS_SOURCES = ("attributes", "fallback")
 ORA_SOURCES = ("states", "text")
 
 
+@names_arguments
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestSimulation:
     """The options of `guest_simulation`.

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from fastscore.errors import UsageError
+from fastscore.errors import UsageError, names_arguments
 from fastscore.settings.options import check_values, option
 
 
+@names_arguments
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFinance:
     """The options of `memory_finance`.

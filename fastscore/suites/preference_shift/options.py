@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from fastscore.errors import UsageError
+from fastscore.errors import UsageError, names_arguments
 from fastscore.settings.options import check_values, option
 
 ATTRIBUTES = ("genre", "actor", "director", "writer", "language", "year")
@@ -40,6 +40,7 @@ CAS_PARTS = (
 )
 
 
+@names_arguments
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferenceShift:
     """The options of `preference_shift`.

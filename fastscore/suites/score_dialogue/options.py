@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from fastscore.errors import UsageError
+from fastscore.errors import UsageError, names_arguments
 from fastscore.settings.options import check_values, option
 
 MAXIMUM_TEXT = 1_000_000
 """So many characters a text may have unless told."""
 
 
+@names_arguments
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreDialogue:
     """The options of `score_dialogue`. Each of them changes numbers.
