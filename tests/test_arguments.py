@@ -390,7 +390,8 @@ def test_an_unknown_name_of_the_package_has_a_suggestion():
 
 def test_a_warning_is_at_the_line_that_called(tmp_path):
     logs = fastscore.example("score_dialogue", tmp_path).logs
-    (logs / "more.jsonl").write_text("no JSON\n")
+    with (logs / "dialogues.jsonl").open("a") as log:
+        log.write("no JSON\n")
     with pytest.warns(fastscore.RejectsWarning, match="1 of 1,657 lines") as caught:
         fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0), max_rejects=1.0)
     assert caught[0].filename == __file__
