@@ -395,3 +395,18 @@ def test_a_warning_is_at_the_line_that_called(tmp_path):
     with pytest.warns(fastscore.RejectsWarning, match="1 of 1,657 lines") as caught:
         fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0), max_rejects=1.0)
     assert caught[0].filename == __file__
+
+
+def test_groups_of_a_run_are_named_where_one_is_missing(run):
+    labels = "dialogue, dialogue_uid, challenge_uid, challenge_type, miner_uid, miner_hotkey, file"
+    with pytest.raises(UsageError, match="Only one run given") as raised:
+        fastscore.compare(run)
+    assert str(raised.value).endswith(f"groups of this run: {labels}.")
+    with pytest.raises(UsageError, match="declares no column of repeats") as raised:
+        fastscore.pass_k(run)
+    assert str(raised.value).endswith(f"Known: {labels}.")
+
+
+def test_analyse_names_a_suite_without_an_analysis_before_its_units(run):
+    with pytest.raises(UsageError, match="is a run of score_dialogue, which has no analysis"):
+        fastscore.analyse(run)

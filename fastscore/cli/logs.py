@@ -96,5 +96,5 @@ def example_command(suite: str, output: Path) -> None:
     for name, size in example.files:
         write_line(f"{output / name}  {size:,} bytes")
     run = next(free_names("run"))
-    write_line(f"\nScore it:\n  {example.command(run)}\n  fastscore summary {run}")
+    write_line(f"\nScore it:\n  {example.command(run)}")
     write_line(f"\n{example.finds}\n  {example.finding(run)}")

@@ -120,19 +120,19 @@ def analyse(
     """
     check_arguments(analyse, locals())
     opened = as_run(run)
-    folder = Path(output) if output is not None else Path(f"{opened.path}-analysis")
-    check_scale(judge_scale)
-    check_output(folder, ANALYSIS, (PAGE, FIGURES_FOLDER, TABLES_FOLDER))
     suite = opened.suite
-    units = suite.design.clustered_by(cluster).unit
-    require_labels(opened.scan(LABEL_TABLE), units, str(opened.path))
-    if len(units) > 1:
-        raise UsageError(f"cluster names {listed(units)}; expected one column for an analysis.")
     if suite.analyse is None:
         raise UsageError(
             f"{opened.path} is a run of {suite.name}, which has no analysis of its own.",
             "`fastscore compare` compares runs of every suite.",
         )
+    folder = Path(output) if output is not None else Path(f"{opened.path}-analysis")
+    check_scale(judge_scale)
+    check_output(folder, ANALYSIS, (PAGE, FIGURES_FOLDER, TABLES_FOLDER))
+    units = suite.design.clustered_by(cluster).unit
+    require_labels(opened.scan(LABEL_TABLE), units, str(opened.path))
+    if len(units) > 1:
+        raise UsageError(f"cluster names {listed(units)}; expected one column for an analysis.")
     settings = AnalysisSettings(
         judge_columns=tuple(judge_columns), judge_scale=judge_scale, unit=units[0]
     )

@@ -32,7 +32,14 @@ from fastscore.settings.options import check_arguments
 from fastscore.statistics import ALPHA
 from fastscore.statistics.curves import Test
 from fastscore.suites.declarations import LABEL_TABLE, Metric
-from fastscore.suites.sums import BETWEEN, Sums, dialogue_places, require_labels, sum_metrics
+from fastscore.suites.sums import (
+    BETWEEN,
+    Sums,
+    dialogue_places,
+    likely_labels,
+    require_labels,
+    sum_metrics,
+)
 
 MOST_LEVELS = 100
 
@@ -182,9 +189,11 @@ def compare_runs(
 ) -> Comparison:
     """Compare opened runs in one design: what `compare`, `check` and `report` have in common."""
     if len(runs) == 1 and how.by is None:
+        labels = likely_labels(runs[0].scan(LABEL_TABLE))
         raise UsageError(
             "Only one run given.",
-            "Add a second run, or set by to a column with groups of this run.",
+            "Add a second run, or set by to a column with groups of this run: "
+            f"{', '.join(labels)}.",
         )
     differing = check_signatures(runs, allow=allow_different_signatures)
     told = [*notes, *(f"signatures differ: {difference}" for difference in differing)]

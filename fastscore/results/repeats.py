@@ -23,7 +23,14 @@ from fastscore.statistics.clustered import Clusters, Estimate, clustered_mean, v
 from fastscore.statistics.curves import difference_curve
 from fastscore.statistics.significance import Values
 from fastscore.suites.declarations import LABEL_TABLE, Metric
-from fastscore.suites.sums import ALONE, BETWEEN, require_labels, sum_metrics, sum_values
+from fastscore.suites.sums import (
+    ALONE,
+    BETWEEN,
+    likely_labels,
+    require_labels,
+    sum_metrics,
+    sum_values,
+)
 from fastscore.terminal.grids import Column, Grid, column_of
 
 REPEATS_SCHEMA: dict[str, pl.DataType] = {
@@ -119,8 +126,9 @@ def run_passes(
     repeat = repeats or design.repeat
     if not repeat:
         raise UsageError(
-            f"Suite {run.manifest.suite!r} does not say what tells repeats apart.",
-            "Name a column of table dialogues as repeats, such as the trial.",
+            f"Suite {run.manifest.suite!r} declares no column of repeats.",
+            "Set repeats to the column that tells them apart, such as trial. Known: "
+            f"{', '.join(likely_labels(run.scan(LABEL_TABLE)))}.",
         )
     if task:
         unit = design.clustered_by(task).unit

@@ -218,7 +218,7 @@ def _show_files(console: "Console", run: Run) -> None:
     shown = "rejects" if rejects else f"tables[{json.dumps(first)}].head()"
     code = f"import fastscore; print(fastscore.open_run({json.dumps(str(run.path))}).{shown})"
     console.print(
-        f"next       fastscore summary {shlex.quote(str(run.path))}\n"
+        f"next       fastscore report {shlex.quote(str(run.path))} -o report.html\n"
         f"           fastscore metrics {run.manifest.suite}\n"
         f"           python -c {shlex.quote(code)}",
         soft_wrap=True,

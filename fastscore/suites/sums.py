@@ -438,17 +438,24 @@ def require_labels(
     groups: Collection[str] = (),
 ) -> None:
     """Refuse columns that table ``dialogues`` lacks, or that cannot name groups or units."""
-    schema = dialogues.collect_schema()
-    known = [name for name, dtype in schema.items() if can_label(dtype)]
+    known = [name for name, dtype in dialogues.collect_schema().items() if can_label(dtype)]
     for column in columns:
         if column not in known:
-            # counts are labels too, but seldom meant: only the nearest is named
             meant = {*groups, *get_close_matches(column, known, n=1)}
-            likely = [name for name in known if name in meant or not schema[name].is_integer()]
             raise UsageError(
                 f"{run}: table {LABEL_TABLE!r} has no label column {column!r}.",
-                did_you_mean(column, likely),
+                did_you_mean(column, likely_labels(dialogues, meant)),
             )
+
+
+def likely_labels(dialogues: pl.LazyFrame, meant: Collection[str] = ()) -> list[str]:
+    """Return label columns; counts are labels too, but seldom meant."""
+    schema = dialogues.collect_schema()
+    return [
+        name
+        for name, dtype in schema.items()
+        if can_label(dtype) and (name in meant or not dtype.is_integer())
+    ]
 
 
 def can_label(dtype: pl.DataType) -> bool:

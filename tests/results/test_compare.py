@@ -382,7 +382,10 @@ def test_different_signatures_are_refused_by_name(base: Run, folder: Path) -> No
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({}, "Only one run given"),
+        (
+            {},
+            "Only one run given. Add a second run, or set by to a column with groups of this run: ",
+        ),
         ({"by": "minerr_uid"}, "Did you mean 'miner_uid'?"),
         ({"by": "miner_uid", "levels": ["m3", "m1"]}, "no miner_uid is 'm3'. Did you mean"),
         (

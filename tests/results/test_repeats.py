@@ -177,7 +177,9 @@ def test_what_has_no_pass_k_is_refused(suite: Any) -> None:
     run = fastscore.score(REWARDS, suite)
     with pytest.raises(UsageError, match=r"no dialogue has a metric of 0 or 1 .* no pass\^2"):
         fastscore.pass_k(run, "trial")  # each dialogue has one trial
-    with pytest.raises(UsageError, match="does not say what tells repeats apart"):
+    with pytest.raises(
+        UsageError, match=r"declares no column of repeats. Set repeats to .* Known: "
+    ):
         fastscore.pass_k(run)
     with pytest.raises(UsageError, match=r"no label column 'trail'.* Did you mean 'trial'"):
         fastscore.pass_k(run, "trail", task="task_id")

@@ -341,7 +341,7 @@ def test_the_verbs_take_addresses(store, logs, tmp_path):
     score = ["score", "score_dialogue", *logs, *lexical, "-o"]
     planned = say(*score, URL, "--dry-run")
     said = say(*score, URL)
-    assert f"fastscore summary {URL}" in said
+    assert f"fastscore report {URL} -o report.html" in said
     say(*score, "s3://bucket/runs/other")
     local = tmp_path / "run"
     say(*score, local)
