@@ -410,3 +410,9 @@ def test_groups_of_a_run_are_named_where_one_is_missing(run):
 def test_analyse_names_a_suite_without_an_analysis_before_its_units(run):
     with pytest.raises(UsageError, match="is a run of score_dialogue, which has no analysis"):
         fastscore.analyse(run)
+
+
+def test_a_limit_without_a_value_has_an_example(run):
+    done = fastscore_command(["check", run.path, "--min", METRIC])
+    wanted = f"minimum is '{METRIC}', expected METRIC=VALUE. For example: {METRIC}=0.1."
+    assert done.stderr == f"Error: {wanted}\n"

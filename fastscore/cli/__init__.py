@@ -64,6 +64,11 @@ def suite_verbs() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in found if entry.name not in VERBS}
 
 
+def _suite_of(entry: EntryPoint) -> str:
+    """Return the package that declares a verb, such as ``preference_shift``."""
+    return entry.module.partition(".verbs")[0].rpartition(".")[2]
+
+
 _OPTION = re.compile(r"^--\w[\w-]*")
 
 
@@ -119,7 +124,7 @@ class _Verbs(SuggestingGroup):
                 formatter.write_dl(
                     [
                         # loading a verb's module may load its suite, which takes a while
-                        (name, f"Of {entry.module.partition('.verbs')[0]}; see its --help.")
+                        (name, f"For {_suite_of(entry)}: see `fastscore {name} --help`.")
                         for name, entry in contributed.items()
                     ]
                 )

@@ -371,7 +371,8 @@ class ModelOptions:
         if url is None:
             raise UsageError(
                 "No server of chat models is named.",
-                f"Name one in base_url, or set {' or '.join(URL_VARIABLES)}.",
+                f"Set base_url, {' or '.join(URL_VARIABLES)}, for example to "
+                "http://127.0.0.1:11434/v1 (Ollama) or https://api.openai.com/v1.",
             )
         if self.max_cost is not None and not self.prices.are_given:
             raise UsageError(

@@ -420,6 +420,8 @@ def _texts_of(flag: str, given: Mapping[str, Any], named: Sequence[str]) -> dict
     for pair in named:
         metric, equals, text = pair.partition("=")
         if not equals:
-            raise UsageError(f"{flag} is {pair!r}, expected METRIC=VALUE.")
+            raise UsageError(
+                f"{flag} is {pair!r}, expected METRIC=VALUE.", f"For example: {pair}=0.1."
+            )
         texts[metric] = text
     return texts

@@ -82,8 +82,8 @@ def _installed(name: str) -> Suite:
     if name not in entries:
         raise UsageError(
             f"Unknown suite {name!r}.",
-            "For a suite of your own, import its file first, or install it with an entry point. "
-            + did_you_mean(name, suite_names()),
+            f"{did_you_mean(name, suite_names())} For a suite of your own, import its file first, "
+            "or install it with an entry point.",
         )
     entry = entries[name]
     try:

@@ -37,6 +37,12 @@ REFUSED = {
     "For example: `fastscore example score_dialogue -o example`.",
     "example score-dialogue": "suite is 'score-dialogue'. Did you mean 'score_dialogue'? "
     f"Known: {SUITES}.",
+    "score score-dialogue .": f"Unknown suite 'score-dialogue'. Did you mean 'score_dialogue'? "
+    f"Known: {SUITES}. For a suite of your own, import its file first, or install it with an "
+    "entry point.",
+    "score preference_shift . -o run": "No catalogue is named: concepts are values of its items. "
+    'Set catalogue to a file with a line for each item, such as {"name": "Heat", '
+    '"genre": ["crime"], "actor": ["Al Pacino"]}.',
     "version": "No such command 'version' of `fastscore`. Type `fastscore --version`.",
     "plot run": "No such command 'plot' of `fastscore`. Type `fastscore report RUN`.",
     "annotate .": "No such command '.' of `fastscore annotate`. A command comes before a path. "
@@ -54,3 +60,8 @@ def test_a_refusal_is_one_sentence_with_what_to_type(typed):
 def test_a_refused_environment_variable_is_named():
     done = fastscore_command(SCORE.split(), FASTSCORE_MAX_MEMORY="8G")
     assert done.stderr == f"Error: FASTSCORE_MAX_MEMORY is '8G', {MEMORY}\n"
+
+
+def test_the_help_names_the_suite_of_a_verb():
+    shown = " ".join(fastscore_command(["--help"]).stdout.split())
+    assert "catalogue For preference_shift: see `fastscore catalogue --help`." in shown

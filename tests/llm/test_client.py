@@ -215,7 +215,10 @@ def test_an_address_that_is_none_is_refused():
 def test_a_server_must_be_named(monkeypatch):
     monkeypatch.delenv("FASTSCORE_BASE_URL", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    with pytest.raises(UsageError, match=r"No server of chat models is named\. Name one in"):
+    with pytest.raises(
+        UsageError,
+        match=r"No server of chat models is named\. Set base_url, .* for example to http:",
+    ):
         ModelOptions().resolved()
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1/")
     assert ModelOptions().resolved().base_url == "http://127.0.0.1:1/v1"

@@ -180,7 +180,8 @@ class PreferenceShift:
         if not self.catalogue:
             raise UsageError(
                 "No catalogue is named: concepts are values of its items.",
-                "Set catalogue to a file of items.",
+                'Set catalogue to a file with a line for each item, such as {"name": "Heat", '
+                '"genre": ["crime"], "actor": ["Al Pacino"]}.',
             )
         if (self.extract == "llm") != bool(self.annotations):
             raise UsageError(
