@@ -20,7 +20,7 @@ from fastscore_jit.arrays import Float64Array, Indices, Mask
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import filled, find_nulls, list_column
-from fastscore.suites.grouping import counts_of, group_offsets, place_in_group
+from fastscore.suites.grouping import counts_of, group_offsets
 from fastscore.suites.memory_finance.events import (
     Frames,
     is_ok,
@@ -146,7 +146,6 @@ _FIELD_KEYS = {
 _ITEM_KEY = re.compile(r"profile_gt\.(constraints|preferences)_gt\[(\d+)\]$")
 _HISTORY_KEY = re.compile(r"history_turn_index:(\d+)$")
 _MOST_DIGITS = 18
-_TARGET = ("dialogue_row", "place", "index")
 
 
 def parse_key(key: str | None) -> tuple[str | None, int]:
@@ -171,13 +170,10 @@ def score_memory_keys(frames: Frames) -> dict[str, pl.Series | Indices]:
     n_turns = frames["turns"].height
     keys = resolve_keys(frames)
     resolvable = keys.filter("resolvable")
-    recalled = recall_targets(frames["contexts"], resolvable)
+    recalled = recall_targets(frames["contexts"], resolvable, n_turns)
     is_recalled = recalled.select(pl.any_horizontal(pl.all())).to_series()
-    sources = recalled.select(
-        pl.concat_list(
-            pl.when(name).then(pl.lit(name)) for name in MEMORY_SOURCES
-        ).list.drop_nulls()
-    ).to_series()
+    key, source = np.nonzero(recalled.to_numpy())
+    sources = list_column(pl.Series(MEMORY_SOURCES)[source], group_offsets(key, recalled.height))
 
     of_turn, turn = keys["turn_row"].to_numpy(), resolvable["turn_row"].to_numpy()
     required, resolved = group_offsets(of_turn, n_turns), group_offsets(turn, n_turns)
@@ -200,7 +196,12 @@ def resolve_keys(frames: Frames) -> pl.DataFrame:
     keys = frames["memory_keys"]
     parsed = [(key, *parse_key(key)) for key in keys["key"].unique()]
     schema = pl.Schema({"key": pl.String(), "place": pl.Enum(PLACES), "index": pl.Int64()})
-    dialogue = frames["turns"]["dialogue_row"].gather(keys["turn_row"])
+    dialogue = frames["turns"]["dialogue_row"][keys["turn_row"]]
+    targets = _targets(frames)
+    resolvers = (
+        pl.when(pl.col(name).is_not_null()).then(pl.lit(name, pl.Enum(RESOLVERS)))
+        for name in targets
+    )
     return (
         keys.with_columns(dialogue.alias("dialogue_row"))
         .join(
@@ -210,7 +211,8 @@ def resolve_keys(frames: Frames) -> pl.DataFrame:
             nulls_equal=True,
             maintain_order="left",
         )
-        .join(_targets(frames), on=_TARGET, how="left", maintain_order="left")
+        .with_columns(**targets)
+        .with_columns(target_text=pl.coalesce(*targets), resolver=pl.coalesce(*resolvers))
         .with_columns(
             pl.col("resolver").fill_null("unresolved"),
             resolvable=pl.col("target_text").is_not_null(),
@@ -218,47 +220,46 @@ def resolve_keys(frames: Frames) -> pl.DataFrame:
     )
 
 
-def _targets(frames: Frames) -> pl.DataFrame:
-    """List what keys can point at: a text for each dialogue, place and index."""
-    spoken = pl.lit(frames["utterances"]["text"]).gather("utterances")
-    dialogues = frames["dialogues"].with_columns(dialogue_row=pl.int_range(pl.len()))
-    listed = [
-        *((dialogues, pl.col(f"gt_{name}"), name, 0, "profile_field") for name in PROFILE_FIELDS),
-        (frames["constraints"], pl.col("text"), "constraints", 0, "constraints_gt"),
-        (frames["preferences"], pl.col("text"), "preferences", 0, "preferences_gt"),
-        # turns count from 1: those of the user that were answered, else all
-        (frames["user_history"], spoken, "history", 1, "history_user_turn"),
-        (frames["history"], spoken, "history", 1, "history_abs_turn"),
-    ]
-    targets = pl.concat(
-        rows.select(
-            "dialogue_row",
-            place=pl.lit(place, pl.Enum(PLACES)),
-            index=first + pl.Series(place_in_group(rows["dialogue_row"].to_numpy())),
-            target_text=text,
-            resolver=pl.lit(resolver, pl.Enum(RESOLVERS)),
-        )
-        for rows, text, place, first, resolver in listed
+def _targets(frames: Frames) -> dict[str, pl.Expr]:
+    """Return by resolver what keys point at, in the order of resolvers: a text, or null."""
+    dialogues, spoken = frames["dialogues"], frames["utterances"]["text"]
+
+    def listed(place: str, name: str, texts: pl.Series, first: int = 0) -> pl.Expr:
+        """Return the text at the index of each key of a place, which counts from ``first``."""
+        rows = frames[name]["dialogue_row"].to_numpy()
+        offsets = pl.lit(pl.Series(group_offsets(rows, dialogues.height)))
+        begin, end = (offsets.gather(pl.col("dialogue_row") + edge) for edge in (0, 1))
+        row = begin + pl.col("index") - first
+        at = pl.when(pl.col("place") == place, row >= begin, row < end).then(row)
+        return pl.lit(texts).gather(at)
+
+    fields = (
+        pl.lit(dialogues[f"gt_{name}"]).gather(pl.when(place=name).then("dialogue_row"))
+        for name in PROFILE_FIELDS
     )
-    is_blank = (pl.col("resolver") == "history_abs_turn") & (pl.col("target_text") == "")
-    return targets.drop_nulls().filter(~is_blank).unique(_TARGET, keep="first")
+    constraints, preferences = frames["constraints"]["text"], frames["preferences"]["text"]
+    # turns count from 1: those of the user that were answered, else all that say something
+    answered, said = (spoken[frames[name]["utterances"]] for name in ("user_history", "history"))
+    return {
+        "profile_field": pl.coalesce(fields),
+        "constraints_gt": listed("constraints", "constraints", constraints),
+        "preferences_gt": listed("preferences", "preferences", preferences),
+        "history_user_turn": listed("history", "user_history", answered, first=1),
+        "history_abs_turn": listed("history", "history", said.set(said == "", None), first=1),
+    }
 
 
-def recall_targets(contexts: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
+def recall_targets(contexts: pl.DataFrame, keys: pl.DataFrame, n_turns: int) -> pl.DataFrame:
     """Return for each key with a target, a column for each source, whether that source has it."""
+    recalled = {}
     for source in MEMORY_SOURCES:
-        texts = contexts.filter(source=source).select("turn_row", pl.col("text").alias(source))
-        if texts["turn_row"].is_duplicated().any():  # items of one turn
-            texts = texts.group_by("turn_row", maintain_order=True).agg(
-                pl.col(source).str.join("\n")
-            )
-        keys = keys.join(texts, on="turn_row", how="left", maintain_order="left")
-    target = pl.col("target_text")
-    is_text = target != ""  # the empty text is recalled from nowhere
-    return keys.select(
-        (is_text & pl.col(source).fill_null("").str.contains(target, literal=True)).alias(source)
-        for source in MEMORY_SOURCES
-    )
+        of_source = contexts.filter(source=source)
+        texts, turns = of_source["text"], of_source["turn_row"].to_numpy()
+        if not np.array_equal(turns, np.arange(n_turns)):  # items: any number a turn
+            texts = list_column(texts, group_offsets(turns, n_turns)).list.join("\n")
+        recalled[source] = contains(texts[keys["turn_row"]], keys["target_text"])
+    # the empty text is recalled from nowhere
+    return pl.DataFrame(recalled).select(pl.all() & (keys["target_text"] != ""))
 
 
 STATED_LISTS = {"constraints": "assets", "preferences": "topics"}
