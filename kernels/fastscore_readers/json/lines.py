@@ -88,9 +88,9 @@ from fastscore_readers.json.walk import (
     Scratch,
     Shape,
     kind_of,
+    note_of,
     plan_of,
     plan_of_keys,
-    unpacked,
     walk_lines,
 )
 
@@ -514,52 +514,97 @@ def find_places(
     Validity is as in `scan_jsonl`; bytes that are known to be UTF-8 are not checked. The last of
     equal keys counts.
     """
-    plan = plan_of(shape)
+    plan, n = plan_of(shape), np.size(starts)
     walker, lines = _walk_texts(data, starts, ends, plan, is_utf8)
     faulty = np.array(walker.faults[::5], np.int64)
-    return _PlacedNotes(walker, lines).place(shape, np.arange(np.size(starts))), faulty
+    noted, held = slice(walker.n_notes), walker.notes
+    notes = Notes(held.value[noted], held.place[noted], held.parent[noted])
+    return _places_of(notes, lines, plan, shape, n), faulty
 
 
-class _PlacedNotes:
-    """Notes of texts, from which places are made in the order of the plan."""
+class Values(NamedTuple):
+    """The values of all places, those of a place from its first row on; see `Place`."""
 
-    def __init__(self, walker: Walker, lines: Int64Array) -> None:
-        n, n_places = walker.n_notes, walker.plan.elements.size
-        place, self.parent = walker.notes.place[:n], walker.notes.parent[:n]
-        # small integers sort faster
-        by_place = np.argsort(place.astype(np.min_scalar_type(-n_places)), kind="stable")
-        begins = np.searchsorted(place[by_place], np.arange(n_places))
-        notes = np.split(by_place, begins)[1:]
-        self.rows = np.empty(n, np.int64)
-        self.rows[notes[0]], shifts = lines.T
-        self.tags, self.start, self.end = unpacked(walker.notes.value[:n])
-        shift = np.repeat(shifts, np.diff(notes[0], append=n))
-        self.start += shift
-        self.end += shift
-        self.notes = iter(notes)
-        self.inside = next(self.notes)
+    first: Int64Array
+    tags: UInt8Array
+    start: Int64Array
+    end: Int64Array
+    owner: Int64Array  # written for elements only
 
-    def place(self, shape: Shape, owner: Int64Array) -> Place:
-        """Return the values at the next place, at most one per owner, and the places below it."""
-        notes = self.inside
-        rows = self.rows[notes]
-        tags, (start, end) = np.zeros(owner.size, np.uint8), np.zeros((2, owner.size), np.int64)
-        tags[rows], start[rows], end[rows] = self.tags[notes], self.start[notes], self.end[notes]
+
+def _places_of(notes: Notes, lines: Int64Array, plan: Plan, shape: Shape, n: int) -> Place:
+    """Make places of the notes of some texts, in the order of the plan."""
+    n_places = plan.elements.size
+    counts = np.bincount(notes.place + 1, minlength=n_places + 1)[1:].tolist()
+    sizes: list[int] = []
+
+    def add_sizes(shape: Shape, size: int) -> None:
+        sizes.append(size)
+        if isinstance(shape, Mapping):
+            for below in shape.values():
+                add_sizes(below, size)
+        elif shape is not None:
+            add_sizes(shape[0], counts[len(sizes)])
+
+    add_sizes(shape, n)
+    is_element = np.zeros(n_places, np.bool_)
+    is_element[plan.elements[plan.elements >= 0]] = True
+    first = np.cumsum([0, *sizes])
+    total = int(first[-1])
+    start, end = np.zeros((2, total), np.int64)
+    values = Values(first, np.zeros(total, np.uint8), start, end, np.empty(total, np.int64))
+    _place_notes(notes, lines, is_element, values, first[:-1].copy(), np.empty_like(notes.place))
+    numbers = iter(range(n_places))
+
+    def place(shape: Shape, owner: Int64Array | None) -> Place:
+        """Return the next place, and the places below it; without owners, of elements."""
+        number = next(numbers)
+        rows = slice(first[number], first[number + 1])
+        owner = values.owner[rows] if owner is None else owner
         members: dict[str, Place] = {}
         elements = None
         if isinstance(shape, Mapping):
-            for key, wanted in shape.items():
-                above = self._next()
-                self.rows[self.inside] = above
-                members[key] = self.place(wanted, owner)
+            members = {key: place(below, owner) for key, below in shape.items()}
         elif shape is not None:
-            above = self._next()
-            self.rows[self.inside] = np.arange(above.size)
-            elements = self.place(shape[0], above)
+            elements = place(shape[0], None)
+        tags, start, end = values.tags[rows], values.start[rows], values.end[rows]
         return Place(tags, start, end, owner, members, elements)
 
-    def _next(self) -> Int64Array:
-        """Advance to the notes of the next place; return the rows of their parents."""
-        self.inside = next(self.notes)
-        rows: Int64Array = self.rows[self.parent[self.inside]]
-        return rows
+    return place(shape, np.arange(n))
+
+
+@kernel(
+    "Notes(uint64[:], int32[:], int32[:]), int64[:, :], bool[:], "
+    "Values(int64[:], out(uint8[:]), out(int64[:]), out(int64[:]), out(int64[:])), "
+    "out(int64[:]), out(int32[:])",
+    fastmath=False,
+    allocates=False,
+)
+def _place_notes(
+    notes: Notes, lines: Any, is_element: Any, values: Values, free: Any, rows: Any
+) -> None:
+    """Put each note into the row of its object; into the next free one if it is an element.
+
+    ``rows`` has room for the row of each note within its place. Notes of texts follow each other.
+    """
+    text, shift = 0, signed(0)
+    for note in range(rows.size):
+        place = signed(item_at(notes.place, note))
+        if place < 0:
+            continue
+        if place == 0:
+            row, shift = lines[text, 0], lines[text, 1]
+            text += 1
+        else:
+            row = signed(item_at(rows, signed(item_at(notes.parent, note))))
+        at = item_at(values.first, place) + row
+        if item_at(is_element, place):
+            at = item_at(free, place)
+            put_item(free, place, at + 1)
+            put_item(values.owner, at, row)
+            row = at - item_at(values.first, place)
+        put_item(rows, note, row)
+        tag, start, end = note_of(item_at(notes.value, note))
+        put_item(values.tags, at, tag)
+        put_item(values.start, at, start + shift)
+        put_item(values.end, at, end + shift)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_jit.arrays import Int64Array, UInt8Array, UInt64Array
+from fastscore_jit.arrays import Int64Array
 from fastscore_jit.declaring import always_inlined, inlined
 from fastscore_jit.memory import byte_at, item_at, put_item, signed
 
@@ -118,12 +118,6 @@ def note_of(value: Any) -> tuple[Any, Any, Any]:
     """Return the kind of a noted value, and its bytes."""
     start = signed((value >> _KIND_BITS) & _PLACES)
     return signed(value & _KINDS), start, signed(value >> _END_BITS)
-
-
-def unpacked(values: UInt64Array) -> tuple[UInt8Array, Int64Array, Int64Array]:
-    """Unpack noted values: their kinds, and their bytes. The array form of `note_of`."""
-    starts = (values >> _KIND_BITS & _PLACES).astype(np.int64)
-    return (values & _KINDS).astype(np.uint8), starts, (values >> _END_BITS).astype(np.int64)
 
 
 @always_inlined
