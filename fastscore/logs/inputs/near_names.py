@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import dropwhile
 from typing import Any
 
 from fastscore.logs.inputs.column_map import LEFT_OUT, Flag, value_flag
@@ -144,6 +145,22 @@ def role_meanings(words: Collection[str]) -> dict[str, str]:
     replies = ASSISTANT_ROLE in found.values()
     systems = [word for word, name in plain.items() if name in names["systems"]]
     return found | dict.fromkeys(systems, SYSTEM_ROLE if replies else ASSISTANT_ROLE)
+
+
+def roles_of_keys(keys: Iterable[str]) -> dict[str, str]:
+    """Return who says what keys hold, also before words for texts: ``bot_response``."""
+    texts, _ = _words("text")
+    heads: dict[str, str] = {}
+    for key in keys:
+        words = [word.casefold() for word in _WORDS.findall(key.rpartition(".")[2])]
+        head = list(dropwhile(texts.__contains__, reversed(words)))[::-1]
+        # a message of the system is a prompt
+        if head and head != words and not {*head} & {*_names()["systems"]}:
+            heads[key] = " ".join(head)
+        else:
+            heads[key] = key
+    meanings = role_meanings({*heads.values()})
+    return {key: meanings[head] for key, head in heads.items() if head in meanings}
 
 
 def replies_beside_user(word: str) -> bool:

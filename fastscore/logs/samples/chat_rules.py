@@ -4,6 +4,7 @@ Each rule looks at dialogues as the reader interprets them. It finds what contra
 the options that read it.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -12,7 +13,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 from fastscore.errors import counted
-from fastscore.logs.inputs.chats import is_no_turn, values_at
+from fastscore.logs.inputs.chats import Turn, is_no_turn, values_at
 from fastscore.logs.inputs.column_map import (
     EACH,
     EXAMPLE,
@@ -73,7 +74,7 @@ from fastscore.logs.samples.profile import (
     quoted,
     shape_of,
 )
-from fastscore.logs.samples.rewrites import program_of
+from fastscore.logs.samples.rewrites import chats_of_transcripts, program_of, speakers_in
 from fastscore.suites.chats import ANY_OTHER, ASSISTANT_ROLE, ROLES, SYSTEM_ROLE, USER_ROLE
 from fastscore.suites.declarations import Source
 
@@ -133,23 +134,27 @@ def _unproven_guests(source: Source, sample: ChatSample) -> Finding | None:
     column = source.column(rows.array or rows.speaker)
     vocabulary = column.vocabulary
     mapped = {*dict(column.mapped.words), *dict(sample.layout.roles)}
-    for dialogue in sample.dialogues:
-        words = sorted({str(t.role) for t in dialogue.turns if t.role is not None} - mapped)
-        unknown = [word for word in words if not vocabulary.includes(word)]
-        guests = [word for word in words if (rows.speaker, word) in vocabulary.any_needed]
+    spoken = [
+        {str(turn.role) for turn in each.turns if turn.role is not None} - mapped
+        for each in sample.dialogues
+    ]
+    unknown = {word for words in spoken for word in words if not vocabulary.includes(word)}
+    for words in filter(unknown.intersection, spoken):
+        guests = [word for word in sorted(words) if (rows.speaker, word) in vocabulary.any_needed]
         guest = next(filter(replies_beside_user, guests), "")
-        if not (unknown and guest):
+        if not guest:
             continue
         known = USER_ROLE in role_meanings(unknown).values()
-        sides = ((guest, own[ASSISTANT_ROLE]), (unknown[0], own[USER_ROLE]), (guest, guest))
-        *example, keep = [value_flag(rows.speaker, *side) for side in sides]
+        users = [value_flag(rows.speaker, word, own[USER_ROLE]) for word in sorted(unknown)]
+        keep = typed([value_flag(rows.speaker, guest, guest)])
+        other = min(words & unknown)
         return Finding(
-            f"{rows.speaker} is {quoted(words)} in a dialogue: beside {unknown[0]!r}, {guest!r} is "
-            f"probably not the {own[USER_ROLE]}.",
-            word_flags(column, words, (), (), rows) if known else [],
+            f"{rows.speaker} is {quoted(sorted(words))} in a dialogue: beside {other!r}, {guest!r} "
+            f"is probably not the {own[USER_ROLE]}.",
+            word_flags(column, sorted(words), (), (), rows) if known else [],
             unless=WHO_IS_WHO,
-            example=example,
-            more=f" To keep it as it is, type {typed([keep])}.",
+            example=[value_flag(rows.speaker, guest, own[ASSISTANT_ROLE]), *users],
+            more=f" To keep it as it is, type {keep}.",
         )
     return None
 
@@ -456,6 +461,33 @@ def _one_speaker(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
     return None
 
 
+def _contrary_names(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find turns whose names mean the other side than their roles do."""
+    known, other = (
+        {*sample.layout.speaker, *sample.layout.text},
+        {
+            ASSISTANT_ROLE: USER_ROLE,
+            USER_ROLE: ASSISTANT_ROLE,
+        },
+    )
+    roles = [sample.role_of(turn) for turn in dialogue.turns]
+    for key in filter(partial(is_called, "name"), dialogue.turns[0].found.keys() - known):
+        names = [str(turn.found.get(key)) for turn in dialogue.turns]
+        meanings = role_meanings({*names})
+        said = {(name, role) for name, role in zip(names, roles, strict=True) if name in meanings}
+        if not said or any(other.get(role) != meanings[name] for name, role in said):
+            continue
+        own, column, (name, role) = dict(sample.rows.words), sample.rows.speaker, min(said)
+        meant = {each: other.get(role, "") for each, role in zip(names, roles, strict=True)}
+        values = [value_flag(column, each, own[role]) for each, role in meant.items() if role]
+        return Finding(
+            f"the {role} is called {name!r} by {key}: roles are probably those of the other side.",
+            unless=WHO_IS_WHO,
+            example=[column_flag(column, key), *values],
+        )
+    return None
+
+
 def _systems_by_intent(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     """Find a speaker who is read as a member, and all of whose intents are a system's."""
     intents: dict[str, list[str]] = {}
@@ -474,22 +506,39 @@ def _systems_by_intent(sample: ChatSample, dialogue: SampledDialogue) -> Finding
     return None
 
 
-def _marks(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
-    """Find several turns in one text, and thoughts that are turns."""
-    for turn in dialogue.turns:
-        marked = _TEMPLATE.search(turn.text) if isinstance(turn.text, str) else None
+def _templates(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find several turns in one text."""
+    for text in dialogue.texts:
+        marked = _TEMPLATE.search(text)
         if marked is not None:
             return Finding(
                 f"a text has {marked[0]!r}: it is a chat in the template of a model.",
                 unless="Write its turns as messages with role and content.",
             )
-        for key in filter(partial(is_called, "thought"), turn.found):
-            if turn.found[key] is True:
-                return Finding(
-                    f"{key} marks thoughts among the turns of a dialogue.",
-                    unless='This writes the log without them: jq -c \'walk(if type == "array" then '
-                    f'map(select((type == "object" and .{key} == true) | not)) else . end)\'.',
-                )
+        roles = {*role_meanings({*speakers_in(text)}).values()}
+        key = next((k for k, v in scalars_of(dialogue.document, _DEEPEST) if v == text), "")
+        if key and {USER_ROLE, ASSISTANT_ROLE} <= roles:
+            said = f"{key} is a whole transcript, {cut(text, SHOWN_CHARACTERS)!r}."
+            return Finding(said, unless=chats_of_transcripts(key, [text]))
+    return None
+
+
+def _unsaid(sample: ChatSample) -> Finding | None:
+    """Find messages that are marked as thoughts, as deleted or as notes, beside others."""
+    turns = [turn.found for dialogue in sample.dialogues for turn in dialogue.turns]
+    keys = dict.fromkeys(key for turn in turns for key in turn if is_called("unsaid", key))
+    for key in keys:
+        n_marked = sum(str(turn.get(key)).lower() == "true" for turn in turns)
+        if 0 < n_marked < len(turns):
+            said = f'(objects | .{jq_key(key)} | tostring | ascii_downcase) == "true" | not'
+            program = (
+                f'walk(if type == "array" then map(select({said})) else . end) | select({said})'
+            )
+            return Finding(
+                f"{key} is true in {counted(n_marked, 'messages')} of the first {len(turns):,}: "
+                "these were not said in the dialogue.",
+                unless=jq(program, into="said.jsonl"),
+            )
     return None
 
 
@@ -518,10 +567,21 @@ def _empty_replies(sample: ChatSample, dialogue: SampledDialogue) -> Finding | N
             return Finding(
                 f"the reply to {cut(repr(asked.text), SHOWN_CHARACTERS)} is empty, and "
                 "would be left out.",
-                unless="Write in its place what the user saw, such as '(no reply)', or leave out "
-                "the user's message before it.",
+                unless="Write in its place what the user saw, or leave out the user's message "
+                f"before it. {_filled(turn, sample.layout.text)}".rstrip(),
             )
     return None
+
+
+def _filled(turn: Turn, paths: Sequence[str]) -> str:
+    """Return what writes a text in the place of empty ones of a speaker."""
+    key = next((path for path in paths if turn.found.get(path) == ""), "")
+    said_by = [each for each, value in turn.found.items() if value == turn.role is not None]
+    if not key or not said_by:
+        return ""
+    which = f'.{jq_key(said_by[0])} == {json.dumps(turn.role)} and .{jq_key(key)} == ""'
+    program = f'walk(if type == "object" and {which} then .{jq_key(key)} = "(no reply)" else . end)'
+    return f"If nothing: {jq(program)}"
 
 
 def _order_of_sides(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
@@ -540,11 +600,12 @@ def _order_of_sides(sample: ChatSample, dialogue: SampledDialogue) -> Finding | 
 
 
 OWN_RULES: tuple[Rule, ...] = (
+    _unsaid,
     _of_each(_unread_siblings),
     models_of_replies,
     *map(
         _of_each,
-        (branches, _one_speaker, _systems_by_intent, _marks, pooled_rows),
+        (branches, _one_speaker, _contrary_names, _systems_by_intent, _templates, pooled_rows),
     ),
     falling_order,
 )

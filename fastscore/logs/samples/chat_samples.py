@@ -21,6 +21,7 @@ from fastscore.logs.inputs.column_map import (
     EXAMPLE,
     LEFT_OUT,
     NO_MAP,
+    NOWHERE,
     REPLY,
     ColumnMap,
     Flag,
@@ -110,6 +111,12 @@ class ChatSample:
     def has_documents(self) -> bool:
         """Whether each dialogue is a document by itself, which no option joins."""
         return not (self.layout.joined_by or self.layout.is_row_per_turn)
+
+    @property
+    def has_unnamed_rows(self) -> bool:
+        """Whether rows are turns that name no dialogue, though nothing says that they are one."""
+        is_asked = self.layout.is_row_per_turn and self.layout.id != ((NOWHERE,),)
+        return is_asked and any(not dialogue.name for dialogue in self.dialogues)
 
     @property
     def found_words(self) -> list[str]:

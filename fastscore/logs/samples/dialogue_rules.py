@@ -5,10 +5,10 @@ Each rule looks at the dialogues of a sample, as those of `chat_rules` do.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from fastscore.errors import counted
@@ -104,30 +104,74 @@ def unsorted(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
 
 
 def branches(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
-    """Find lists of turns in which several follow the same one."""
-    layout = sample.layout
+    """Find lists of turns in which several follow the same one, by parents or by children."""
+    layout, turns = sample.layout, dialogue.turns
     if layout.parent or layout.replies:
         return None
-    for key in filter(partial(is_called, "parent"), dialogue.turns[0].found):
-        found = (turn.found.get(key) for turn in dialogue.turns)
-        above = [str(value) for value in found if value is not None]
-        several = [name for name, count in Counter(above).items() if count > 1]
-        if several and _are_ids(several, dialogue.turns, key):
+    for kind, key in ((kind, key) for kind in ("parent", "children") for key in turns[0].found):
+        above: Counter[str] = Counter()
+        for found in (turn.found.get(key) for turn in turns) if is_called(kind, key) else ():
+            if isinstance(found, list):
+                above[", ".join(map(str, found))] += len(found)
+            elif found is not None:
+                above[str(found)] += 1
+        names, count = max(above.items(), key=itemgetter(1), default=("", 0))
+        id = _id_beside(names.split(", "), turns, key) if count > 1 else ""
+        if id:
+            anew = _paths_anew(sample, dialogue, id, key, is_parent=kind == "parent")
             return Finding(
-                f"the turns of a dialogue are no line but a tree: {key} is {several[0]!r} in "
-                f"{above.count(several[0]):,} of them.",
-                unless="Write each path from the first turn to a last one as a dialogue.",
+                f"the turns of a dialogue are no line but a tree: {key} is {names!r} in "
+                f"{count:,} of them."
+                if kind == "parent"
+                else f"the turns of a dialogue are no line but a tree: {key} is {names}.",
+                unless=f"This writes each path from a first turn to a last one. {anew}",
             )
     return None
 
 
-def _are_ids(names: Sequence[str], turns: Sequence[Turn], but: str) -> bool:
-    """Tell whether other turns have such ids, in a key in which no two are the same."""
+def _id_beside(names: Collection[str], turns: Sequence[Turn], but: str) -> str:
+    """Return the key by which turns have such ids, no two the same; nothing without one."""
     for key in (each for each in turns[0].found if each != but):
         ids = [str(turn.found.get(key)) for turn in turns]
         if len({*ids}) == len(ids) and {*names} & {*ids}:
-            return True
-    return False
+            return key
+    return ""
+
+
+def _paths_anew(
+    sample: ChatSample, dialogue: SampledDialogue, id: str, key: str, *, is_parent: bool
+) -> str:
+    """Return what writes a dialogue for each path of a tree of turns."""
+    layout, document = sample.layout, dialogue.document
+    places = (path for paths in layout.turns for path in paths if first_at(document, (path,)))
+    array = "flatten(1)" if layout.is_row_per_turn else jq_path(keys_to(document, next(places, "")))
+    own, other = f"(.{jq_key(id)} | tostring)", f".{jq_key(key)}"
+    edges = f"{other} | values | {{key: $id, value: tostring}}"
+    if not is_parent:
+        edges = f"{other}[]? | {{key: (objects.{jq_key(id)} // . | tostring), value: $id}}"
+    program = (
+        f"{array} | (map({{key: {own}, value: .}}) | from_entries) as $all "
+        f"| (map({own} as $id | {edges}) | from_entries) as $above | .[] | {own} "
+        "| select(IN($above[]) | not) | [recurse($above[.] // empty) | $all[.] // empty] "
+        f"| reverse | {{messages: map({_message_anew(sample, dialogue.turns)})}}"
+    )
+    return jq(program, [layout_flag(OPENAI)], slurps=layout.is_row_per_turn)
+
+
+def _paths_in_jq(paths: Sequence[str], turns: Sequence[Turn]) -> str:
+    """Return what jq reads for some paths of turns."""
+    each = ((turn.found, path) for path in paths for turn in turns)
+    known = (keys_to(*place) for place in each if value_at(*place) is not None)
+    return " // ".join(dict.fromkeys(jq_path(keys) for keys in known if keys))
+
+
+def _message_anew(sample: ChatSample, turns: Sequence[Turn]) -> str:
+    """Return the object of a turn with role and content that jq makes."""
+    layout = sample.layout
+    words = layout.roles or [(str(turn.role), sample.role_of(turn)) for turn in turns]
+    roles = json.dumps({word: meant for word, meant in words if meant in ROLES})
+    role, content = (_paths_in_jq(paths, turns) for paths in (layout.speaker, layout.text))
+    return f"{{role: ({role} | {roles}[tostring] // .), content: ({content})}}"
 
 
 def pooled_rows(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
@@ -142,6 +186,7 @@ def pooled_rows(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None
     said = {*layout.speaker, *layout.text}
     beside = [dict(scalars_of(turn.found, _DEEPEST_ORDER)) for turn in turns]
     columns = {key: [each.get(key) for each in beside] for key in beside[0] if key not in said}
+    id = next((path for paths in layout.id for path in paths if path in turns[0].found), "")
     steps = [key for key, found in columns.items() if is_called("step", key) and _steps(key, found)]
     for key, values in columns.items():
         parts: dict[str, list[Turn]] = {}
@@ -155,7 +200,9 @@ def pooled_rows(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None
         counted_anew = next((step for step in steps if _is_counted_in_each(step, parts)), "")
         n_changes = sum(one != other for one, other in pairwise(values))
         are_blocks = n_changes == len(parts) - 1 and len({role for role, _ in begins}) == 1
-        is_sure = len(begins) == 1 or counted_anew or is_of_model(key) or is_of_user(key)
+        # a session of what is named by its user, or a user of a session
+        is_half = is_of_user(key) or (is_of_user(id) and bool(is_called("dialogue", key)))
+        is_sure = len(begins) == 1 or counted_anew or is_of_model(key) or is_half
         is_unnamed = not dialogue.name and not is_called("id", key)  # ids are asked for by name
         if not (is_sure or (are_blocks and is_unnamed)):
             continue
@@ -178,9 +225,12 @@ def pooled_rows(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None
         flag, whole = column_flag(name, key), typed([column_flag(name, "")])
         is_one = f"type {whole}" if name and not dialogue.name else f"leave {key} out"
         question = f"Name the key of dialogues, for example {EXAMPLE}."
-        if not name:
-            question = "Give them ids of their own, or write a file for each."
         more = f" If they are one, {is_one}."
+        if id and (is_half or (not is_name and not name)):
+            own = f"{jq_path(keys_to(turns[0].found, key))}):\\(.{jq_key(id)}"
+            new = sample.rows.id if is_of_user(id) else id
+            program = f'arrays[], objects | . + {{{jq_key(new)}: "\\({own})"}}'
+            question, name = jq(program, into="turns.jsonl"), ""
         # what only changes from block to block may be a topic
         return Finding(
             f"{how} where {key} is {other!r} after {one!r}: these are "
@@ -197,24 +247,14 @@ def _joined_parts(sample: ChatSample, turns: Sequence[Turn], key: str) -> str:
     """Return what writes a document for each value of a key, and joins those of a dialogue."""
     layout, first = sample.layout, turns[0].found
     times = [path for path, _ in scalars_of(first, _DEEPEST_ORDER) if is_called("time", path)]
-    name, part, role, content, model, time = (
-        " // ".join(
-            dict.fromkeys(
-                jq_path(keys)
-                for path in paths
-                for turn in turns
-                if value_at(turn.found, path) is not None and (keys := keys_to(turn.found, path))
-            )
-        )
-        for paths in (*layout.id[:1], (key,), layout.speaker, layout.text, layout.model, times[:1])
+    name, part, model, time = (
+        _paths_in_jq(paths, turns) for paths in (*layout.id[:1], (key,), layout.model, times[:1])
     )
-    words = layout.roles or [(str(turn.role), sample.role_of(turn)) for turn in turns]
-    roles = json.dumps({word: meant for word, meant in words if meant in ROLES})
     of_all = f"id: (.[0] | {name})" + (f", model: (.[0] | {model})" if model else "")
     program = (
         f"{f'sort_by({time}) | ' if time else ''}to_entries | map(.value + {{row: .key}}) "
         f"| group_by([{name}, {part}]) | sort_by(.[0].row)[] | {{{of_all}, messages: "
-        f"map({{role: ({role} | {roles}[tostring] // .), content: ({content})}})}}"
+        f"map({_message_anew(sample, turns)})}}"
     )
     return jq(program, [layout_flag(OPENAI), Flag("dialogue", ("id",))], slurps=True)
 
@@ -253,8 +293,7 @@ def falling_order(sample: ChatSample) -> Finding | None:
             return Finding(
                 f"in dialogue{named} {key} is {after} after {before}, and a speaker has a number "
                 "twice: these are probably several dialogues.",
-                unless="Write the dialogue's id into each row, and name its key: "
-                f"{typed([column_flag(sample.rows.id, 'KEY')])}.{more}",
+                unless=f"If they are one, type {keep}. If not: {_numbered_anew(sample, key)}",
             )
         return Finding(
             f"the turns of dialogue{named} are not in order: {key} is {after} after {before}.",
@@ -263,6 +302,16 @@ def falling_order(sample: ChatSample) -> Finding | None:
             more=more,
         )
     return None
+
+
+def _numbered_anew(sample: ChatSample, step: str) -> str:
+    """Return what numbers the dialogues of rows, each of which counts its turns anew."""
+    program = (
+        f"[foreach flatten(1)[] as $row ({{number: 1}}; ($row.{jq_key(step)} | tonumber) as $at | "
+        "if .at and $at < .at then .number += 1 else . end | .at = $at; "
+        f'$row + {{{jq_key(sample.rows.id)}: "\\(.number)"}})][]'
+    )
+    return jq(program, slurps=True, into="turns.jsonl")
 
 
 def _joined_documents(sample: ChatSample) -> Iterator[tuple[Any, Sequence[Any]]]:

@@ -81,6 +81,12 @@ class FileSample:
         return [need for need, found in samples.items() if found.given and not found.proves(need)]
 
     @property
+    def has_values(self) -> bool:
+        """Whether something that is needed has a value, other than an array without one."""
+        values = [self.samples[need.place] for need in self.needs if not need.column.items]
+        return not values or any(found.given or found.may_follow for found in values)
+
+    @property
     def has_all(self) -> bool:
         """Whether everything that is needed was seen."""
         return self.rows > 0 and not self.open and not self.unproven

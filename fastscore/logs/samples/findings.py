@@ -40,11 +40,16 @@ def jq(
     into: str = "chats.jsonl",
     slurps: bool = False,
     before: str = "",
+    by_lines: bool = False,
 ) -> str:
-    """Say how jq writes a log anew, perhaps all rows at once after a file, and what reads that."""
-    command = ["jq", "-cs" if slurps else "-c", program, *filter(None, [before]), FILE]
-    how = f", and read it with {typed(read)}" if read else ""
-    return f"Type {shlex.join(command)} > {into}{how}."
+    """Say how jq writes a log anew, and what reads that.
+
+    jq gets each row, or all rows at once, perhaps after those of another file, or lines of text.
+    """
+    how = "-cs" if slurps else "-cnR" if by_lines else "-c"
+    command = ["jq", how, program, *filter(None, [before]), FILE]
+    then = f", and read it with {typed(read)}" if read else ""
+    return f"Type {shlex.join(command)} > {into}{then}."
 
 
 def jq_key(key: str) -> str:

@@ -43,8 +43,10 @@ from fastscore.logs.inputs.near_names import role_meanings, roles_of_two
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.chat_samples import NOT_READ, fitting_layout, sample_speakers
 from fastscore.logs.samples.file_samples import Known, is_among, sample_file
+from fastscore.logs.samples.findings import FILE
 from fastscore.logs.samples.profile import (
     ROWS_SAMPLED,
+    SHOWN,
     Profile,
     RequiredColumn,
     all_columns,
@@ -221,7 +223,45 @@ def inspect_logs(
                 inspected.append(found)
             except FastscoreError as error:
                 others[file.path] = error.message
-    return Inspection(tuple(map(os.fspath, inputs)), tuple(inspected), others)
+    return Inspection(tuple(map(os.fspath, inputs)), tuple(_written_together(inspected)), others)
+
+
+_OF_JQ = "Type jq -c "
+
+
+def _written_together(inspected: Sequence[InspectedFile]) -> Iterator[InspectedFile]:
+    """Name all files in what writes several anew: each by itself would replace the one before."""
+    paths: dict[str, list[str]] = {}
+    for each in inspected:
+        for said in {
+            _with_file(text, each.file) for text in (*each.unfit.values(), *each.asked.values())
+        }:
+            paths.setdefault(said, []).append(each.file.path)
+    for each in inspected:
+        yield replace(
+            each,
+            unfit={suite: _of_all(text, each.file, paths) for suite, text in each.unfit.items()},
+            asked={suite: _of_all(text, each.file, paths) for suite, text in each.asked.items()},
+        )
+
+
+def _with_file(said: str, file: InputFile) -> str:
+    """Return what jq is typed for with FILE in place of a file; nothing of anything else."""
+    _, typed_jq, command = said.partition(_OF_JQ)
+    return command.replace(shlex.quote(file.path), FILE) if typed_jq else ""
+
+
+def _of_all(said: str, file: InputFile, paths: Mapping[str, Sequence[str]]) -> str:
+    before, typed_jq, _ = said.partition(_OF_JQ)
+    command = _with_file(said, file)
+    names = [shlex.quote(path) for path in paths.get(command, ())]
+    if not typed_jq or len(names) < 2:
+        return said
+    folders = {os.path.split(path)[0] for path in paths[command]}
+    if len(names) > SHOWN and len(folders) == 1:
+        suffix = os.path.splitext(file.path)[1]
+        names = [f"{shlex.quote(folders.pop())}/*{suffix}"]
+    return f"{before}{typed_jq}{command.replace(FILE, ' '.join(names))}"
 
 
 def may_fit(source: Source, keys: frozenset[str]) -> bool:
@@ -444,8 +484,8 @@ def _with_question(error: UnmappedLogError, flags: Sequence[Flag], reason: str) 
         return InputError(said, said)
     if error.flags or not asked:
         return error
-    # one example has all that is typed, except of a log that is written anew
-    before = f"{typed(flags)} " if flags and "read it with" not in asked else ""
+    # one example has all that is typed, except of a log that is written anew for a layout
+    before = f"{typed(flags)} " if flags and "read it with --layout" not in asked else ""
     asked = re.sub(r"(?=--[\w-]+ \S)", lambda _: before, asked, count=1)
     return InputError(f"{error.reason.removesuffix('.')}. {asked}", asked)
 

@@ -110,6 +110,11 @@ class KeyProfile:
         )
 
     @property
+    def tells_speakers(self) -> bool:
+        """Whether the values say who speaks, by words or by what is true or false in turn."""
+        return self.names_speakers or (self.takes_turns and self.types["boolean"] > 0)
+
+    @property
     def are_texts(self) -> bool:
         """Whether the values are what somebody says: texts, most of them of several words."""
         spoken = sum(n for text, n in self.words.items() if is_said(text))

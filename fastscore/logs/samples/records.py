@@ -4,6 +4,7 @@ Lines that readers reject are skipped. Blocks are small, so that the first rows 
 little. If no row follows for long, no more of a file is read.
 """
 
+import csv
 import io
 import itertools
 import os
@@ -170,6 +171,18 @@ def _frames(file: InputFile) -> Iterator[pl.DataFrame]:
     scan = pl.scan_parquet(source, glob=False)
     for start in range(0, n_rows, _ROWS_AT_ONCE):
         yield from bounded(scan.slice(start, _ROWS_AT_ONCE).collect())
+
+
+def blank_line(file: InputFile) -> int:
+    """Return the number of the first line without a text between rows; 0 without any."""
+    text = next(gathered(_blocks(file), _HEAD_BYTES), b"").decode(errors="replace")
+    lines, found = io.StringIO(text.strip(), newline=""), 0
+    rows = csv.reader(lines) if file.format == "csv" else None
+    with suppress(csv.Error):
+        for number, row in enumerate(lines if rows is None else rows, 1):
+            if not "".join(row).strip(" ,;\t\r\n\ufeff"):
+                found = found or (number if rows is None else rows.line_num)
+    return found
 
 
 def first_row(file: InputFile) -> Record | None:

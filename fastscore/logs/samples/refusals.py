@@ -33,7 +33,8 @@ from fastscore.logs.inputs.near_names import (
     is_called,
     is_of_reply,
     nearest,
-    role_meanings,
+    replies_beside_user,
+    roles_of_keys,
     side_of,
     word_flags,
 )
@@ -68,7 +69,14 @@ from fastscore.logs.samples.profile import (
     quoted,
     required_columns,
 )
-from fastscore.logs.samples.rewrites import Lack, foreign_rows, keyed_dialogues, rewritten
+from fastscore.logs.samples.rewrites import (
+    Lack,
+    chats_of_transcripts,
+    foreign_rows,
+    keyed_dialogues,
+    rewritten,
+    speakers_in,
+)
 from fastscore.suites.chats import ASSISTANT_ROLE, ROLES, USER_ROLE
 from fastscore.suites.declarations import Column, Source
 
@@ -100,7 +108,8 @@ def foreign_error(suite: str, source: Source, foreign: Sequence[FileSample]) -> 
     flags = fitting_layout(suite, source, first, ()) if begins.startswith("[") else []
     line = first_text(first.file.location, first.file.compression).decode(errors="replace")
     advice = next(text for pattern, text in _CONVERTED[first.file.format] if pattern.match(line))
-    return UnmappedLogError(f"{_named(foreign)}: {describe_no_row(first)}.", flags, unless=advice)
+    said = f"{_named(foreign)}: {describe_no_row(first)}."
+    return UnmappedLogError(said, flags, unless=name_file(advice, first.file.path))
 
 
 def describe_no_row(seen: FileSample) -> str:
@@ -135,6 +144,7 @@ _CONVERTED = {
             re.compile(r"\{.*\},\s*\n"),
             "Each line ends with a comma: `sed 's/,[[:space:]]*$//'` leaves it out.",
         ),
+        (re.compile(r'\s*"[{\[]'), f"Its lines are texts that spell JSON. {jq('fromjson')}"),
         (re.compile(r"\s*\[\{"), f"{_ONE_EACH}: `jq -c '{{messages: .}}'` names its array."),
         (re.compile(r"\s*\["), f"{_ONE_EACH}: `jq -c '.[]'` writes those of an array so."),
         (re.compile(""), f"{_ONE_EACH}: `jq -c .` writes an indented file so."),
@@ -217,11 +227,11 @@ def lacking_error(
     rows_of = source.chat_rows
     if rows_of and not (is_layout or of_chats or asked or source.chat):
         speakers = [flag for flag in flags if flag.words[0].endswith(rows_of.speaker)]
-        asked = "" if speakers else _rows_to_write(found)
+        asked = "" if speakers else name_file(_chats_to_write(found), seen[0].file.path)
     if of_chats or asked:
         flags = of_chats
         unnamed = [need for need in lacking if need.name not in _parts_of_turns(source)]
-    named, alternate = _key_to_name(source, unnamed) if unnamed else ("", [])
+    named, alternate = _key_to_name(source, unnamed, advice, found) if unnamed else ("", [])
     question = " ".join(filter(None, (asked, named)))
     error = MissingColumnsError(
         "\n".join(lines),
@@ -234,15 +244,12 @@ def lacking_error(
     return error
 
 
-def _rows_to_write(found: Profile) -> str:
-    """Ask for a row for each turn of transcripts that are one text."""
+def _chats_to_write(found: Profile) -> str:
+    """Say how chats are written of transcripts that are one text."""
     for path, key in found.below("").items():
-        texts = [text for text in key.words if len(_SPEAKERS_IN_TEXT.findall(text)) > 1]
+        texts = [text for text in key.words if len(speakers_in(text)) > 1]
         if 2 * len(texts) > len(key.words):
-            return (
-                f"{path!r} has whole transcripts. Write a row for each turn, with its dialogue, "
-                f"speaker and text, and read them with {typed([layout_flag(ROW_PER_TURN)])}."
-            )
+            return f"{path!r} has whole transcripts. {chats_of_transcripts(path, texts)}"
     return ""
 
 
@@ -274,12 +281,15 @@ def absent_key_error(
     ).refused(_named(seen))
 
 
-_SPEAKERS_IN_TEXT = re.compile(r"(?m)^\w[\w ]{0,30}: *\S")
-"""The beginnings of lines of a transcript: who speaks, a colon, what is said."""
 LISTED = " `fastscore inspect` lists the keys of a log and the suites that it fits."
 
 
-def _key_to_name(source: Source, unnamed: Sequence[RequiredColumn]) -> tuple[str, Sequence[Flag]]:
+def _key_to_name(
+    source: Source,
+    unnamed: Sequence[RequiredColumn],
+    advice: Mapping[str, str],
+    found: Profile,
+) -> tuple[str, Sequence[Flag]]:
     """Ask for the keys of what no name is near, of speakers also whether they alternate."""
     asked = typed([column_flag(need.name, "KEY") for need in unnamed])
     named = f"Name {'its key' if len(unnamed) == 1 else 'their keys'}: {asked}. "
@@ -331,18 +341,19 @@ def _pair_flags(source: Source, found: Profile) -> Reading:
     for array in ("", *(array for array in found.arrays if EACH not in array)):
         keys = found.below(array)
         texts = [path for path, key in keys.items() if key.are_texts]
+        roles = roles_of_keys(texts)
         # a prediction and its truth are no pair
-        sides = {side_of(path) for path in texts if not role_meanings([path])}
-        if any(key.names_speakers for key in keys.values()) or len(texts) < 2 or {1, -1} <= sides:
+        sides = {side_of(path) for path in texts if path not in roles}
+        is_told = any(key.tells_speakers for key in keys.values())
+        if is_told or len(texts) < 2 or {1, -1} <= sides:
             continue
         if source.chat is not None and {*texts} <= {*dict(source.chat.layout.roles)}:
             continue  # who says which is known
         moved = [column_flag(rows.array, array)] if rows.array and array not in places else []
         if array and not moved and array not in places:
             continue
-        roles = role_meanings(texts)
         spoken = [(path, own[roles[path]]) for path in texts if roles.get(path) in own]
-        if {roles[path] for path, _ in spoken} >= {USER_ROLE, ASSISTANT_ROLE}:
+        if sorted(roles[path] for path, _ in spoken) == [ASSISTANT_ROLE, USER_ROLE]:
             named = [value_flag(rows.speaker, *side) for side in spoken if side[0] not in words]
             return [*begin, *moved, *named], "", []
         replies = [path for path in texts if is_of_reply(path)]
@@ -372,7 +383,7 @@ def _turn_flags(source: Source, found: Profile) -> list[Flag]:
     flags, taken = [layout_flag(ROW_PER_TURN)], {path for paths in layout.chat.id for path in paths}
     items = source.column(rows.array).items if rows.array else source.columns
     for name, paths in ((rows.speaker, layout.chat.speaker), (rows.text, layout.chat.text)):
-        if not any(path in keys for path in paths):
+        if not any(path in keys and "object" not in keys[path].types for path in paths):
             column = next(item for item in items if item.name == name)
             near = _nearest_key(column, source, keys, taken)
             if not rows.array and name == rows.speaker:
@@ -392,12 +403,19 @@ def _parts_of_turns(source: Source) -> tuple[str, ...]:
 
 def suggested(source: Source, lacking: Sequence[RequiredColumn], found: Profile) -> dict[str, str]:
     """Return for what is lacking the paths at which it probably stands, by its place."""
-    if any(column.items for column in source.columns) or source.rows:
-        return _suggested(source, lacking, found, {})
     # rows are lines, or the objects of one array
-    arrays = [array for array in ("", *_own_arrays(found)) if EACH not in array][:_ARRAYS_TRIED]
-    keys = map(found.below_line, arrays)
-    return max((_suggested(source, lacking, found, each) for each in keys), key=len)
+    is_apart = not (any(column.items for column in source.columns) or source.rows)
+    arrays = ["", *(_own_arrays(found) if is_apart else ())]
+    keys = (found.below_line(array) for array in arrays[:_ARRAYS_TRIED] if EACH not in array)
+    advice = max((_suggested(source, lacking, found, each) for each in keys), key=len)
+    # who speaks is beside what is said
+    rows = source.chat_rows
+    speaker = advice.get(rows.speaker, "") if rows else ""
+    text = advice.get(rows.text) or source.column(rows.text).keys[0] if speaker and rows else ""
+    array = text.rpartition(EACH)[0] or source.rows
+    if array and not speaker.startswith(array + EACH):
+        return {place: path for place, path in advice.items() if path != speaker}
+    return advice
 
 
 def _suggested(
@@ -492,6 +510,8 @@ def _nearest_key(
             for path, key in turns.items()
             if "boolean" not in key.types or EACH in path or not is_row
         ]
+    truths = [path for path in alone if "boolean" in keys[path].types]
+    alone = truths if len(truths) == 1 else alone
     return alone[0] if near is None and len(alone) == 1 else near
 
 
@@ -597,7 +617,7 @@ def _question(
     """Ask what words mean: of two speakers with what to type if the user is the first."""
     rows = source.chat_rows
     sides = [own for role, own in rows.words if role in (USER_ROLE, ASSISTANT_ROLE)] if rows else []
-    words = [*counts.words, *sorted(counts.known.difference(sides))][:2]
+    words = [*counts.words, *sorted(counts.known.difference(sides))]
     is_speaker = rows is not None and need.name == rows.speaker
     if rows is None or not is_speaker or len(words) < len(rows.words[:2]):
         is_other = len(words) == 1 and (is_speaker or need.column.vocabulary.needed)
@@ -605,13 +625,25 @@ def _question(
             return f"Say what they mean: {typed([value_flag(need.name, 'WORD', meant)])}.", []
         meant = sides[0] if is_speaker and meant not in sides else meant
         return f"Say what they mean: {EXAMPLE}.", [value_flag(need.name, words[0], meant)]
-    example = [
-        value_flag(need.name, word, own) for word, (_, own) in zip(words, rows.words, strict=False)
-    ]
+    means = _sides(words, sides, counts.known)
+    example = [value_flag(need.name, *each) for each in zip(words, means, strict=True)]
     if source.chat is None and need.holder is not None:
         # in the suite's own arrays only texts are words
         example.insert(0, column_flag(need.name, need.name))
     return WHO_IS_WHO, example
+
+
+def _sides(words: Sequence[str], own: Sequence[str], known: set[str]) -> list[str]:
+    """Return a suite's word for the user or the assistant, for each word.
+
+    If one of these is known, words are the other one. Else the assistant is who replies beside a
+    user, or of two words the second, of more the first.
+    """
+    user, assistant = own
+    if not known.isdisjoint(own):
+        return [user if assistant in known else assistant for _ in words]
+    replies = next(filter(replies_beside_user, words), words[1 if len(words) == 2 else 0])
+    return [assistant if word == replies else user for word in words]
 
 
 def _named(seen: Sequence[FileSample]) -> str:

@@ -18,7 +18,7 @@ from fastscore.logs.inputs.column_map import (
 )
 from fastscore.logs.inputs.document_values import first_at, value_at
 from fastscore.logs.inputs.layout import load_layout
-from fastscore.logs.inputs.near_names import role_meanings, side_of
+from fastscore.logs.inputs.near_names import role_meanings, roles_of_two, side_of
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.chat_samples import NESTED, OPENAI
 from fastscore.logs.samples.findings import FILE, Finding, jq, jq_key, jq_path
@@ -209,9 +209,37 @@ def keyed_dialogues(record: Record) -> KeyedArrays | None:
 
 
 def _are_turns(objects: Sequence[Any]) -> bool:
-    """Tell whether objects say who speaks, by words or by what is true or false in turn."""
+    """Tell whether objects say who speaks."""
     found = profile_of(each for each in objects if isinstance(each, dict)).keys.values()
-    return any(key.names_speakers or (key.takes_turns and key.types["boolean"]) for key in found)
+    return any(key.tells_speakers for key in found)
+
+
+_SPEAKERS_IN_TEXT = re.compile(r"(?m)^(\w[\w ]{0,30}): *\S")
+"""The beginnings of lines of a transcript: who speaks, a colon, what is said."""
+
+
+def speakers_in(transcript: str) -> list[str]:
+    """Return who speaks in a text of several turns, turn by turn."""
+    return _SPEAKERS_IN_TEXT.findall(transcript)
+
+
+def chats_of_transcripts(path: str, texts: Iterable[str]) -> str:
+    """Say how jq writes chats of the transcripts at a path."""
+    speakers = list(dict.fromkeys(name for text in texts for name in speakers_in(text)))
+    names = "|".join(map(re.escape, speakers))
+    turn = f"(?:^|\n)({names}): *((?:(?!\n(?:{names}):)[\\s\\S])*)"
+    program = (
+        f". + {{messages: [{jq_path(path.split('.'))} | scan({json.dumps(turn)}) | "
+        "{role: .[0], content: .[1]}]}"
+    )
+    return jq(program, [layout_flag(OPENAI), *_unknown_to(OPENAI, roles_of_two(speakers))])
+
+
+def _unknown_to(layout: str, roles: Mapping[str, str]) -> list[Flag]:
+    """Return the options for words of speakers that a layout does not know."""
+    chat = load_layout(layout).chat
+    known = dict(chat.roles) if chat else {}
+    return [value_flag("speaker", *each) for each in roles.items() if known.get(each[0]) != each[1]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,15 +302,12 @@ def _numbered_keys(lack: Lack) -> Finding | None:
         where = f"{jq_path(holder.split('.'))} | " if holder else ""
         beside = f"with_entries(select(.key | test({json.dumps(pattern)}) | not))"
         program = (
-            f"{beside} + {{messages: [{where}to_entries[] "
-            f"| select(.value and (.key | test({json.dumps(pattern)})))] "
+            f"{beside} + {{messages: [{where}to_entries[] | select((.value | length) > 0 and "
+            f"(.key | test({json.dumps(pattern)})))] "
             '| sort_by(.key | match("[0-9]+$").string | tonumber) '
             '| map({role: (.key | sub("[_ -]?[0-9]+$"; "")), content: .value})}'
         )
-        openai = load_layout(OPENAI).chat
-        known = dict(openai.roles) if openai else {}
-        words = [(word, role) for word, role in roles.items() if known.get(word) != role]
-        read = [layout_flag(OPENAI), *(value_flag("speaker", *each) for each in words)]
+        read = [layout_flag(OPENAI), *_unknown_to(OPENAI, roles)]
         said = f"its turns are under numbered keys: {quoted(keys)}."
         return Finding(said, unless=jq(program, read))
     return None

@@ -27,7 +27,7 @@ from fastscore.logs.samples.file_samples import (
     occurs_in,
     sample_file,
 )
-from fastscore.logs.samples.findings import Finding
+from fastscore.logs.samples.findings import Finding, jq, jq_key
 from fastscore.logs.samples.profile import (
     MOST_ROWS_SAMPLED,
     SHOWN,
@@ -39,7 +39,7 @@ from fastscore.logs.samples.profile import (
     profile_of,
     required_columns,
 )
-from fastscore.logs.samples.records import first_row
+from fastscore.logs.samples.records import blank_line, first_row
 from fastscore.logs.samples.records import records as records_of
 from fastscore.logs.samples.refusals import (
     absent_key_error,
@@ -115,13 +115,15 @@ def _screen(
             is_named = seen.lacking and source.chat is not None and source.asked_for
             sample = first_chats(source, seen.read()) if is_named else None
             raise _absent_key(source, [seen], [sample]) or foreign_error(suite, source, [seen])
-    if not kept:
+    # an array without an element proves nothing
+    if not any(seen.has_values or not seen.is_whole for seen in kept) and (left or not kept):
         raise foreign_error(suite, source, left)
     chats = [(seen.file.path, first_chats(source, seen.read())) for seen in kept]
     if not is_part:
         _check_together(suite, source, kept, chats)
-    for seen in kept:
+    for seen, (_, sample) in zip(kept, chats, strict=True):
         check_ids(suite, source, seen)
+        _check_blank_lines(seen, sample)
     notes = [_left_note(suite, left)] if left else []
     for path, sample in chats:
         notes += [f"{path}: {note}" for note in (chat_notes(source, sample) if sample else ())]
@@ -253,6 +255,26 @@ def check_ids(suite: str, source: Source, seen: FileSample) -> None:
         [column_flag(key.name, found)],
         more=f" If the file is one dialogue, type {typed([column_flag(key.name, '')])}.",
     ).refused(seen.file.path)
+
+
+def _check_blank_lines(seen: FileSample, sample: ChatSample | None) -> None:
+    """Refuse rows without a dialogue's name between which there are blank lines."""
+    is_text = seen.file.size and seen.file.format in ("csv", "jsonl")
+    if not is_text or sample is None or not sample.has_unnamed_rows:
+        return
+    line = blank_line(seen.file)
+    if line:
+        name, is_row = sample.rows.id, 'test("[^ ,;\\t\\r]")'
+        program = (
+            f"foreach inputs as $line (1; if $line | {is_row} then . else . + 1 end; . as $number "
+            f'| $line | select({is_row}) | fromjson + {{{jq_key(name)}: "\\($number)"}})'
+        )
+        raise Finding(
+            f"line {line} is blank, and no row names its dialogue: blank lines probably part "
+            "dialogues.",
+            unless=f"If they are one dialogue, type {typed([column_flag(name, '')])}. If not: "
+            f"{jq(program, by_lines=True, into='turns.jsonl')}",
+        ).refused(seen.file.path)
 
 
 def _named_ids(records: Sequence[Record], seen: FileSample) -> str | None:

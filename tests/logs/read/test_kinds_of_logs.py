@@ -184,7 +184,7 @@ def test_a_whole_transcript_in_a_text_is_named(text, is_transcript, options, tmp
     path = write(tmp_path / "log.jsonl", [{"key": name, "chat_log": text} for name in "ab"])
     (file,) = fastscore.inspect(path).files
     for told in (refusal(path, options), file.unfit["preference_shift"] + file.asked["chats"]):
-        assert ("'chat_log' has whole transcripts. Write a row for each" in told) is is_transcript
+        assert ("'chat_log' has whole transcripts. Type jq -c " in told) is is_transcript
 
 
 def test_turns_take_turns_only_if_asked(options, tmp_path):

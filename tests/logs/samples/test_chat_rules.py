@@ -58,7 +58,7 @@ CHATML = "<|im_start|>user\nA drama?<|im_end|>\n<|im_start|>assistant\nHeat.<|im
         (
             {"messages": [{**each, "isThought": each["role"] != "user"} for each in messages()]},
             {"layout": "openai"},
-            "isThought marks thoughts among the turns",
+            "isThought is true in 4 messages of the first 8",
         ),
         (
             {"messages": [*messages(n=1), {"role": "assistant", "content": ""}, *messages()]},

@@ -20,6 +20,7 @@ from tests.logs.chats import (
     options_of,
     pairs_of,
     proposed,
+    reading,
     refusal,
     scored,
     typed_in,
@@ -122,6 +123,38 @@ OF_TWO: dict[str, tuple[str, Any]] = {
         ) | {"count": 2}}),
     "lists of each side": (".jsonl", of_two(lambda name, pairs: [{
         "id": name, "asked": [asked for asked, _ in pairs], "replies": [r for _, r in pairs]}])),
+    "pairs under keys of two words": (".csv", of_two(lambda name, pairs: [
+        {"conversation_id": name, "user_message": asked, "bot_response": reply}
+        for asked, reply in pairs])),
+    "texts that spell JSON": (".jsonl", of_two(lambda name, pairs: [
+        json.dumps({"id": name, "messages": chat(pairs)})])),
+    "transcripts": (".csv", of_two(lambda name, pairs: [
+        {"id": name, "log": "\n".join(f"Customer: {a}\nRep: {b}" for a, b in pairs)}])),
+    "rows parted by empty ones": (".csv", of_two(lambda name, pairs: [
+        *chat(pairs), {"role": "", "content": ""}])),
+    "rows counted anew": (".csv", of_two(lambda name, pairs: [
+        {"message_index": n, **turn} for n, turn in enumerate(chat(pairs))])),
+    "sessions counted for each user": (".csv", of_two(lambda name, pairs: [
+        {"user_id": name, "session_id": 1, **turn} for turn in chat(pairs)])),
+    "users called by names beside an agent": (".jsonl", of_two(lambda name, pairs: [
+        {"conversation_id": name, **turn}
+        for turn in chat(pairs, "speaker", "text", user=f"Ann {name}", assistant="agent")])),
+    "roles of the other side": (".jsonl", of_two(lambda name, pairs: [{"id": name, "messages": [
+        {**turn, "name": "recommender" if turn["role"] == "user" else "user_proxy"}
+        for turn in chat(pairs, user="assistant", assistant="user")]}])),
+    "a deleted message": (".jsonl", of_two(lambda name, pairs: [{"id": name, "messages": [
+        {"role": "user", "content": "A dramma.", "deleted": True}, *chat(pairs)]}])),
+    "rows with deleted ones": (".csv", of_two(lambda name, pairs: [
+        {"dialogue_id": name, "is_deleted": turn["content"] == "No.", **turn}
+        for turn in chat([("No.", "No."), *pairs])])),
+    "what is true of one side, and ids of both": (".json", of_two(lambda name, pairs: [
+        {"ticket_id": name, "incoming": turn["role"] == "user", "by": 1 + (turn["role"] == "user"),
+         "body": f"<p>{turn['content']}</p>", "text": turn["content"]} for turn in chat(pairs)])),
+    "activities with an object of the dialogue": (".json", of_two(lambda name, pairs: [
+        {"type": "message", "from": {"id": turn["role"]}, "conversation": {"id": name},
+         "text": turn["content"]} for turn in chat(pairs, assistant="bot")])),
+    "texts in objects beside a name": (".json", of_two(lambda name, pairs: [
+        {"name": name, "messages": [{"message": turn["content"]} for turn in chat(pairs)]}])),
 }  # fmt: skip
 """Logs of two dialogues that no option reads unasked."""
 
@@ -609,3 +642,77 @@ def test_turns_with_a_reply_each_do_not_alternate(options, tmp_path):
     said = refusal(path, options, columns=columns, alternate="user")
     assert "has response beside utterance" in said
     assert pairs_of(follow(path, options)) == PAIRS
+
+
+def tree(parent: bool) -> list[dict[str, Any]]:
+    """Return turns of which two follow the first one, with the ids of parents or of children."""
+    above = {"2": "1", "3": "1", "4": "3", "5": "4"}
+    said = [ASKED[0], "No.", REPLIES[0], ASKED[1], REPLIES[1]]
+    return [
+        {"id": id, "role": ("user", "bot")[n in (1, 2, 4)], "text": text}
+        | ({"parent_id": above.get(id)} if parent
+           else {"children": [each for each in above if above[each] == id]})
+        for n, (id, text) in enumerate(zip("12345", said, strict=True))
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [tree(True), [{"turns": tree(True)}], [{"turns": tree(False)}]])
+def test_each_path_of_a_tree_is_a_dialogue(rows, options, tmp_path):
+    log = write(tmp_path / "log.jsonl", rows)
+    run = follow(log, options)
+    assert n_dialogues(run) == 2
+    assert pairs_of(run) == [(ASKED[0], "No."), *PAIRS[:2]]
+
+
+def test_days_of_slack_are_one_log(options, tmp_path):
+    for day, (asked, reply) in enumerate(PAIRS[:2]):
+        ts = [{"type": "message", "user": who, "text": text, "ts": f"{day}.{n}", "thread_ts": "1"}
+              for n, (who, text) in enumerate((("U1", asked), ("U2", reply)))]  # fmt: skip
+        (tmp_path / "films").mkdir(exist_ok=True)
+        write(tmp_path / "films" / f"{day}.json", [ts[0] | {"edited": {}}, *ts[1:]][: 2 + day])
+    (command,) = {
+        each.asked["preference_shift"] for each in fastscore.inspect(tmp_path / "films").files
+    }
+    chats = written_anew(command, tmp_path)
+    said = refusal(chats, options)
+    assert pairs_of(scored(chats, options, **reading(typed_in(said)))) == PAIRS[:2]
+
+
+def test_documents_that_name_the_one_before_are_read_by_their_layout(options, tmp_path):
+    rows = [
+        {"id": f"r{n}", "previous_response_id": f"r{n - 1}" if n else None, "input": asked,
+         "output": [{"type": "message", "role": "assistant",
+                     "content": [{"type": "output_text", "text": reply}]}]}
+        for n, (asked, reply) in enumerate(PAIRS)
+    ]  # fmt: skip
+    run = follow(write(tmp_path / "log.jsonl", rows), options)
+    assert (n_dialogues(run), pairs_of(run)) == (1, PAIRS)
+
+
+def test_an_empty_array_beside_chats_proves_nothing(options, tmp_path):
+    write(tmp_path / "a.json", chat())
+    write(tmp_path / "b.json", [])
+    assert "Type --layout openai." in refusal(tmp_path, options)
+
+
+def test_a_transcript_before_its_reply_is_no_text_of_a_user(options, tmp_path):
+    rows = [{"instruction": f"Human: {ASKED[0]}\nAssistant: {REPLIES[0]}\nHuman: {ASKED[1]}",
+             "output": REPLIES[1]}]  # fmt: skip
+    log = write(tmp_path / "log.jsonl", rows)
+    assert "instruction is a whole transcript" in refusal(log, options, layout="context-response")
+    assert pairs_of(follow(log, options)) == PAIRS[:2]
+
+
+def test_sessions_of_a_user_are_not_joined(tmp_path):
+    rows = [
+        {"user_id": user, "session_id": session, **turn}
+        for user, session, pairs in (("u1", 1, 2), ("u1", 2, 1), ("u2", 1, 3))
+        for turn in chat(pairs)
+    ]
+    run = follow(write(tmp_path / "log.csv", rows), "guest_simulation")
+    assert n_dialogues(run) == 3
+
+
+def test_an_empty_reply_is_written_as_none(options, tmp_path):
+    log = write(tmp_path / "log.jsonl", [{"messages": chat([(ASKED[0], ""), *PAIRS[1:]])}])
+    assert pairs_of(follow(log, options)) == [(ASKED[0], "(no reply)"), *PAIRS[1:]]
