@@ -416,3 +416,38 @@ def test_a_limit_without_a_value_has_an_example(run):
     done = fastscore_command(["check", run.path, "--min", METRIC])
     wanted = f"minimum is '{METRIC}', expected METRIC=VALUE. For example: {METRIC}=0.1."
     assert done.stderr == f"Error: {wanted}\n"
+
+
+@pytest.mark.parametrize("name", ["report", "report.pdf", "folder/"])
+def test_a_page_ends_in_html(run, tmp_path, name):
+    done = fastscore_command(["report", run.path, "-o", f"{tmp_path}/{name}"])
+    example = Path(name).stem
+    assert done.stderr.endswith(
+        f"{tmp_path / name}', expected a file that ends in .html. For example: {example}.html.\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_dialogues_without_an_id_are_named_by_their_file(run, tmp_path):
+    log = tmp_path / "log.jsonl"
+    rows = [
+        {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "a"},
+        {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "a"},
+    ]
+    log.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    other = fastscore.score(log, fastscore.ScoreDialogue(lex_weight=1.0))
+    with pytest.raises(UsageError, match=r"is in .*log.jsonl \(such as 'log.jsonl'\)"):
+        fastscore.compare(run, other)
+
+
+def test_repeats_that_leave_no_column_for_tasks_name_the_option_of_the_verb(tmp_path):
+    example = fastscore.example("guest_simulation", tmp_path)
+    guests = fastscore.score(
+        example.logs, fastscore.GuestSimulation(personas=str(tmp_path / "personas.json"))
+    )
+    with pytest.raises(UsageError) as raised:
+        fastscore.pass_k(guests, "test_case")
+    assert str(raised.value) == (
+        "Tasks are named by 'test_case' alone, which tells repeats apart. "
+        "Name the columns of the tasks: `task` of pass_k, `cluster` of summary."
+    )

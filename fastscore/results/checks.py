@@ -20,6 +20,7 @@ from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.statistics.curves import GRID
 from fastscore.suites.summary import overall_rows
+from fastscore.suites.sums import shown_name
 from fastscore.terminal import plain
 from fastscore.terminal.grids import Column, Grid
 
@@ -248,7 +249,8 @@ def _missing(
     within = not n_lost if limit is None else _is_allowed(n_lost, n_there, limit)
     outcome: Outcome = "passed" if within else "undecided" if limit is None else "failed"
     lacking = pairs.filter(pl.col("a") > pl.col("b"))["pair"]
-    details = [*dict.fromkeys([*(f"such as {pair!r}" for pair in lacking.head(1)), *notes, *more])]
+    example = [f"such as {shown_name(pair)!r}" for pair in lacking.head(1)]
+    details = [*dict.fromkeys([*example, *notes, *more])]
     if outcome == "undecided":
         details.append("max_missing sets how many may be missing")
     return Check(

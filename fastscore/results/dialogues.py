@@ -29,7 +29,7 @@ from fastscore.suites.base import Dialogue, Suite
 from fastscore.suites.declarations import LABEL_TABLE, Source
 from fastscore.suites.identity import file_names, is_named, unescaped
 
-NAMES_LISTED = 8
+NAMES_LISTED = 3
 
 NAME = "dialogue"
 

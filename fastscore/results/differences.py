@@ -26,7 +26,7 @@ from fastscore.statistics.significance import Values, holm
 from fastscore.suites.base import families
 from fastscore.suites.declarations import NULL_REASONS, Design, Metric
 from fastscore.suites.estimates import estimate, joint_estimate
-from fastscore.suites.sums import BETWEEN, Sums, sum_values
+from fastscore.suites.sums import BETWEEN, Sums, shown_name, sum_values
 
 DIALOGUE = "dialogue"
 LEAST_SYSTEMS = 3
@@ -261,8 +261,9 @@ def require_pairs(pairs: pl.DataFrame, how: Inference, a: str, b: str) -> None:
     """Refuse two sides that both have pairs, but none in common, with an example of each."""
     of_a, of_b = (pairs.filter(pl.col(side) > 0)["pair"] for side in "ab")
     if of_a.len() and of_b.len() and not of_a.is_in(of_b.implode()).any():
+        one, other = shown_name(of_a[0]), shown_name(of_b[0])
         raise UsageError(
-            f"No {how.pair} of {a} (such as {of_a[0]!r}) is in {b} (such as {of_b[0]!r}).",
+            f"No {how.pair} of {a} (such as {one!r}) is in {b} (such as {other!r}).",
             "Name columns that both share with pair_by, or set unpaired to compare "
             "independent samples.",
         )

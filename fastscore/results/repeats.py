@@ -133,6 +133,11 @@ def run_passes(
     if task:
         unit = design.clustered_by(task).unit
         design = replace(design, pair=unit, unit=unit)
+    if design.pair == (repeat,):
+        raise UsageError(
+            f"Tasks are named by {repeat!r} alone, which tells repeats apart.",
+            "Name the columns of the tasks: `task` of pass_k, `cluster` of summary.",
+        )
     design = design.repeated_by(repeat)
     require_labels(run.scan(LABEL_TABLE), [*design.columns, *labels], str(run.path))
     chosen = [

@@ -399,6 +399,11 @@ def dialogue_places(dialogues: pl.LazyFrame, design: Design, labels: Sequence[st
     )
 
 
+def shown_name(name: str) -> str:
+    """Return a unit's name as messages show it: of a unit of its own, the dialogue."""
+    return name.removeprefix(ALONE)
+
+
 BETWEEN = " / "
 _LIKE_ALONE = r"\x00"
 _LIKE_SEVERAL = r'^$|^"|^/ | / | /$|^/$|\x00'

@@ -295,5 +295,5 @@ def test_what_tells_repeats_apart_is_no_part_of_a_pair() -> None:
         UsageError, match="pair_by names 'challenge_uid', which tells repeats apart"
     ):
         run.compare(by="miner_uid", repeats="challenge_uid", pair_by="challenge_uid")
-    with pytest.raises(UsageError, match="tells repeats apart, and pairs are by it alone"):
+    with pytest.raises(UsageError, match="Tasks are named by 'challenge_uid' alone"):
         fastscore.pass_k(run, repeats="challenge_uid", task="challenge_uid")

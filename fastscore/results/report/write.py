@@ -318,6 +318,7 @@ def write_report(
     for run in opened:
         run.require_declared()
     path = Path(output)
+    _check_suffix(path)
     check_output(path, "a report", begins=PAGE_MARK)
     design = opened[0].suite.design
     how = Inference.of(design, pair_by=pair_by, cluster=cluster, unpaired=unpaired)
@@ -327,9 +328,19 @@ def write_report(
     return path
 
 
+def _check_suffix(page: Path) -> None:
+    """Refuse names that no browser opens as a page, such as a PDF or a folder."""
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(
+            f"output is {str(page)!r}, expected a file that ends in .html.",
+            f"For example: {page.stem.strip('.') or 'report'}.html.",
+        )
+
+
 def write_index(runs: pl.DataFrame, folder: Place, page: Path) -> Path:
     """Write a page about the runs that `list_runs` found, and beside it a report of each."""
     reports = page.with_name(f"{page.stem}-reports")
+    _check_suffix(page)
     check_output(page, "a page of runs", begins=PAGE_MARK)
     check_output(reports, "reports of runs", ("*.html",))
     reports.mkdir(parents=True, exist_ok=True)
