@@ -1,8 +1,17 @@
 """Published dialogue metrics over millions of logged turns, exact and fast.
 
->>> import fastscore
->>> scores = fastscore.score("logs/", fastscore.ScoreDialogue(lex_weight=1.0))  # doctest: +SKIP
->>> scores.tables["dialogues"]  # doctest: +SKIP
+::
+
+    example = fastscore.example("score_dialogue", "example")
+    run = fastscore.score(example.logs, fastscore.ScoreDialogue(lex_weight=1.0), output="run")
+    run.tables["dialogues"]
+    run.compare(by="miner_uid")
+
+Before a run: `example`, `inspect`, `layouts`, `scan`, `metrics`. A run: `score`, `open_run`,
+`runs`, `summary`, `table`, `explain`, `report`. Comparisons: `compare`, `check`, `pass_k`,
+`analyse`. Chat models and people: `judge`, `annotate`, `agreement`, `rank`. Your own: `metric`,
+`suite`. Kernels: `text`, `sets`. Inside other engines: `Scorer`. A suite's options: a class such as
+`ScoreDialogue`.
 """
 
 import sys

@@ -4,6 +4,7 @@ import importlib
 import inspect
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -451,3 +452,12 @@ def test_repeats_that_leave_no_column_for_tasks_name_the_option_of_the_verb(tmp_
         "Tasks are named by 'test_case' alone, which tells repeats apart. "
         "Name the columns of the tasks: `task` of pass_k, `cluster` of summary."
     )
+
+
+def test_the_help_of_the_package_names_every_function():
+    named = re.findall(r"`(\w+)`", fastscore.__doc__ or "")
+    assert sorted(named) == sorted([*FUNCTIONS, "sets", "text", "Scorer", "ScoreDialogue"])
+
+
+def test_a_notebook_completes_the_names_of_tables(run):
+    assert run.tables._ipython_key_completions_() == ["steps", "utterances", "dialogues"]

@@ -296,6 +296,9 @@ class _Tables(Mapping[str, Frame]):
     def __getitem__(self, name: str) -> Frame:
         return self.open(name)
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
 
