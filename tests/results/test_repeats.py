@@ -302,5 +302,5 @@ def test_what_tells_repeats_apart_is_no_part_of_a_pair() -> None:
 def test_a_suite_whose_pairs_are_the_repeats_is_told_what_to_name(tmp_path: Path) -> None:
     example = fastscore.example("guest_simulation", tmp_path)
     run = fastscore.score(example.logs, fastscore.GuestSimulation())
-    with pytest.raises(UsageError, match="pairs are by it alone. Name with pair_by"):
+    with pytest.raises(UsageError, match=r"pairs are by it alone. Name with pair_by"):
         run.compare(by="experiment_level", repeats="test_case")
