@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices, Int64Array, Mask, UInt8Array
-from fastscore_jit.arrow import StringColumn, string_column, view_column
+from fastscore_jit.arrow import StringColumn, string_column, texts_in_place, view_column
 from fastscore_readers.json.line_ends import count_line_ends
 from fastscore_readers.json.lines import Place, find_places
 from fastscore_readers.json.located_values import unescaped, value_kinds, views
@@ -288,14 +288,21 @@ def read_sound(
 
 def column_values(column: pl.Series) -> JsonValues:
     """Read a column of raw JSON texts, one a dialogue; a null is absent."""
-    return _located(column.name, _texts_on_one_line(column))
+    texts = _texts_on_one_line(column)
+    return _located(column.name, texts.data, texts.offsets[:-1], texts.offsets[1:])
+
+
+def line_values(column: pl.Series) -> JsonValues:
+    """Read a column of raw JSON texts of lines, one a dialogue, where it was read if possible."""
+    placed = texts_in_place(column)
+    return column_values(column) if placed is None else _located(column.name, *placed)
 
 
 def checked_values(column: pl.Series, problems: Problems) -> JsonValues:
     """Read a column as `column_values` does; what is not valid JSON is noted, and absent."""
     texts = _texts_on_one_line(column)
-    values = _located(column.name, texts)
     begin, end = texts.offsets[:-1], texts.offsets[1:]
+    values = _located(column.name, texts.data, begin, end)
     _, faulty = find_places(texts.data, begin, end, None, is_utf8=True)
     problems.note(values, faulty, "valid JSON", "not_json")
     valid = np.ones(len(values), np.bool_)
@@ -314,9 +321,9 @@ def _texts_on_one_line(column: pl.Series) -> StringColumn:
     return string_column(column.name, texts)
 
 
-def _located(name: str, texts: StringColumn) -> JsonValues:
-    tags, start, end = value_kinds(texts.data, texts.offsets[:-1], texts.offsets[1:])
-    return JsonValues(texts.data, tags, start, end, np.arange(len(tags)), lambda _: name)
+def _located(name: str, data: UInt8Array, begin: Indices, until: Indices) -> JsonValues:
+    tags, start, end = value_kinds(data, begin, until)
+    return JsonValues(data, tags, start, end, np.arange(len(tags)), lambda _: name)
 
 
 def texts(values: JsonValues, problems: Problems, *, or_empty: bool = False) -> pl.Series:

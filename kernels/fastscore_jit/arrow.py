@@ -189,6 +189,26 @@ def string_column(name: str, strings: Any) -> StringColumn:
     return copied_texts(*column.rows(0, len(column)))
 
 
+def texts_in_place(column: Any) -> tuple[UInt8Array, Indices, Indices] | None:
+    """Return the buffer of a column of string views, and where each text begins and ends in it.
+
+    None if texts are in several buffers, or short enough to be in their views. Nulls are empty.
+    """
+    array = arrow_array(column)
+    if array is None or array.schema.format != "vu" or not array.length:
+        return None
+    viewed = viewed_strings(array)
+    length, buffer, start = viewed.views[:, [0, 2, 3]].T.astype(np.int64)
+    if viewed.present is not None:
+        length[~viewed.present] = 0
+    has_text = length > 0
+    buffers = np.unique(buffer[has_text])
+    if (length[has_text] <= _INLINE_BYTES).any() or buffers.size != 1:
+        return None
+    start[~has_text] = 0
+    return read_only(viewed.buffer(int(buffers[0]))), start, start + length
+
+
 def copied_texts(addresses: Int64Array, lengths: Int64Array) -> StringColumn:
     """Copy texts to one buffer, from where the UTF-8 of each begins, of a size in bytes.
 

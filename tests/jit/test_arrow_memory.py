@@ -16,6 +16,7 @@ from fastscore_jit.arrow import (
     list_column,
     string_column,
     text_rows,
+    texts_in_place,
     view_column,
     viewed_strings,
 )
@@ -45,6 +46,24 @@ def test_rows_of_views_in_several_buffers():
     assert series.to_list() == [SHORT, LONG, None, OTHER]
     assert text_rows("texts", series, nulls=True).to_list() == [SHORT, LONG, None, OTHER]
     assert series.drop_nulls().sort().to_list() == [LONG, OTHER, SHORT]
+
+
+def test_texts_of_one_buffer_stay_in_place():
+    series, *_ = column()
+    rows = series[[3, 2, 3]]
+    found = texts_in_place(rows)
+    del series
+    gc.collect()
+    assert found is not None
+    data, start, end = found
+    texts = [data[begin:until].tobytes().decode() for begin, until in zip(start, end, strict=True)]
+    assert texts == [OTHER, "", OTHER]
+
+
+@pytest.mark.parametrize("rows", [[0, 1], [1, 3], [2], []])
+def test_texts_within_views_or_of_several_buffers_have_no_common_place(rows):
+    series, *_ = column()
+    assert texts_in_place(series[rows]) is None
 
 
 def test_memory_lives_as_long_as_a_slice_and_no_longer():
