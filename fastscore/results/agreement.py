@@ -430,6 +430,12 @@ def _ratings(
     file: Any, name: str, columns: Sequence[str], scale: tuple[float, float]
 ) -> tuple[pl.DataFrame, list[str]]:
     rows, rejects = read_judgements(file, judge_source(columns))
+    if rows.is_empty() and rejects.height and set(rejects["reason"]) == {"missing_column"}:
+        field, found = rejects.row(0, named=True)["field"], rejects["found"][0]
+        raise InputError(
+            f"{name}: no column {field!r}; found {found}.",
+            f"Rename the column that names the dialogue to {field!r}, and its rater's to 'rater'.",
+        )
     ratings, refused = list_ratings(rows, scale, columns)
     notes = []
     if refused.height or rejects.height:

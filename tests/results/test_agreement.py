@@ -256,6 +256,11 @@ def test_raters_that_share_nothing_are_refused(tmp_path: Path, files: list[Path]
         InputError, match=r"other\.csv:2: .* scored coherence of dialogue 'd1' more"
     ):
         fastscore.agreement(files[0], other)
+    other.write_text("ticket,who,coherence\nd1,ann,3\n")
+    with pytest.raises(
+        InputError, match=r"no column 'dialogue'; found the columns 'ticket', 'who'"
+    ):
+        fastscore.agreement(files[0], other)
     other.write_text("dialogue,tone\nd1,3\n")
     with pytest.raises(InputError, match="no score was found"):
         fastscore.agreement(files[0], other)
