@@ -6,7 +6,7 @@ import os
 import shlex
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -527,20 +527,14 @@ def _fault(rejects: pl.DataFrame, file: str) -> str:
     )
 
 
-@contextmanager
-def fitting_suite_named(request: Request) -> Iterator[None]:
-    """Say all that must be typed, what to add to it, or which suite reads the logs as they are."""
-    try:
-        yield
-    except UnmappedLogError as error:
-        is_mapped = bool(request.column_map)
-        is_read_again = request.inputs and STDIN not in request.inputs and not is_mapped
-        hint = _command_that_fits(request, error) if is_read_again else None
+def hint_for(request: Request, error: UnmappedLogError) -> str | None:
+    """Return what must be typed or added, or which suite reads the logs as they are; else None."""
+    if request.column_map:
         is_asked = isinstance(error, UnknownWordsError | MissingColumnsError)
-        if is_mapped and (error.flags or is_asked):
-            hint = f"Keep the options that you typed. {error.hint}"
-        error.hint = hint or error.hint
-        raise
+        return f"Keep the options that you typed. {error.hint}" if error.flags or is_asked else None
+    if not request.inputs or STDIN in request.inputs:
+        return None
+    return _command_that_fits(request, error)
 
 
 def _command_that_fits(request: Request, error: UnmappedLogError) -> str | None:

@@ -35,7 +35,6 @@ from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.rows import read_files
 from fastscore.logs.read.stored_columns import spool_frame, spool_head, spool_rows, spool_stdin
-from fastscore.logs.samples.chat_samples import ROW_PER_TURN, row_per_turn
 from fastscore.logs.samples.screening import Screened, screen
 from fastscore.run.engines.engine import LOCAL, Engine
 from fastscore.run.progress import SilentReporter, StageProgress
@@ -97,6 +96,8 @@ def named_inputs(
     # keys of the dialogue's name and model say nothing of turns
     can_be_turns = rows is not None and rows.can_be_turns and not columns.chat
     if rows is not None and can_be_turns and source.asked_for <= {rows.id, rows.model}:
+        from fastscore.logs.samples.chat_samples import ROW_PER_TURN, row_per_turn
+
         found = row_per_turn(files, suite.name, suite.source)
         if found:
             note(f"each row is a turn: read as by layout {ROW_PER_TURN}")

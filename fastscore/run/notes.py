@@ -16,7 +16,6 @@ from fastscore.errors import InputError, counted, listed
 from fastscore.logs.inputs.column_map import EACH, column_flag, typed
 from fastscore.logs.inputs.document_values import first_at
 from fastscore.logs.inputs.frames import FRAME_NAME
-from fastscore.logs.inputs.near_names import word_flags
 from fastscore.logs.integrity.rejects import cut, describe_reject
 from fastscore.logs.samples.profile import (
     KINDS,
@@ -32,7 +31,6 @@ from fastscore.logs.samples.profile import (
     nearest_key,
     profile_of,
 )
-from fastscore.logs.samples.refusals import suggest_conversion, suggest_words
 from fastscore.run.commit import REJECTS, UNKNOWN_SCHEMA, part_name
 from fastscore.run.manifest import Manifest
 from fastscore.run.request import Request
@@ -272,6 +270,8 @@ def _describe_unknown_words(
     note += f" {of_all}"
     if column is None:
         return note + ", which no rule knows"
+    from fastscore.logs.inputs.near_names import word_flags
+
     words = column.vocabulary
     flags = word_flags(column, found.words, words.needed, words.known, chat_rows)
     known = ", ".join(word for word in column.vocabulary.known if word)
@@ -665,6 +665,8 @@ def _rest_error(rejects: pl.LazyFrame, rest: str) -> InputError | None:
 
 def _first_reject(found: Path | pl.DataFrame, rejects: pl.LazyFrame) -> str:
     """Describe the first reject of a run's folder, or of a run in memory, with what helps."""
+    from fastscore.logs.samples.refusals import suggest_conversion, suggest_words
+
     first = rejects.head(1).collect().row(0, named=True)
     encoded = rejects.filter(pl.col("reason") == "not_utf8").head(1).collect()
     advice = [

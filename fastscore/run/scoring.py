@@ -27,7 +27,6 @@ from fastscore.run.request import EmbedderSettings
 from fastscore.suites.base import Events, Suite
 from fastscore.suites.declarations import REJECTS_TABLE, Table
 from fastscore.suites.identity import RunNames
-from fastscore.vectors.store import Encoder, embed_missing
 from fastscore.vectors.view import VectorView, text_ids
 
 if TYPE_CHECKING:
@@ -35,25 +34,24 @@ if TYPE_CHECKING:
     from fastscore.vectors.embedder import Embedder, FunctionEmbedder
     from fastscore.vectors.perplexity import PerplexityModel
     from fastscore.vectors.precisions import Precision
-    from fastscore.vectors.store import VectorStore
+    from fastscore.vectors.store import Encoder, VectorStore
+
+    class StoredEncoder(Encoder, Protocol):
+        """What makes rows of numbers of texts, which a store keeps."""
+
+        @property
+        def fingerprint(self) -> str:
+            """What decides the numbers."""
+
+        @property
+        def dim(self) -> int:
+            """How many there are of a text."""
 
 
 KINDS_OF_STORES = 4
 """Vectors, sums over windows, counts of tokens, perplexities."""
 
 _model_lock = threading.Lock()
-
-
-class StoredEncoder(Encoder, Protocol):
-    """What makes rows of numbers of texts, which a store keeps."""
-
-    @property
-    def fingerprint(self) -> str:
-        """What decides the numbers."""
-
-    @property
-    def dim(self) -> int:
-        """How many there are of a text."""
 
 
 def open_embedder(settings: EmbedderSettings) -> "Embedder | FunctionEmbedder":
@@ -72,7 +70,7 @@ def open_perplexity_model(settings: PerplexitySettings) -> "PerplexityModel":
         return _loaded_perplexity_model(settings.model, _cache_of(settings))
 
 
-def open_store(encoder: StoredEncoder, root: Path | None) -> "VectorStore":
+def open_store(encoder: "StoredEncoder", root: Path | None) -> "VectorStore":
     """Return the store of what an encoder makes, below the folder of stores."""
     wanted = (encoder.fingerprint, encoder.dim, root or cache_root() / "vectors")
     with _model_lock:
@@ -247,14 +245,16 @@ def count_lacking(keys: pl.DataFrame, settings: EmbedderSettings) -> int:
     return lacking
 
 
-def _encoder(settings: EmbedderSettings, *, windowed: bool) -> StoredEncoder:
+def _encoder(settings: EmbedderSettings, *, windowed: bool) -> "StoredEncoder":
     from fastscore.vectors.embedder import WindowEmbedder
 
     embedder = open_embedder(settings)
     return WindowEmbedder(embedder) if windowed else embedder
 
 
-def _embed(encoder: StoredEncoder, settings: EmbedderSettings, texts: pl.Series) -> int:
+def _embed(encoder: "StoredEncoder", settings: EmbedderSettings, texts: pl.Series) -> int:
+    from fastscore.vectors.store import embed_missing
+
     store = open_store(encoder, settings.store)
     return embed_missing(texts, encoder, store, progress=_told(texts))
 
@@ -278,7 +278,7 @@ def _told(texts: pl.Series) -> Callable[[int, int], None]:
 
 
 def _filled_view(
-    encoder: StoredEncoder, settings: EmbedderSettings, texts: pl.Series, dim: int | None
+    encoder: "StoredEncoder", settings: EmbedderSettings, texts: pl.Series, dim: int | None
 ) -> VectorView:
     try:
         return _embedded_view(encoder, settings, texts, dim)
@@ -288,7 +288,7 @@ def _filled_view(
 
 
 def _embedded_view(
-    encoder: StoredEncoder, settings: EmbedderSettings, texts: pl.Series, dim: int | None
+    encoder: "StoredEncoder", settings: EmbedderSettings, texts: pl.Series, dim: int | None
 ) -> VectorView:
     store = open_store(encoder, settings.store)
     if store.missing(text_ids(texts)).any():
@@ -308,6 +308,8 @@ def perplexity_texts(suite: Suite, events: Events, options: Any) -> pl.Series:
 
 def fill_perplexities(settings: PerplexitySettings, texts: pl.Series) -> int:
     """Evaluate the texts that the store lacks; return how many."""
+    from fastscore.vectors.store import embed_missing
+
     return embed_missing(
         texts,
         open_perplexity_model(settings),

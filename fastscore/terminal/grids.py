@@ -3,22 +3,21 @@
 If a grid is too wide, optional columns are dropped first, in the order of their `drop`. Then what
 groups have in parentheses moves to a line of its own, and columns of groups to further blocks, each
 with the fixed columns before it. Then words of the `wraps` column wrap. Numbers are never cut.
+
+The library that draws tables is imported when one is drawn: scoring from Python draws none.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from itertools import zip_longest
-from typing import Any, Literal
-
-from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table as RichTable
-from rich.text import Text
+from typing import TYPE_CHECKING, Any, Literal
 
 from fastscore.terminal import plain, result_console, wrapped, write
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as RichTable
 
 Format = Literal["table", "markdown", "csv", "latex", "json"]
 Markup = Literal["latex", "markdown"]
@@ -92,7 +91,7 @@ def column_of(
     return Column(header, tuple(write(record) if record else "" for record in records), **how)
 
 
-def print_grid(console: Console, grid: Grid) -> None:
+def print_grid(console: "Console", grid: Grid) -> None:
     """Print a grid as wide as the console, in as many blocks as that takes."""
     for number, block in enumerate(fit_grid(grid, console.width)):
         if number:
@@ -121,6 +120,8 @@ def show_grids(grids: Iterable[Grid], format: Format, headline: str = "") -> Non
 
 def html_table(header: Iterable[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
     """Return a table as HTML, every text escaped."""
+    from html import escape
+
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     body = "".join(
         f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
@@ -137,8 +138,11 @@ def html_tables(grids: Iterable[Grid]) -> str:
     )
 
 
-def print_notes(console: Console, notes: Iterable[str]) -> None:
+def print_notes(console: "Console", notes: Iterable[str]) -> None:
     """Print notes as wide as the console, each beside its label."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     layout = RichTable.grid(padding=(0, 1, 0, 0))
     layout.add_column(no_wrap=True)
     layout.add_column(overflow="fold")
@@ -229,6 +233,8 @@ def _least_width(columns: Sequence[Column], *, wrapped: bool = True) -> int:
 
 def _width(column: Column) -> int:
     """Return the width of a column, by its cells. A long header wraps above numbers."""
+    from rich.cells import cell_len
+
     header = cell_len(plain(column.header))
     lines = (line for cell in column.cells for line in _lines(column, cell))
     cells = max(map(cell_len, lines), default=0)
@@ -236,7 +242,11 @@ def _width(column: Column) -> int:
     return max(cells, header if column.wraps else min(header, longest))
 
 
-def _rich_table(grid: Grid, width: int) -> RichTable:
+def _rich_table(grid: Grid, width: int) -> "RichTable":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     widths = list(map(_width, grid.columns))
     wrapping = [place for place, column in enumerate(grid.columns) if column.wraps]
     for _ in range(sum(widths) + (len(widths) - 1) * _GAP - width):

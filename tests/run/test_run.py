@@ -5,6 +5,8 @@ import gzip
 import io
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -42,6 +44,29 @@ def test_a_run_leaves_exactly_these_files(logs, tmp_path):
         "receipts/score-00000.json",
         *(f"{table}/part-00000.parquet" for table in tables),
     }
+
+
+OF_FAILURES = {
+    "fastscore.api.reading",
+    "fastscore.logs.samples.chat_rules",
+    "fastscore.logs.samples.dialogue_rules",
+    "fastscore.logs.samples.inspection",
+    "fastscore.logs.samples.refusals",
+    "fastscore.logs.samples.rewrites",
+}
+OF_OTHER_RUNS = {"fastscore.vectors.store", "rich"}
+
+
+def test_a_run_imports_no_module_that_speaks_of_failures(logs, tmp_path):
+    code = (
+        "import sys, fastscore\n"
+        "options = fastscore.ScoreDialogue(lex_weight=1.0)\n"
+        "fastscore.score(sys.argv[1], options, output=sys.argv[2], embedder=None)\n"
+        "print(*sys.modules)\n"
+    )
+    called = [sys.executable, "-c", code, str(logs[0].parent), str(tmp_path / "run")]
+    done = subprocess.run(called, check=True, capture_output=True, text=True)
+    assert (OF_FAILURES | OF_OTHER_RUNS).isdisjoint(done.stdout.split())
 
 
 def test_a_suite_and_its_options_are_loaded_once_a_shard(logs, tmp_path, monkeypatch):

@@ -2,6 +2,8 @@
 
 A file in a folder or glob whose rows have no such key is left aside by name; one that was named
 itself, or a run in which nothing has it, is an error that says what to type.
+
+Modules of refusals are imported where one is made, and rules of chats where a suite scores chats.
 """
 
 import os
@@ -11,15 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastscore.errors import counted, listed
 from fastscore.logs.inputs.column_map import UnmappedLogError, column_flag, typed
 from fastscore.logs.inputs.document_values import json_of
 from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.near_names import is_called
-from fastscore.logs.samples.chat_rules import absent_keys, chat_error, chat_notes, first_chats
-from fastscore.logs.samples.chat_samples import ChatSample
 from fastscore.logs.samples.file_samples import (
     FileSample,
     Known,
@@ -41,16 +41,10 @@ from fastscore.logs.samples.profile import (
 )
 from fastscore.logs.samples.records import blank_line, first_row
 from fastscore.logs.samples.records import records as records_of
-from fastscore.logs.samples.refusals import (
-    absent_key_error,
-    beginning,
-    describe_no_row,
-    encoding_error,
-    foreign_error,
-    lacking_error,
-    words_error,
-)
 from fastscore.suites.declarations import Column, Source
+
+if TYPE_CHECKING:
+    from fastscore.logs.samples.chat_samples import ChatSample
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +72,8 @@ def screen(
     try:
         return _screen(files, source, suite, read, kept, left, is_part=is_part)
     except UnmappedLogError as error:
+        from fastscore.logs.samples.refusals import encoding_error
+
         looked_at = (seen.file for seen in (*kept, *left))
         encoded = next(filter(None, map(encoding_error, looked_at)), None)
         if encoded is not None:
@@ -107,18 +103,25 @@ def _screen(
         if seen.file is not file:
             continue
         # who reads all of it knows more
-        if seen.given_up or not (seen.lacking or beginning(seen)):
+        if seen.given_up or (seen.rows and not seen.lacking):
+            kept.append(seen)
+            continue
+        from fastscore.logs.samples.refusals import beginning, foreign_error
+
+        if not (seen.lacking or beginning(seen)):
             kept.append(seen)
             continue
         left.append(seen)
         if not file.pattern:
             is_named = seen.lacking and source.chat is not None and source.asked_for
-            sample = first_chats(source, seen.read()) if is_named else None
+            sample = _first_chats(source, seen) if is_named else None
             raise _absent_key(source, [seen], [sample]) or foreign_error(suite, source, [seen])
     # an array without an element proves nothing
     if not any(seen.has_values or not seen.is_whole for seen in kept) and (left or not kept):
+        from fastscore.logs.samples.refusals import foreign_error
+
         raise foreign_error(suite, source, left)
-    chats = [(seen.file.path, first_chats(source, seen.read())) for seen in kept]
+    chats = [(seen.file.path, _first_chats(source, seen)) for seen in kept]
     if not is_part:
         _check_together(suite, source, kept, chats)
     for seen, (_, sample) in zip(kept, chats, strict=True):
@@ -126,18 +129,30 @@ def _screen(
         _check_blank_lines(seen, sample)
     notes = [_left_note(suite, left)] if left else []
     for path, sample in chats:
-        notes += [f"{path}: {note}" for note in (chat_notes(source, sample) if sample else ())]
+        if sample:
+            from fastscore.logs.samples.chat_rules import chat_notes
+
+            notes += [f"{path}: {note}" for note in chat_notes(source, sample)]
     aside = {seen.file.path for seen in left}
     stays = tuple(file for file in files if file.path not in aside)
     notes += _pooled_notes(stays, kept)
     return Screened(stays, tuple(seen.file for seen in left), tuple(notes))
 
 
+def _first_chats(source: Source, seen: FileSample) -> "ChatSample | None":
+    """Interpret a file's first rows; None of a suite that does not score chats."""
+    if source.chat_rows is None:
+        return None
+    from fastscore.logs.samples.chat_rules import first_chats
+
+    return first_chats(source, seen.read())
+
+
 def _check_together(
     suite: str,
     source: Source,
     kept: Sequence[FileSample],
-    chats: Sequence[tuple[str, ChatSample | None]],
+    chats: "Sequence[tuple[str, ChatSample | None]]",
 ) -> None:
     """Refuse files in no row of which something needed has a value, or a word that is known."""
     needs, others = required_columns(source), list_asked_for(source)
@@ -154,28 +169,45 @@ def _check_together(
     if slip is not None:
         raise slip
     if lacking:
+        from fastscore.logs.samples.refusals import lacking_error
+
         raise lacking_error(suite, source, lacking, kept)
     for path, sample in chats:
-        contradiction = chat_error(path, source, sample) if sample else None
-        if contradiction is not None:
-            raise contradiction
+        if sample:
+            from fastscore.logs.samples.chat_rules import chat_error
+
+            contradiction = chat_error(path, source, sample)
+            if contradiction is not None:
+                raise contradiction
     for need, counts in samples.items():
+        if counts.proves(need):
+            continue
+        from fastscore.logs.samples.refusals import words_error
+
         error = words_error(suite, source, need, counts, kept)
         if error is not None:
             raise error
     stands = {need.name for need in others if total[need.place].keyed}
     for need in others:
         if need.name not in stands and not any(_may_occur(seen, need) for seen in kept):
+            from fastscore.logs.samples.refusals import lacking_error
+
             raise lacking_error(suite, source, [need], kept)
 
 
 def _absent_key(
-    source: Source, seen: Sequence[FileSample], chats: Sequence[ChatSample | None]
+    source: Source, seen: Sequence[FileSample], chats: "Sequence[ChatSample | None]"
 ) -> UnmappedLogError | None:
     """Return the error of an option that names a key of chats which no dialogue has."""
+    if source.chat is None:
+        return None
+    from fastscore.logs.samples.chat_rules import absent_keys
+
     for flag, keys in absent_keys(source, [sample for sample in chats if sample]):
         need = RequiredColumn(flag.words[0], None, Column(name=flag.words[-1], kind="json"))
         if not any(_may_occur(each, need) for each in seen):
+            from fastscore.logs.samples.refusals import absent_key_error
+
             return absent_key_error(flag, keys, seen)
     return None
 
@@ -200,6 +232,8 @@ def _holds(value: Any, keys: set[str]) -> bool:
 
 
 def _left_note(suite: str, left: Sequence[FileSample]) -> str:
+    from fastscore.logs.samples.refusals import describe_no_row
+
     names = [seen.file.path for seen in left]
     for place, seen in enumerate(left[:SHOWN]):
         why = describe_no_row(seen)
@@ -257,7 +291,7 @@ def check_ids(suite: str, source: Source, seen: FileSample) -> None:
     ).refused(seen.file.path)
 
 
-def _check_blank_lines(seen: FileSample, sample: ChatSample | None) -> None:
+def _check_blank_lines(seen: FileSample, sample: "ChatSample | None") -> None:
     """Refuse rows without a dialogue's name between which there are blank lines."""
     is_text = seen.file.size and seen.file.format in ("csv", "jsonl")
     if not is_text or sample is None or not sample.has_unnamed_rows:
