@@ -465,8 +465,13 @@ def missing_columns(
     return [(need, effects) for _, need, effects in sorted(found, key=lambda each: each[0])]
 
 
-def _describe_missing(need: RequiredColumn, effects: str, found: Profile, source: Source) -> str:
-    """Say what a missing column does to metrics, which keys were found, and what to type."""
+def _describe_missing(
+    need: RequiredColumn, effects: str, found: Profile, source: Source, told: set[str]
+) -> str:
+    """Say what a missing column does to metrics, which keys were found, and what to type.
+
+    Keys that another note has `told` are left out.
+    """
     place, column, holder = need.place, need.column, need.holder
     keys = found.around(source, holder)
     for key in (keys[name] for name in column.keys if name in keys):
@@ -478,10 +483,10 @@ def _describe_missing(need: RequiredColumn, effects: str, found: Profile, source
     advice = f"; type {typed([column_flag(column.name, nearest)])}" if nearest else ""
     if column.needed.given_by:
         advice += f"; or give {' or '.join(column.needed.given_by)}"
-    return (
-        f"{effects}: no row has {place} (looked for: {', '.join(column.keys)}; "
-        f"found: {list_keys(keys)}{advice})"
-    )
+    listed_keys = f"; found: {list_keys(keys)}"
+    shown = "" if listed_keys in told else listed_keys
+    told.add(listed_keys)
+    return f"{effects}: no row has {place} (looked for: {', '.join(column.keys)}{shown}{advice})"
 
 
 def add_counts(of_shards: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -516,7 +521,8 @@ def note_run(
     every = again if (replaced or n_shared) and not unnamed else ()
     systems = _note_on_systems(every, source, suite)
     manifest.mixed = unnamed or (systems if replaced else "")
-    manifest.lacking = [_describe_missing(*each, found, source) for each in lacking]
+    told: set[str] = set()
+    manifest.lacking = [_describe_missing(*each, found, source, told) for each in lacking]
     manifest.notes = [
         *of_suite,
         *notes_on_missing(missing, source),

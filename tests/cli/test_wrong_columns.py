@@ -121,6 +121,15 @@ def test_metrics_that_lack_their_column_are_named_first(tmp_path):
     assert "Metrics lack a column in every row, and strict is set; all else is scored." in error
 
 
+def test_keys_that_were_found_are_listed_once(tmp_path):
+    turns = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps({"id": "c", "messages": turns * 2}) + "\n")
+    run = fastscore.score(log, "guest_simulation", layout="openai")
+    assert [note.count("found: ") for note in run.manifest.lacking] == [1, 0, 0]
+    assert all("no row has" in note for note in run.manifest.lacking)
+
+
 def test_labels_of_turns_under_another_name_are_missed(tmp_path):
     (row,) = RIGHT["memory_finance"]
     turns = [{**turn, "turn_tags": {"memory_required_keys_gt": []}} for turn in row["turns"]]
