@@ -1,7 +1,8 @@
 """Single dialogues of a run: found by name or by score, read again from the log, scored again."""
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -102,7 +103,7 @@ class Dialogues:
         hint = f"Its {counted(len(names), 'dialogues')}: {_listed(names)}."
         if name in {metric.id for metric in self.suite.metrics}:
             hint = f"That is a metric: put a dialogue before it, or set worst to {name}."
-        raise UsageError(f"{self.run.path}: no dialogue's name holds {name!r}.", hint)
+        raise UsageError(f"{self.run.path}: no dialogue's name contains {name!r}.", hint)
 
     def ranked(self, metric: str) -> list[int]:
         """Return the rows of the dialogues that have a metric, the worst by their mean first.
@@ -145,11 +146,11 @@ class Dialogues:
     def read(self, rows: Sequence[int]) -> list[Dialogue]:
         """Read dialogues again from their logs: their rows, and the run's own scores."""
         found = []
-        logs = _Logs(self.run, self.source)
-        for tables in self.tables(rows):
-            raw = logs.rows_of(tables)
-            events = self.suite.read(raw.frame, self.options)
-            found.append(Dialogue(tables=tables, raw=raw.frame, events=events))
+        with _open_logs(self.run, self.source) as logs:
+            for tables in self.tables(rows):
+                raw = logs.rows_of(tables)
+                events = self.suite.read(raw.frame, self.options)
+                found.append(Dialogue(tables=tables, raw=raw.frame, events=events))
         return found
 
     def rescore(self, committed: Mapping[str, pl.DataFrame]) -> Dialogue:
@@ -165,7 +166,8 @@ class Dialogues:
                 f"  now: {context.signature}",
                 "Score the logs again.",
             )
-        raw = _Logs(self.run, context.source(self.suite)).rows_of(committed)
+        with _open_logs(self.run, context.source(self.suite)) as logs:
+            raw = logs.rows_of(committed)
         events = self.suite.read(raw.frame, self.options)
         compared = TextsToEmbed.of(self.suite, events, self.options)
         vectors = vectors_of(context.load(), events, compared)
@@ -209,11 +211,18 @@ def _listed(names: pl.Series) -> str:
     return f"{first} and {more:,} more" if more > 0 else first
 
 
+@contextmanager
+def _open_logs(run: Run, source: Source) -> "Iterator[_Logs]":
+    """Open the logs of a run: shards of packed ones are unpacked until the block ends."""
+    with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
+        yield _Logs(run, source, Path(scratch))
+
+
 class _Logs:
     """The logs of a run, each planned once, the last shard that was read kept."""
 
-    def __init__(self, run: Run, source: Source) -> None:
-        self._source = source
+    def __init__(self, run: Run, source: Source, scratch: Path) -> None:
+        self._source, self._scratch = source, scratch
         # of a limited run the last log was read in part
         self._is_whole = "|limit=" not in run.signature
         self._scored = {about["name"]: about for about in run.manifest.inputs}
@@ -228,25 +237,24 @@ class _Logs:
         if self._given is not None and self._given.is_frame:
             rows = join_parts(self._given.read(self._source), self._source)
         else:
-            with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
-                plan = self._plan(file, Path(scratch))
-                starts = [shard.file_ranges[0].first_line for shard in plan.shards]
-                place = int(np.searchsorted(starts, line, side="right")) - 1
-                rows = self._rows(plan.shards[max(0, place)])
+            plan = self._plan(file)
+            starts = [shard.file_ranges[0].first_line for shard in plan.shards]
+            place = int(np.searchsorted(starts, line, side="right")) - 1
+            rows = self._rows(plan.shards[max(0, place)])
         source, (name,) = self._source, tables[LABEL_TABLE][NAME]
         found = rows.frame.filter(is_named(rows.frame, source, name, self._files))
         if found.is_empty():
             raise InputError(f"{file}:{line}: there is no row any more.", "Score the log again.")
         return replace(rows, frame=found, rejects=rows.rejects.clear())
 
-    def _plan(self, file: str, scratch: Path) -> Plan:
+    def _plan(self, file: str) -> Plan:
         if file not in self._plans:
             about = self._scored.get(file, {"name": file})
             found = find_log(about, self._source)
             scored = about if self._is_whole and len(about) > 1 else None
             if scored and scored["bytes"] != size_of(found.location):
                 raise _log_has_changed(file)
-            plan = plan_shards((found,), self._source, scratch=scratch)
+            plan = plan_shards((found,), self._source, scratch=self._scratch)
             if scored and scored["content_hash"] != plan.inputs[0].content_hash:
                 raise _log_has_changed(file)
             self._plans[file] = plan

@@ -2,6 +2,8 @@
 
 import csv
 import dataclasses
+import functools
+import gzip
 import io
 import itertools
 import json
@@ -17,6 +19,7 @@ from rich.console import Console
 import fastscore
 from fastscore.api.examples import write_example
 from fastscore.errors import InputError, UsageError
+from fastscore.logs.plan.shards import plan_shards
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.explaining import (
     Explanations,
@@ -217,7 +220,7 @@ def test_a_dialogue_is_chosen_by_name_by_score_or_at_random(suite_runs: Mapping[
         choose_dialogue(dialogues, seed=1)
     with pytest.raises(UsageError, match=r"names of \d+ dialogues begin with 's0'"):
         choose_dialogue(dialogues, "s0")
-    with pytest.raises(UsageError, match=r"no dialogue's name holds 'zz'\. Its \d+ dial"):
+    with pytest.raises(UsageError, match=r"no dialogue's name contains 'zz'\. Its \d+ dial"):
         choose_dialogue(dialogues, "zz")
     with pytest.raises(UsageError, match="dialogues hold '-c'"):
         choose_dialogue(dialogues, "-c")
@@ -262,6 +265,19 @@ def test_a_changed_log_is_refused(tmp_path: Path) -> None:
         log.write_bytes(changed)
         with pytest.raises(InputError, match="no longer what was scored"):
             explain(Dialogues(run), 0, ["PAS"])
+
+
+def test_dialogues_of_a_packed_log_are_read_from_any_of_its_shards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guests(tmp_path, "one", *((f"c{n}", 3, [1.0]) for n in range(6)))
+    whole = b"".join(log.read_bytes() for log in sorted((tmp_path / "one/logs").iterdir()))
+    packed = tmp_path / "log.jsonl.gz"
+    packed.write_bytes(gzip.compress(whole))
+    run = fastscore.score(packed, "guest_simulation", output=tmp_path / "run", embedder=None)
+    small = functools.partial(plan_shards, shard_bytes=len(whole) // 3)
+    monkeypatch.setattr("fastscore.results.dialogues.plan_shards", small)
+    assert [len(each.raw) for each in Dialogues(run).read(range(6))] == [2] * 6
 
 
 def test_the_command_explains(suite_runs: Mapping[str, Run]) -> None:
