@@ -87,6 +87,17 @@ def entry_points(group: str) -> metadata.EntryPoints:
     return found
 
 
+def load_entry(entry: metadata.EntryPoint, what: str) -> Any:
+    """Import what a package declares, such as a suite."""
+    try:
+        return entry.load()
+    except (ImportError, AttributeError) as error:
+        raise UsageError(
+            f"{what} {entry.name}: {entry.value} cannot be imported ({error}).",
+            "Install the package that declares it again, or uninstall it.",
+        ) from error
+
+
 @cache
 def _installed() -> Any:
     return metadata.entry_points()

@@ -31,7 +31,7 @@ from fastscore.llm.requests import (
     read_prompts,
 )
 from fastscore.llm.transcripts import DATA, quoted
-from fastscore.settings.extras import entry_points
+from fastscore.settings.extras import entry_points, load_entry
 from fastscore.simulation.scenario import MARK, OFFLINE, OffCatalogue, Refusals
 from fastscore.simulation.users import GENRE, ConstraintReader, Draws, Item, Retrieval
 from fastscore.suites.preference_shift.catalogue import NAME
@@ -167,7 +167,7 @@ def local_agent(name: str, retrieval: Retrieval) -> Agent:
     if name.startswith(PYTHON):
         found = _imported(name.removeprefix(PYTHON))
     elif name in installed:
-        found = installed[name].load()
+        found = load_entry(installed[name], "agent")
     else:
         raise UsageError(
             f"Unknown agent {name!r}.",

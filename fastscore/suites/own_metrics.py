@@ -13,10 +13,11 @@ from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict
 
+import numpy as np
 import polars as pl
 
 from fastscore.errors import UsageError, counted, did_you_mean, names_arguments
-from fastscore.settings.extras import entry_points
+from fastscore.settings.extras import entry_points, load_entry
 from fastscore.suites.base import Events, SignedFunction, Suite, Summarised
 from fastscore.suites.declarations import (
     ALL_METRICS,
@@ -257,8 +258,23 @@ def _sources(function: Any, seen: set[int]) -> Iterator[str]:
         elif callable(value) or inspect.ismodule(value):
             yield f"{name}={getattr(value, '__module__', '')}.{getattr(value, '__name__', '')}"
         else:
-            shown = sorted(map(repr, value)) if isinstance(value, set | frozenset) else value
-            yield f"{name}={_ADDRESS.sub('', repr(shown))}"
+            yield f"{name}={_written(value)}"
+
+
+def _written(value: Any) -> str:
+    """Write a constant alike in every process, and whole."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(sorted(f'{_written(a)}: {_written(b)}' for a, b in value.items()))}}}"
+    if isinstance(value, set | frozenset):
+        return f"{{{', '.join(sorted(map(_written, value)))}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} {_written(value.tolist())}"
+    if hasattr(value, "__arrow_c_stream__"):  # frames and columns
+        frame = pl.DataFrame(value)
+        return f"{frame.schema} {_written(frame.rows())}"
+    return _ADDRESS.sub("", repr(value))
 
 
 def load_metrics(given: Sequence["str | OwnMetric"], suite: str) -> tuple[OwnMetric, ...]:
@@ -304,7 +320,7 @@ def _installed(name: str) -> OwnMetric:
     if name not in entries:
         hint = did_you_mean(name, entries) if entries else "A file's name ends in .py."
         raise UsageError(f"metrics {name}: no installed metric of this name.", hint)
-    found = entries[name].load()
+    found = load_entry(entries[name], "metric")
     if not isinstance(found, OwnMetric):
         raise UsageError(
             f"metrics {name}: {entries[name].value} is a {type(found).__name__}, expected a "

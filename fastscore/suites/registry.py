@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.settings.extras import entry_points
+from fastscore.settings.extras import entry_points, load_entry
 from fastscore.suites.base import Suite
 
 GROUP = "fastscore.suites"
@@ -86,13 +86,7 @@ def _installed(name: str) -> Suite:
             "or install it with an entry point.",
         )
     entry = entries[name]
-    try:
-        suite = entry.load()
-    except (ImportError, AttributeError) as error:
-        raise UsageError(
-            f"Suite {name!r}: {entry.value} cannot be imported ({error}).",
-            "Install the package that declares it again, or uninstall it.",
-        ) from error
+    suite = load_entry(entry, "suite")
     if not isinstance(suite, Suite):
         raise UsageError(
             f"Suite {name!r}: {entry.value} is a {type(suite).__name__}, expected a "

@@ -6,9 +6,11 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -17,6 +19,7 @@ from fastscore.api.examples import write_example
 from fastscore.errors import UsageError
 from fastscore.suites import own_metrics
 from fastscore.suites.base import Suite
+from fastscore.suites.own_metrics import _written
 from fastscore.suites.registry import load_suite, suite_names
 from tests.conftest import fastscore_command
 from tests.run.logs import write_logs
@@ -136,6 +139,33 @@ def test_a_run_is_resumed_under_the_same_source_and_refused_under_another(
         assert "holds a run with another signature" in done.stderr
     Path(mine).write_text(FILE + "\n# a comment at the end\n")
     assert fastscore_command([*words, "--metrics", mine]).returncode == 0
+
+
+def test_all_of_a_constant_counts_alike_in_every_process() -> None:
+    long = pl.DataFrame({"weight": range(5_000)})
+    assert _written(long) == _written(long.clone()) != _written(long.reverse())
+    assert _written(np.arange(5_000)) != _written(np.arange(5_000)[::-1])
+    command = (
+        "from fastscore.suites.own_metrics import _written;"
+        "print(_written({'en': {'a', 'the', 'an', 'some'}, 'de': [{'ein', 'der'}, 1.5]}))"
+    )
+    seeds = ({**os.environ, "PYTHONHASHSEED": seed} for seed in "12")
+    written = {
+        subprocess.run(
+            [sys.executable, "-c", command], env=env, capture_output=True, text=True, check=True
+        ).stdout
+        for env in seeds
+    }
+    assert len(written) == 1
+
+
+def test_an_installed_metric_that_cannot_be_imported_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gone = EntryPoint("gone", "fastscore_gone:won", "fastscore.metrics")
+    monkeypatch.setattr(own_metrics, "entry_points", lambda group: (gone,))
+    with pytest.raises(UsageError, match="metric gone: fastscore_gone:won cannot be imported"):
+        own_metrics.load_metrics(["gone"], "score_dialogue")
 
 
 def test_an_edit_of_the_same_second_and_length_counts(
