@@ -170,6 +170,13 @@ def annotate_states(asked: AskingAboutLogs, reporter: Reporter, *, level: int = 
             f"{shared['conversation_id'][0]!r}, which names their file of states.",
             "Annotate and score the logs of each model by themselves.",
         )
+    apart = names.filter(pl.col("conversation_id").str.contains(r"[/\\]"))
+    if not apart.is_empty():
+        raise InputError(
+            f"{', '.join(asked.inputs)}: the id {apart['conversation_id'][0]!r} cannot name the "
+            "file of its states.",
+            "Give the conversation an id without slashes.",
+        )
     by_guest = pl.col("is_guest") & ~pl.col("is_exit") & ~pl.col("is_case")
     asked_rows = rows.select(by_guest.arg_true()).to_series().to_list()
     if not asked_rows:

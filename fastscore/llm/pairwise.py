@@ -49,9 +49,9 @@ from fastscore.llm.transcripts import (
 )
 from fastscore.run.commit import commit_json, commit_lines
 from fastscore.run.progress import Reporter, SilentReporter
-from fastscore.settings.extras import scipy_stats
 from fastscore.settings.options import check_arguments
 from fastscore.statistics.clustered import clustered_mean
+from fastscore.statistics.curves import sign_test
 from fastscore.statistics.significance import holm
 from fastscore.version import __version__
 
@@ -302,7 +302,6 @@ def summarise_pairs(name: str, lines: Sequence[Mapping[str, Any]]) -> dict[str, 
     )
     answers = [tuple(order["answer"][name] for order in line["orders"]) for line in lines]
     decided = wins + losses
-    test = scipy_stats().binomtest(wins, decided) if decided else None
 
     def share(*wanted: tuple[str, str]) -> float | None:
         return sum(one in wanted for one in answers) / len(answers) if answers else None
@@ -315,7 +314,7 @@ def summarise_pairs(name: str, lines: Sequence[Mapping[str, Any]]) -> dict[str, 
         "win_rate": rate.value,
         "low": rate.low,
         "high": rate.high,
-        "p": None if test is None else float(test.pvalue),
+        "p": sign_test(wins, losses) if decided else None,
         "consistency": share((A, A), (B, B), (TIE, TIE)),
         "prefers_first": share((A, B)),
         "prefers_second": share((B, A)),

@@ -17,6 +17,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from fastscore.settings.extras import scipy_stats
 from fastscore.statistics.clustered import LEAST_UNITS, LEVEL, POWER, EstimateReason, clustered_mean
@@ -383,7 +384,7 @@ def _exact_test(measure: Measure, first: Values, second: Values) -> tuple[float,
     orders = _all_orders(units)
     sums = np.zeros(len(orders))
     if measure == "spearman":
-        x, y = (scipy_stats().rankdata(side, axis=0) - (units + 1) / 2 for side in (first, second))
+        x, y = (np.apply_along_axis(_ranks, 0, side) - (units + 1) / 2 for side in (first, second))
         products = x @ y.T
         for i in range(units):
             sums += products[i][orders[:, i]]
@@ -413,13 +414,18 @@ def _spearman(pairs: _Pairs, part: Codes, parts: int) -> Values:
     return quotients(found[0], np.sqrt(found[1] * found[2]))
 
 
+def _ranks(values: Values) -> Values:
+    """Return ranks from 1, equal values with their mean rank."""
+    return pl.Series(values).rank("average").to_numpy()
+
+
 def _grades(values: Values, strata: Codes) -> Values:
     """Return mean ranks within strata, divided by the stratum's size, from -1/2 to 1/2."""
     grades = np.empty(values.size)
     for stratum in np.unique(strata):
         own = strata == stratum
         size = np.count_nonzero(own)
-        grades[own] = (scipy_stats().rankdata(values[own]) - (size + 1) / 2) / size
+        grades[own] = (_ranks(values[own]) - (size + 1) / 2) / size
     return grades
 
 

@@ -205,6 +205,10 @@ def test_conversations_that_share_a_file_of_states_are_refused(stub, tmp_path):
     task = replace(asked(stub, tmp_path, tmp_path / "logs.jsonl", "states"), layout="openai")
     with pytest.raises(InputError, match=r"have the id 'c1'.*each model by themselves"):
         annotate_states(task, SilentReporter())
+    write_lines(tmp_path / "logs.jsonl", [{"id": "../c1", "messages": said}])
+    with pytest.raises(InputError, match=r"the id '\.\./c1' cannot name the file"):
+        annotate_states(task, SilentReporter())
+    assert not stub.asked
 
 
 def test_states_of_a_model_need_their_files():

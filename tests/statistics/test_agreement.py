@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from fastscore.statistics.agreement import categorical_agreement, krippendorff_alpha, weighted_kappa
+from fastscore.statistics.agreement import (
+    _ranks,
+    categorical_agreement,
+    krippendorff_alpha,
+    weighted_kappa,
+)
 
 NAN = np.nan
 
@@ -240,6 +245,11 @@ def test_intervals_cover_what_they_should(least):
     assert len(covered) > 390
     # a 95 % interval; four standard errors of 400 draws are 0.044
     assert 0.91 < np.mean(covered) <= 1.0
+
+
+def test_ranks_are_means_of_tied_places():
+    values = np.array([3.0, 1.0, 3.0, 2.0, 3.0])
+    assert _ranks(values).tolist() == [4.0, 1.0, 4.0, 2.0, 4.0]
 
 
 def test_what_is_missing_has_a_reason():
