@@ -27,7 +27,7 @@ from fastscore.run.drive import execute
 from fastscore.run.engines.engine import LOCAL
 from fastscore.run.folder import describe_inputs, new_manifest
 from fastscore.run.inputs import NamedInputs, named_inputs, plan_inputs
-from fastscore.run.notes import add_counts, lost_lines, note_run, refusal
+from fastscore.run.notes import add_counts, note_run, refusal
 from fastscore.run.progress import OnProgress, Reporter, chosen_reporter
 from fastscore.run.request import DEFAULT_EMBEDDER, Request, StrPath
 from fastscore.run.scoring import ShardScores, compute_rows, compute_tables
@@ -243,7 +243,7 @@ def score_in_memory(request: Request, reporter: Reporter) -> Run:
     refused = refusal(request, manifest, rejects)
     if refused is not None:
         raise refused
-    n_lost, n_lines = lost_lines(manifest)
+    n_lost, n_lines = manifest.lost_lines
     if n_lost:
         first = describe_reject(rejects.row(0, named=True))
         warn_caller(

@@ -143,7 +143,7 @@ def _of_one_run(run: Run, limits: CheckLimits) -> list[Check]:
         kept = share is not None and share <= limit
         found.append(_decided(f"{id} null at most", value, _percent(limit), kept))
     if limits.max_rejects is not None:
-        lines, rejects = (run.manifest.counts.get(name, 0) for name in ("lines", "rejects"))
+        rejects, lines = run.manifest.lost_lines
         share = rejects / max(1, lines)
         kept, detail = share <= limits.max_rejects, f"{rejects:,} of {lines:,} lines"
         shares = _percent(share), _percent(limits.max_rejects)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from fastscore.errors import RunError
 from fastscore.files import stays_below
 from fastscore.run.commit import AlteredFileError, commit_checked, read_checked
+from fastscore.suites.declarations import PARTIAL_REJECTS
 
 MANIFEST_NAME = "manifest.json"
 FORMAT = 2
@@ -57,6 +58,12 @@ class Manifest:
     parts_hash: str = ""
     peak_memory_bytes: int = 0  # the largest resident memory of a process of the run
     format: int = FORMAT
+
+    @property
+    def lost_lines(self) -> tuple[int, int]:
+        """How many lines are rejects, those read in part not among them, and how many there are."""
+        rejects = self.counts.get("rejects", 0) - self.counts.get(PARTIAL_REJECTS, 0)
+        return rejects, self.counts.get("lines", 0) - self.counts.get("blank", 0)
 
     def save(self, run: Path) -> None:
         """Write the manifest into a run directory, atomically."""

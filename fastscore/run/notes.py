@@ -42,7 +42,6 @@ from fastscore.suites.declarations import (
     NOTED_COUNTS,
     ODD_LETTERS,
     PAIRED_TURNS,
-    PARTIAL_REJECTS,
     REPEATED_ROWS,
     REPLACED_ROWS,
     THOUGHTS,
@@ -575,20 +574,13 @@ def unscored_error(
     return None
 
 
-def lost_lines(manifest: Manifest) -> tuple[int, int]:
-    """Return how many lines of a run are rejects, and how many there are."""
-    counts = manifest.counts
-    rejects = counts.get("rejects", 0) - counts.get(PARTIAL_REJECTS, 0)
-    return rejects, counts.get("lines", 0) - counts.get("blank", 0)
-
-
 def refusal(request: Request, manifest: Manifest, found: Path | pl.DataFrame) -> InputError | None:
     """Make the error of a run that counts as refused, None of any other.
 
     ``found`` is the run's folder, or the rejects of a run in memory.
     """
     counts = manifest.counts
-    rejects, lines = lost_lines(manifest)
+    rejects, lines = manifest.lost_lines
     rest, has_rejects = "the others are scored", counts.get("rejects", 0) > 0
     if isinstance(found, pl.DataFrame):
         rest, has_rejects = "nothing is returned unless max_rejects is 1", not found.is_empty()

@@ -261,6 +261,13 @@ def test_a_damaged_run_is_no_result(run: Run, tmp_path: Path) -> None:
     assert fastscore_command(["check", copy, "--min", "PAS=0"]).returncode == 4
 
 
+def test_rejects_are_counted_as_in_scoring(run: Run) -> None:
+    counts = {"lines": 12, "blank": 2, "rejects": 3, "partial_rejects": 2}
+    run = dataclasses.replace(run, manifest=dataclasses.replace(run.manifest, counts=counts))
+    (found,) = check(run, CheckLimits(max_rejects=0.1))
+    assert (found.outcome, found.detail) == ("passed", "1 of 10 lines")
+
+
 def test_reports_for_build_servers(run: Run) -> None:
     found = check(run, CheckLimits(minimum={"PAS": 2.0}, max_rejects=1.0))
     root = ElementTree.fromstring(junit(found, run))
