@@ -197,7 +197,9 @@ def accept_inputs(folder: Path, manifest: Manifest, plan: Plan, writer: Writer) 
         for entry in manifest.inputs
         if entry["name"] not in given and entry["content_hash"] not in contents
     ]
-    gone = [name for name in absent if not _is_repacked(name, sorted(given))]
+    # of a run whose logs were packed anew, each is unpacked once
+    repacked = {_unpacked_hash(name) for name in given} - {None} if absent else set()
+    gone = [name for name in absent if _unpacked_hash(name) not in repacked]
     if gone:
         raise RunConflictError(
             f"{writer.name} was begun with {gone[0]}, which is not among the inputs now.",
@@ -230,16 +232,10 @@ def _place(name: str) -> str:
     return name if is_remote(name) else os.path.abspath(name)
 
 
-def _is_repacked(name: str, given: Iterable[str]) -> bool:
-    """Tell whether one of the inputs has the unpacked content of a file that is still there."""
-    if not os.path.isfile(name):
-        return False
-    content = _unpacked_hash(name)
-    return content is not None and any(_unpacked_hash(other) == content for other in given)
-
-
 def _unpacked_hash(path: str) -> bytes | None:
     """Hash a file's unpacked content; None for an archive, or what cannot be unpacked."""
+    if not os.path.isfile(path):
+        return None
     digest = hashlib.blake2b(digest_size=16)
     try:
         with open(path, "rb") as file:

@@ -299,9 +299,10 @@ def _read_cells(cells: list[tuple[str, str]]) -> list[_Read]:
     new = [cell for cell in cells if read[cell] is None]
     values = parse_cells(pl.Series([text for text, _ in new], dtype=pl.String))
     read |= {cell: _read_cell(value, cell[1]) for cell, value in zip(new, values, strict=True)}
-    if len(_cells_read) > _MOST_CACHED:
+    kept = [cell for cell in new if len(cell[0]) <= _LARGEST_CACHED][:_MOST_CACHED]
+    if len(_cells_read) + len(kept) > _MOST_CACHED:
         _cells_read.clear()
-    _cells_read.update((cell, read[cell]) for cell in new if len(cell[0]) <= _LARGEST_CACHED)
+    _cells_read.update((cell, read[cell]) for cell in kept)
     return [found for found in read.values() if found is not None]
 
 

@@ -178,9 +178,9 @@ def _read_cells(rows: pl.DataFrame, column: str, problems: Problems) -> pl.DataF
 
 def _note_for_all(of_text: Problems, codes: Indices, places: Indices, problems: Problems) -> None:
     """Note the problems of distinct texts at every place of each."""
-    for number, problem in of_text.by_dialogue.items():
-        for place in places[codes == number].tolist():
-            problems.by_dialogue.setdefault(place, problem)
+    rows = np.flatnonzero(np.isin(codes, list(of_text.by_dialogue)))
+    for code, place in zip(codes[rows].tolist(), places[rows].tolist(), strict=True):
+        problems.by_dialogue.setdefault(place, of_text.by_dialogue[code])
 
 
 def _value_texts(values: JsonValues, problems: Problems) -> pl.Series:
@@ -416,8 +416,11 @@ def _note_file_faults(messages: pl.DataFrame, faults: FileFaults, problems: Prob
 
     A row holds one fault, and the log may have one of its own there.
     """
-    for conversation, problem in (faults.missing | faults.bad).items():
-        places = messages.filter(conversation=conversation)["place"].to_list()
+    found = faults.missing | faults.bad
+    faulty = messages.filter(pl.col("conversation").is_in(list(found)))
+    places_of = faulty.group_by("conversation", maintain_order=True).agg("place")
+    for conversation, places in places_of.iter_rows():
+        problem = found[conversation]
         free = (place for place in places if place not in problems.by_dialogue)
         problems.by_dialogue[next(free, places[0])] = problem
 

@@ -277,26 +277,23 @@ def annotated_concepts(
             f"{unknown.height:,} texts of the logs, the first {unknown['text'][0]!r:.60}.",
             "Annotate these logs: `fastscore annotate concepts`, with the same merge_speakers.",
         )
-    pairs = (
-        rows.select("row", "concepts")
-        .explode("concepts")
-        .drop_nulls("concepts")
-        .unnest("concepts")
-        .join(_meanings(given, concepts, options), on=["field", "value"], how="inner")
+    written = (
+        rows.select("row", "concepts").explode("concepts").drop_nulls("concepts").unnest("concepts")
     )
+    meanings = _meanings(written.select("field", "value").unique(), concepts, options)
+    pairs = written.join(meanings, on=["field", "value"], how="inner")
     found = pairs.select("row", "concept").cast(pl.Int64)
     # a text without a value of the catalogue has the concepts of its words
     others = pairs_of(matched).join(found, on="row", how="anti")
     return sets_of(pl.concat([found, others]), len(texts))
 
 
-def _meanings(given: pl.DataFrame, concepts: Concepts, options: PreferenceShift) -> pl.DataFrame:
-    """Return the concept of each distinct pair of a field and a written value.
+def _meanings(pairs: pl.DataFrame, concepts: Concepts, options: PreferenceShift) -> pl.DataFrame:
+    """Return the concept of each pair of a field and a written value.
 
     A value that is not in the catalogue means the first value of its field, in the catalogue's
     order, that contains it or is contained in it, or else nothing.
     """
-    pairs = given.select(C("concepts").explode()).drop_nulls().unnest("concepts").unique()
     terms = concepts.terms.with_row_index("number").filter(~C("is_plot"))
     numbers = {(name, value): n for name, value, n in terms["field", "value", "number"].rows()}
     catalogue = load_catalogue(options.catalogue)
@@ -304,7 +301,7 @@ def _meanings(given: pl.DataFrame, concepts: Concepts, options: PreferenceShift)
         name: catalogue.field_terms(name)["value"].to_list() for name in terms["field"].unique()
     }
     found = []
-    for name, value in pairs.select("field", "value").iter_rows():
+    for name, value in pairs.iter_rows():
         normal = normalise(name, value)
         near = (other for other in order.get(name, ()) if normal in other or other in normal)
         meant = normal if (name, normal) in numbers or not normal else next(near, "")
