@@ -12,15 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 from fastscore_jit.arrays import Vectors
 
 from fastscore.errors import ModelError
 from fastscore.files import committed
-from fastscore.settings.extras import scipy_stats
 from fastscore.vectors.devices import CPU, DEVICES
-from fastscore.vectors.embedder import (
-    Embedder,
-)
+from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.precisions import EXACT, PRECISIONS, RUNTIME_OF
 from fastscore.vectors.store import Encoder
 
@@ -93,7 +91,11 @@ def measure_accuracy(embedder: Embedder, texts: list[str], exact: Vectors) -> Ac
         texts=len(texts),
         cosine_mean=float(cosines.mean()),
         cosine_min=float(cosines.min()),
-        spearman=float(scipy_stats().spearmanr(found, expected).statistic),
+        spearman=float(
+            pl.select(
+                pl.corr(pl.lit(pl.Series(found)), pl.lit(pl.Series(expected)), method="spearman")
+            ).item()
+        ),
         difference_p99=float(np.quantile(np.abs(found - expected), 0.99)),
         batch_dependence=batch_dependence(embedder, texts, vectors),
     )
