@@ -6,6 +6,7 @@ with quadratic weights, all raters by Krippendorff's alpha.
 """
 
 import math
+import shlex
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -448,26 +449,37 @@ def _ratings(
     if ratings.is_empty():
         told = "".join(f" {note.removeprefix(f'{name}: ')}" for note in notes)
         are_pairs = rows["model_a"].count() > 0
+        unread = _unread_columns(file, columns)
+        named = [f"{column} ({value!r})" for column, value in unread.items()]
+        texts = f" Columns that are not read: {listed(named)}." if named else ""
+        likely = next((each for each in unread if _is_number(unread[each])), "NAME")
         raise InputError(
-            f"{name}: no score was found.{told}{_texts_of(file, columns)}",
+            f"{name}: no score was found.{told}{texts}",
             "Verdicts are A, B or tie."
             if are_pairs
             else "Scores are numbers in an object 'judge', or in columns that are named: "
-            'columns=["NAME"], in a shell the option judge_column.',
+            f'columns=["{likely}"], in a shell `--judge-column {shlex.quote(likely)}`.',
         )
     return ratings, notes
 
 
-def _texts_of(file: Any, columns: Sequence[str]) -> str:
-    """Name the columns of a file that are not read, each with the first value that it has."""
+def _unread_columns(file: Any, columns: Sequence[str]) -> dict[str, Any]:
+    """Return the columns of a file that are not read, each with the first value that it has."""
     known = {key.lower() for column in judge_source(columns).columns for key in column.keys}
     firsts: dict[str, Any] = {}
     for row in islice(_records(file, columns), _ROWS_NAMED):
         for name, value in row.items():
             if name.lower() not in known and value not in (None, ""):
                 firsts.setdefault(name, value)
-    named = [f"{name} ({value!r})" for name, value in firsts.items()]
-    return f" Columns that are not read: {listed(named)}." if named else ""
+    return firsts
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(str(value))
+    except ValueError:
+        return False
+    return True
 
 
 def _with_raters(frames: Sequence[pl.DataFrame], files: Sequence[str]) -> pl.DataFrame:
