@@ -16,6 +16,17 @@ from fastscore.suites.registry import load_suite, suite_names
 ROOT = Path(__file__).parents[2]
 
 
+def test_bands_lie_within_the_range_of_their_metric() -> None:
+    for suite in map(load_suite, suite_names()):
+        for metric in suite.metrics:
+            low, high = metric.scale.minimum, metric.scale.maximum
+            for band in metric.scale.bands:
+                bounds = [band.at_least, band.at_most, band.above, band.below]
+                for bound in (each for each in bounds if each is not None):
+                    assert low is None or low <= bound, (metric.id, band)
+                    assert high is None or bound <= high, (metric.id, band)
+
+
 @pytest.mark.parametrize(
     ("latex", "text"),
     [

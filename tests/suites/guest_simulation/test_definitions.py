@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from fastscore.suites.guest_simulation import SUITE, GuestSimulation
-from fastscore.suites.guest_simulation.metrics import CALLING, FORMULAS, UNCHANGING
+from fastscore.suites.guest_simulation.metrics import CALLING, FORMULAS, UNCHANGING, _variance
 from tests.suites.guest_simulation.guests import (
     ADA,
     BASIC,
@@ -244,3 +244,18 @@ def test_trivial_guests_by_hand() -> None:
     assert [(row["PAS"], row["BVS"], row["DEI"]) for row in unchanging] == [
         (0.5, 0.0, None), (1.0, 0.0, None), *[(None, 0.0, None)] * 3]  # fmt: skip
     assert [row["DEI"] for row in found if row["agent"] == CALLING] == [1.0, 0.5, 0.2, 0.5, 0.0]
+    # who says nothing calls nothing
+    silent = tables | {"dialogues": tables["dialogues"].with_columns(n_guest_messages=pl.lit(0))}
+    found = SUITE.trivial_agents(silent, GuestSimulation()).rows(named=True)
+    assert [row["DEI"] for row in found if row["agent"] == CALLING] == [None] * 5
+
+
+@pytest.mark.parametrize(
+    ("transitions", "working"),
+    [
+        (3, "a = {n_transitions} / (3 ({n_states} - 1)) = 0.2000; a / 0.2"),
+        (4, "a = {n_transitions} / (3 ({n_states} - 1)) = 0.2667; 1 - (a - 0.2) / 0.8"),
+    ],
+)
+def test_the_working_of_bvs_is_on_its_side_of_the_maximum(transitions: int, working: str) -> None:
+    assert _variance({"n_states": 6, "n_transitions": transitions}, None) == working

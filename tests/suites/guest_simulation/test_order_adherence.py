@@ -82,6 +82,9 @@ def test_apostrophes_break_published_cells() -> None:
 @pytest.mark.parametrize("name", ["Caf\\u00e9", "Caf\\xe9", "Caf\\\\u00e9", "Caf\\\\xE9"])
 def test_escapes_in_names_are_undone_however_often_they_were_made(name: str) -> None:
     assert ora(f"[{{'name': '{name}', 'is_required': True}}]", items("Café")) == 1.0
+    latin = name.replace("Caf", "C").replace("e9", "6f") + "la"  # 6f is o
+    latin = latin.replace("E9", "6F")
+    assert ora(f"[{{'name': '{latin}', 'is_required': True}}]", items("Cola")) == 1.0
 
 
 def test_the_final_order_is_the_last_that_is_not_empty() -> None:

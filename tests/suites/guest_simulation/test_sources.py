@@ -124,8 +124,9 @@ def test_a_pas_without_attributes_of_the_persona_is_said() -> None:
             "guest_persona": persona,
         }
 
-    described = fastscore.score([row(1, ADA), row(2, "A curious guest.")], "guest_simulation")
-    assert [note for note in described.notes if note.startswith("PAS: 1 of 2 conversations have")]
+    rows = [row(1, ADA), row(2, "A curious guest."), row(3, "A hungry guest.")]
+    described = fastscore.score(rows, "guest_simulation")
+    assert [note for note in described.notes if note.startswith("PAS: 2 of 3 conversations have")]
     named = fastscore.score([row(1, ADA)], "guest_simulation")
     assert not [note for note in named.notes if "persona without attributes" in note]
 
