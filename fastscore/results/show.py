@@ -255,11 +255,13 @@ def list_runs(folder: Place) -> pl.DataFrame:
                 folders.clear()
                 manifest = Path(place, MANIFEST_NAME)
                 rows.append(_row(Path(place), manifest.stat().st_mtime))
-    return pl.DataFrame(rows, SCHEMA).sort("finished", "run", descending=[True, False])
+    return pl.DataFrame(rows, SCHEMA).sort(
+        "finished", "run", descending=[True, False], nulls_last=True
+    )
 
 
-def _row(path: Place, seconds: float) -> dict[str, object]:
-    finished = datetime.fromtimestamp(seconds)
+def _row(path: Place, seconds: float | None) -> dict[str, object]:
+    finished = None if seconds is None else datetime.fromtimestamp(seconds)
     row: dict[str, object] = {"run": str(path), "finished": finished}
     try:
         run = open_run(str(path))
@@ -299,11 +301,16 @@ def runs_grid(runs: pl.DataFrame, folder: Place) -> Grid:
         column("run", lambda row: os.path.relpath(row["run"], str(folder)), right=False),
         column("suite", lambda row: row["suite"] or NONE, right=False),
         column("rows", lambda row: NONE if row["rows"] is None else f"{row['rows']:,}"),
-        column("age", lambda row: age_text(time.time() - row["finished"].timestamp()), right=False),
+        column("age", _age_cell, right=False),
         column("headline metrics", _headline_text, right=False, wraps=True),
         column("options", lambda row: row["options"] or NONE, right=False, drop=0),
     )
     return Grid("", columns)
+
+
+def _age_cell(row: Mapping[str, Any]) -> str:
+    finished = row["finished"]
+    return NONE if finished is None else age_text(time.time() - finished.timestamp())
 
 
 def _headline_text(row: Mapping[str, Any]) -> str:

@@ -394,7 +394,7 @@ def _indexed(runs: pl.DataFrame, folder: Place, reports: Path, charts: Charts) -
                     }
                     for one in of_run
                 ],
-                "finished": about["finished"].isoformat(timespec="minutes"),
+                "finished": about["finished"] and about["finished"].isoformat(timespec="minutes"),
                 "options": about["problem"] or about["options"],
             }
         )

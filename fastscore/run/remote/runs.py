@@ -255,12 +255,18 @@ def open_copy(url: str) -> RunCopy:
     return RunCopy(prefix, folder, manifest, _names(manifest, received))
 
 
-def find_runs(url: str) -> Iterator[tuple[str, float]]:
-    """Yield address and time in seconds of each run at an address or below it."""
+def find_runs(url: str) -> Iterator[tuple[str, float | None]]:
+    """Yield address and time in seconds of each run at an address or below it.
+
+    The time is None if the run's log cannot be read.
+    """
     prefix = Prefix(url)
     names = prefix.first_level()
     if "log/" in names and "lease/" in names:
-        yield url, log.read_log(prefix)[-1]["time"]
+        entries: list[log.Entry] = []
+        with suppress(RunError):  # whoever opens the run is told
+            entries = log.read_log(prefix)
+        yield url, entries[-1]["time"] if entries else None
         return
     for name in sorted(names):
         if name.endswith("/"):

@@ -361,6 +361,29 @@ def test_the_verbs_take_addresses(store, logs, tmp_path):
     assert '"scored_shards": 1' in again.stdout
 
 
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda store, first: store.objects.pop(first), "no run there (no log)"),
+        (lambda store, first: store.objects.update({first: b"{"}), "an entry is damaged"),
+    ],
+)
+def test_a_run_with_a_broken_log_hides_no_other(store, logs, tmp_path, change, problem):
+    write(logs)
+    run_lexical(list(logs), Path("s3://bucket/runs/other"), shard_bytes=1)
+    change(store, "bucket/runs/today/log/00000000.json")
+    listed = fastscore.runs("s3://bucket/runs")
+    assert listed["run"].to_list() == ["s3://bucket/runs/other", URL]
+    assert listed["rows"].to_list() == [12, None]
+    assert listed["finished"].is_null().to_list() == [False, True]
+    assert problem in listed["problem"][1]
+    page = tmp_path / "runs.html"
+    shown = fastscore_command(["runs", "s3://bucket/runs", "-o", page])
+    assert shown.returncode == 0, shown.stderr
+    assert problem in page.read_text()
+    assert "today" in fastscore_command(["runs", "s3://bucket/runs"]).stdout
+
+
 def test_logs_that_were_moved_are_not_scored_again(store, logs, tmp_path):
     write(logs)
     (tmp_path / "moved").mkdir()
