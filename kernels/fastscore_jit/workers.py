@@ -247,7 +247,11 @@ def main() -> None:
             import traceback
 
             traceback.print_exc()
-            answers.write(f"failed {type(error).__name__}: {str(error).splitlines()[0:1]}\n")
+            answers.write(f"failed {type(error).__name__}: {_first_line(error)}\n")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0]
 
 
 def _compiled(identity: str, answers: IO[str]) -> Path:

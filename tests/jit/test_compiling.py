@@ -1,6 +1,8 @@
 """Compiled kernels: where they are kept, several processes at once, and damage."""
 
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -162,6 +164,20 @@ def test_the_compiler_imports_nothing_from_the_folder_of_its_user(tmp_path):
     )
     assert outcome(start(program, tmp_path))[0] == "[1]\n"
     assert not (tmp_path / "imported").exists()
+
+
+def test_a_failure_is_answered_with_the_first_line_of_its_message():
+    program = """
+from unittest import mock
+from fastscore_jit import workers
+failure = ValueError("first line\\nsecond line")
+with mock.patch("fastscore_jit.objects.kernel_named", side_effect=[failure, ValueError()]):
+    workers.main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], input="a\nb\n", capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["failed ValueError: first line", "failed ValueError: "]
 
 
 HOLD = """
