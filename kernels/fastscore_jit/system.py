@@ -218,6 +218,17 @@ def lock_file(descriptor: int) -> bool:
     return True
 
 
+def lock_if_supported(descriptor: int) -> bool:
+    """Lock an open file as `lock_file` does; True as well if its file system has no locks.
+
+    For locks that only prevent work from being done twice.
+    """
+    try:
+        return lock_file(descriptor)
+    except OSError:
+        return True
+
+
 def has_range_locks() -> bool:
     """Return whether byte ranges of a file can be locked for a descriptor (Linux and macOS)."""
     try:

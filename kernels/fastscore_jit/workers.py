@@ -26,7 +26,7 @@ from typing import IO, Any
 from fastscore_jit import objects
 from fastscore_jit.calling import entry_of
 from fastscore_jit.declaring import ENTRY, CompilationError, Declaration, declared_kernels
-from fastscore_jit.system import lock_file, make_private_folder, open_descriptor
+from fastscore_jit.system import lock_if_supported, make_private_folder, open_descriptor
 from fastscore_jit.threads import result_of, thread_count
 
 _PROGRAM = "from fastscore_jit.workers import main; main()"
@@ -292,8 +292,7 @@ def _lock_of(kernel: Declaration, answers: IO[str]) -> Iterator[None]:
     with path.open("a+") as handle:
         started, notified, held = time.monotonic(), False, False
         while not held and (waited := time.monotonic() - started) <= LOCK_TIMEOUT_SECONDS:
-            with contextlib.suppress(OSError):  # a file system without locks
-                held = lock_file(handle.fileno())
+            held = lock_if_supported(handle.fileno())
             if not held:
                 if objects.find_library(kernel) is not None:
                     break

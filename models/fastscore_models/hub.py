@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
-from fastscore_jit.system import lock_file, replace_file
+from fastscore_jit.system import lock_if_supported, replace_file
 
 _POLL_SECONDS = 0.1
 _BLOCK_BYTES = 1 << 20
@@ -106,7 +106,8 @@ def download(repository: Repository, file: HubFile, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
     with part.open("ab+") as out:
-        while not lock_file(out.fileno()):  # two processes never write the same partial file
+        # two processes never write the same partial file
+        while not lock_if_supported(out.fileno()):
             time.sleep(_POLL_SECONDS)
         if path.exists():
             with contextlib.suppress(OSError):  # Windows does not remove open files

@@ -4,6 +4,7 @@ import errno
 import os
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from fastscore_jit import objects, system
@@ -64,6 +65,20 @@ def test_one_descriptor_has_the_lock_until_it_is_closed(tmp_path, monkeypatch, p
     system.remove_locked(first, tmp_path / "lock")
     assert not (tmp_path / "lock").exists()
     assert system.lock_file(second)
+    os.close(second)
+
+
+def test_a_file_system_without_locks_is_told_from_a_held_lock(tmp_path, monkeypatch):
+    first, second = (
+        system.open_descriptor(tmp_path / "lock", os.O_RDWR | os.O_CREAT) for _ in range(2)
+    )
+    assert system.lock_if_supported(first)
+    assert not system.lock_if_supported(second)
+    monkeypatch.setattr("fcntl.flock", mock.Mock(side_effect=OSError(errno.ENOLCK, "no locks")))
+    with pytest.raises(OSError, match="no locks"):
+        system.lock_file(second)
+    assert system.lock_if_supported(second)
+    os.close(first)
     os.close(second)
 
 

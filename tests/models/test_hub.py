@@ -1,5 +1,6 @@
 """Files of the hub: pinned, resumed, verified; the token is sent only to the hub."""
 
+import errno
 import http.client
 import io
 import json
@@ -7,6 +8,7 @@ import sys
 import types
 import urllib.request
 from typing import Any
+from unittest import mock
 
 import pytest
 from fastscore_models import fetch
@@ -96,6 +98,13 @@ def test_a_file_is_downloaded_once(hub, tmp_path, name):
         assert (tmp_path / "cache" / "file").read_bytes() == FILES[name]
     assert len(hub.downloads()) == bool(FILES[name])
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["file"]
+
+
+def test_a_file_is_downloaded_to_a_file_system_without_locks(hub, tmp_path, monkeypatch):
+    monkeypatch.setattr("fcntl.flock", mock.Mock(side_effect=OSError(errno.ENOLCK, "no locks")))
+    found, file = located("data/a.jsonl")
+    download(found, file, tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == FILES["data/a.jsonl"]
 
 
 def test_a_download_goes_on_where_it_ended(hub, tmp_path):
