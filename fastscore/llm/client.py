@@ -18,7 +18,7 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
@@ -242,9 +242,16 @@ class ChatClient:
             with self._lock:
                 self._flying.pop(key).set()
 
-    def close(self) -> None:
-        """End requests that wait for a retry, with `ClosedError`. Others end normally."""
+    def cancel(self) -> None:
+        """End requests that wait for a retry, with `ClosedError`. Others end and are kept."""
         self._closed.set()
+
+    def close(self) -> None:
+        """Close the connections and the file of answers, after the last request."""
+        self._closed.set()
+        if self._server is not None:
+            self._server.close()
+        self.store.close()
 
     def _send(self, request: ChatRequest) -> Answer:
         if self._server is None:
@@ -455,12 +462,13 @@ def expect_requests(
         options = options.resolved()
     store = AnswerStore(options.answers) if options.answers and options.answers.exists() else None
     n = kept = prompt = 0
-    for request in requests:
-        n += 1
-        if store is not None and store.get(request.key(options.endpoint)) is not None:
-            kept += 1
-        else:
-            prompt += estimated_tokens(sum(len(text) for _, text in request.messages))
+    with nullcontext() if store is None else closing(store):
+        for request in requests:
+            n += 1
+            if store is not None and store.get(request.key(options.endpoint)) is not None:
+                kept += 1
+            else:
+                prompt += estimated_tokens(sum(len(text) for _, text in request.messages))
     completion, prices = (n - kept) * estimated_tokens(len(answer)), options.prices
     cost = prices.cost(prompt, completion) if prices.are_given else None
     return Expectation(n, kept, prompt, completion, cost, prices.currency)
@@ -605,17 +613,18 @@ def asking_threads(client: ChatClient, reporter: Reporter) -> Iterator[ThreadPoo
     """Open as many threads as requests may run at once; say when they wait for long.
 
     When the block ends early, waiting tasks are cancelled. Requests under way end and are kept, so
-    that they are not sent again.
+    that they are not sent again. The client is closed with the block.
     """
     pool = ThreadPoolExecutor(client.options.concurrency)
     client.tell = reporter.note
     try:
         yield pool
     except BaseException:
-        client.close()
+        client.cancel()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+        client.close()
 
 
 def as_done(futures: dict[Future[Any], Any]) -> Iterator[Future[Any]]:

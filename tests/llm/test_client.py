@@ -5,11 +5,19 @@ import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from fastscore.errors import RunError, UsageError
-from fastscore.llm.client import ChatClient, ClosedError, ModelServerError, asking_threads
+from fastscore.llm.client import (
+    ChatClient,
+    ClosedError,
+    ModelServerError,
+    asking_threads,
+    expect_requests,
+)
 from fastscore.llm.requests import ChatRequest, ModelOptions
 from fastscore.llm.spending import (
     Bound,
@@ -412,7 +420,7 @@ def test_closing_ends_what_waits(stub, tmp_path):
     thread = threading.Thread(target=ask)
     thread.start()
     time.sleep(0.1)
-    asking.close()
+    asking.cancel()
     thread.join(60)
     assert ended == [True]
 
@@ -443,6 +451,25 @@ def test_a_storm_of_waits_is_said_once_and_ends_with_the_client(stub, tmp_path):
         "Ctrl-C ends the wait, and keeps the answers so far."
     ]
     assert len(stub.asked) <= 8
+
+
+def test_the_file_of_answers_is_closed_after_the_last_request(stub, tmp_path):
+    asking = client(stub, tmp_path)
+    with asking_threads(asking, SilentReporter()) as threads:
+        threads.submit(asking.ask, request())
+        threads.submit(asking.ask, request("again"))
+    assert [path.name for path in tmp_path.iterdir()] == ["answers.sqlite"]
+    replayed = replace(asking.options, replay=True)
+    assert expect_requests([request(), request("new")], replayed, "answer").kept == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["answers.sqlite"]
+    assert not [link for link in Path("/proc/self/fd").iterdir() if _is_below(link, tmp_path)]
+
+
+def _is_below(link, folder):
+    try:
+        return link.readlink().is_relative_to(folder)
+    except FileNotFoundError:
+        return False
 
 
 def test_answers_say_what_was_asked(stub, tmp_path):
