@@ -635,19 +635,26 @@ def as_done(futures: dict[Future[Any], Any]) -> Iterator[Future[Any]]:
         yield from done
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What the tasks of `ask_each` are about, and the files that tell of them."""
+
+    stage: str
+    noun: str  # of samples, in the plural
+    described: Mapping[str, Any]
+    manifest: Path
+    failures: Path
+    counts: Mapping[str, int]  # what one task makes, for the progress display
+
+
 def ask_each(
     client: ChatClient,
     tasks: Sequence[Task],
     ask: Callable[[Task], Structured[Read]],
     write: Callable[[Sequence[Structured[Read] | None], dict[str, Any]], Written],
+    job: Job,
     reporter: Reporter,
     *,
-    described: Mapping[str, Any],
-    manifest: Path,
-    failures: Path,
-    stage: str,
-    counts: Mapping[str, int],
-    noun: str,
     samples: Sequence[int],
     n_samples: int,
     done: Callable[[Task, Structured[Read]], object] = lambda task, result: None,
@@ -656,13 +663,13 @@ def ask_each(
 
     `samples` has the sample that each task belongs to, `done` is called with each result. `write`
     gets all of them, None for a task that was not asked for, and the outcome to add to. Returns
-    what it returns, and the error of too many failures, which are listed in the file `failures`.
+    what it returns, and the error of too many failures, which are listed in the file of failures.
     """
     limit, failed = client.options.max_failures, set[int]()
     found: list[Structured[Read] | None] = [None] * len(tasks)
-    with spending_recorded(manifest, described, client.meter) as outcome:
+    with spending_recorded(job.manifest, job.described, client.meter) as outcome:
         with (
-            reporter.stage(stage, len(tasks)) as progress,
+            reporter.stage(job.stage, len(tasks)) as progress,
             asking_threads(client, reporter) as pool,
         ):
             before, is_stopped = client.spent, False
@@ -681,7 +688,7 @@ def ask_each(
                         waiting.cancel()
                 now = client.spent
                 n_requests, n_tokens = now.requests - before.requests, now.tokens - before.tokens
-                progress.advance({**counts, "requests": n_requests, "tokens": n_tokens})
+                progress.advance({**job.counts, "requests": n_requests, "tokens": n_tokens})
                 before = now
                 done(tasks[number], result)
         written = write(found, outcome)
@@ -690,4 +697,5 @@ def ask_each(
         outcome["status"] = "incomplete" if kinds or None in found else "complete"
         outcome["failures"] = dict(sorted(kinds.items()))
     first = causes[0] if causes else None
-    return written, too_many(first, len(failed), n_samples, limit, noun=noun, place=str(failures))
+    place = str(job.failures)
+    return written, too_many(first, len(failed), n_samples, limit, noun=job.noun, place=place)

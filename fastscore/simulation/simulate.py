@@ -24,7 +24,7 @@ from fastscore_jit.system import safe_import_path, without_interrupts
 
 from fastscore.errors import FastscoreError, RunConflictError, RunError, UsageError
 from fastscore.files import SIMULATION, check_output
-from fastscore.llm.client import ChatClient, ClosedError, Structured, as_done, ask_each
+from fastscore.llm.client import ChatClient, ClosedError, Job, Structured, as_done, ask_each
 from fastscore.llm.requests import OPENAI
 from fastscore.llm.spending import (
     MANIFEST,
@@ -368,18 +368,21 @@ def _simulate_asking(
         commit_lines(state / FAILURES, failed)
         return len(failed), refused
 
+    job = Job(
+        stage=_STAGE,
+        noun="sessions",
+        described=described,
+        manifest=state / MANIFEST,
+        failures=state / FAILURES,
+        counts={"turns": simulation.turns},
+    )
     (failed, refused), refusal = ask_each(
         client,
         tasks,
         ask,
         write,
+        job,
         reporter,
-        described=described,
-        manifest=state / MANIFEST,
-        failures=state / FAILURES,
-        stage=_STAGE,
-        counts={"turns": simulation.turns},
-        noun="sessions",
         samples=[number for _, number in tasks],
         n_samples=simulation.sessions,
         done=keep,
