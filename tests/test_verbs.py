@@ -230,7 +230,7 @@ def test_metrics_and_layouts_are_listed() -> None:
         (lambda run: fastscore.inspect(pl.DataFrame({"a": [1]})), "Write rows to a file: polars"),  # type: ignore[arg-type]
         (
             lambda run: fastscore.agreement([{"dialogue": "a", "q": 1}]),
-            'named: columns=["q"], in a shell `--judge-column q`.',
+            'named: columns=["q"], in a shell the option judge_column.',
         ),
         (lambda run: fastscore.score(iter([]), LEXICAL), "there is nothing to read"),
         (

@@ -6,7 +6,6 @@ with quadratic weights, all raters by Krippendorff's alpha.
 """
 
 import math
-import shlex
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -458,7 +457,7 @@ def _ratings(
             "Verdicts are A, B or tie."
             if are_pairs
             else "Scores are numbers in an object 'judge', or in columns that are named: "
-            f'columns=["{likely}"], in a shell `--judge-column {shlex.quote(likely)}`.',
+            f'columns=["{likely}"], in a shell the option judge_column.',
         )
     return ratings, notes
 

@@ -264,7 +264,7 @@ def test_raters_that_share_nothing_are_refused(tmp_path: Path, files: list[Path]
     other.write_text("dialogue,tone\nd1,3\n")
     with pytest.raises(InputError, match="no score was found") as raised:
         fastscore.agreement(files[0], other)
-    assert str(raised.value).endswith('columns=["tone"], in a shell `--judge-column tone`.')
+    assert str(raised.value).endswith('columns=["tone"], in a shell the option judge_column.')
     with pytest.raises(UsageError, match="judge_scale"):
         fastscore.agreement(*files, scale=(5, 1))
 
