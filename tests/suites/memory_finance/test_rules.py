@@ -108,6 +108,23 @@ def test_targets_are_looked_for_in_three_sources() -> None:
     assert row["eligible_m1"]
 
 
+def test_items_are_joined_in_turns_with_several_and_belong_to_their_own_turn() -> None:
+    spoken = [{"role": "user", "text": "一\n问"}, {"role": "assistant", "text": "答"}]
+    recalled = (["第一", "问"], ["一\n问"], [], ["一问"])
+    turns = [
+        turn(
+            keys=["history_turn_index:1"],
+            recall={"items": [{"content": item} for item in items]},
+        )
+        for items in recalled
+    ]
+    # as many items as turns, in the first turn alone
+    several = score(dialog(*turns, raw_turns=spoken))["turns"]
+    assert several["key_hit_flags"].to_list() == [[1], [1], [0], [0]]
+    alone = score(dialog(turns[0], turns[2], raw_turns=spoken))["turns"]
+    assert alone["key_hit_flags"].to_list() == [[1], [0]]
+
+
 def test_only_ok_turns_are_eligible_but_all_are_scored() -> None:
     asked = {"risks": ["波动"], "rubric": ["边界声明"], "keys": ["profile_gt.risk_level_gt"]}
     rows = score(
@@ -234,6 +251,12 @@ def test_judge_score_is_null_when_nothing_is_required() -> None:
     assert row["null_reasons"] == [{"metric": "judge_score_1_5", "reason": "not_applicable"}]
 
 
+def test_every_flag_that_is_a_text_for_false_is_counted() -> None:
+    flags = ("false", "No", "yes", "", False, None)
+    events = read(*(dialog(turn("一"), valid_dialog=flag) for flag in flags))
+    assert events.counts == {"dialogues": 6, "turns": 3, "flags_as_text": 2}
+
+
 def test_dialogues_that_are_not_valid_have_no_turns() -> None:
     tables = score(
         dialog(turn("一"), valid_dialog=False, dialog_status="skipped", profile_gt=PROFILE),
@@ -336,6 +359,15 @@ def test_without_a_snapshot_precision_is_one() -> None:
         dialog(turn("国债好"), profile_gt={"preferences_gt": ["国债", "红利基金", "国债"]})
     )
     # the set has two members, one of them mentioned: P = 1, R = 1/2
+    assert row["preferences_f1"] == pytest.approx(2 / 3, abs=1e-15)
+
+
+def test_a_preference_can_be_mentioned_across_two_replies() -> None:
+    labelled = ["国债", "短债\n基金", "基金\n短债", "红利基金"]
+    row = first_dialogue(
+        dialog(turn("国债, 短债"), turn("基金"), profile_gt={"preferences_gt": labelled})
+    )
+    # two of four are mentioned: P = 1, R = 1/2
     assert row["preferences_f1"] == pytest.approx(2 / 3, abs=1e-15)
 
 
