@@ -126,7 +126,7 @@ def verified_blocks(file_range: FileRange) -> Iterator[Block]:
             file_range.compression,
             file_range.start,
             file_range.stop,
-            observe=digest.update,
+            observe=digest.update if file_range.fingerprint else None,
             whole=True,
             limits=None if file_range.fingerprint else file_range.limits,
         )

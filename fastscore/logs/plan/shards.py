@@ -23,7 +23,7 @@ from fastscore.files import Compression, Damage, hash_part, whole_blocks
 from fastscore.logs.file_ranges import FileRange, Shard
 from fastscore.logs.inputs.chats import array_holds_rows
 from fastscore.logs.inputs.files import Format, InputFile
-from fastscore.logs.inputs.folders import partition_of
+from fastscore.logs.inputs.folders import check_partition, partition_of
 from fastscore.logs.integrity.file_state import FileState, changed, file_blocks, read_whole
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.objects import open_file, stamp
@@ -33,6 +33,7 @@ from fastscore.logs.read.csv_records import csv_header
 from fastscore.logs.read.lines import BLOCK_BYTES, Lines, is_array_of_rows, read_lines
 from fastscore.logs.read.mapped_rows import key_source
 from fastscore.logs.read.rows import (
+    Part,
     by_format,
     map_ordered,
     range_lines,
@@ -268,14 +269,15 @@ def index_group(
         for index, file in enumerate(files)
     ]
     threads = max(1, available_processors() // groups) if groups < at_once else 1
-    spans = join_spans(find_spans(states, source, shard_bytes, scratch, threads))
+    heads: Heads = {}
+    spans = join_spans(find_spans(states, source, shard_bytes, scratch, threads, heads))
     cuts = cut_points(spans, states)
     parts = np.bincount(cuts["file"].to_numpy()).tolist()
     to_plan = pl.col("file") + first_file
     can_be_split = (groups > 1 or len(states) > 1) and not source.key_within_file
     keys = spans.filter(~pl.col("is_local")) if can_be_split else spans.clear()
-    if source.row_id is not None and not source.joins_turns:
-        names = row_names(states, source, threads)
+    if _has_row_names(source):
+        names = row_names(states, source, threads, heads)
     elif source.key_within_file:
         named = spans.filter(~pl.col("is_local")).select("key_high", "key_low")
         names = np.ascontiguousarray(named.to_numpy())
@@ -481,6 +483,10 @@ def _is_whole(part: FileRange, file: IndexedFile) -> bool:
     return part.start == 0 and part.stop == file.size
 
 
+Heads = dict[int, list[pl.DataFrame]]
+"""The heads of dialogues by the index of their file, of files whose lines were read for spans."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Indexing:
     source: Source
@@ -488,6 +494,7 @@ class _Indexing:
     shard_bytes: int
     scratch: Path
     threads: int
+    heads: Heads
 
     @property
     def stride(self) -> int:
@@ -544,12 +551,17 @@ def repeated_keys(keys: pl.DataFrame, *, in_file: bool) -> pl.Series:
 
 
 def find_spans(
-    states: Sequence[FileState], source: Source, shard_bytes: int, scratch: Path, threads: int
+    states: Sequence[FileState],
+    source: Source,
+    shard_bytes: int,
+    scratch: Path,
+    threads: int,
+    heads: Heads | None = None,
 ) -> Iterator[pl.DataFrame]:
-    """Read files; yield where their dialogues are, in `SPAN_SCHEMA`, and update the states."""
+    """Read files; yield where their dialogues are, in `SPAN_SCHEMA`; update states and heads."""
     formats = by_format(states, source, lambda each: (each.file.format, each.file.path))
     for format, own, group in formats:
-        how = _Indexing(own, format, shard_bytes, scratch, threads)
+        how = _Indexing(own, format, shard_bytes, scratch, threads, {} if heads is None else heads)
         find: FindSpans = _table_spans
         items: Sequence[tuple[FileState, ...]] = [(state,) for state in group]
         if format != "parquet":
@@ -582,27 +594,46 @@ def by_size(
         yield tuple(gathered)
 
 
-def row_names(states: Sequence[FileState], source: Source, threads: int) -> Hashes:
+def row_names(states: Sequence[FileState], source: Source, threads: int, heads: Heads) -> Hashes:
     """Hash the names of the dialogues of some files, in which rows are dialogues."""
     naming = naming_source(source)
-    ranges = [state.whole for state in states]
-    heads = [
-        dialogue_heads(part.frame, naming)[0]
-        for part in read_parts(ranges, naming, threads=threads)
-    ]
-    if not heads:
+    ranges = [state.whole for state in states if state.index not in heads]
+    found = [head for of_file in heads.values() for head in of_file]
+    found += _heads(read_parts(ranges, naming, threads=threads), naming)
+    if not found:
         return np.zeros((0, 2), np.uint64)
-    return dialogue_hashes(with_ids(pl.concat(heads), naming), naming)
+    return dialogue_hashes(with_ids(pl.concat(found), naming), naming)
+
+
+def _has_row_names(source: Source) -> bool:
+    """Tell whether rows are dialogues that may have names."""
+    return source.row_id is not None and not source.joins_turns
+
+
+def _heads(parts: Iterable[Part], naming: Source) -> list[pl.DataFrame]:
+    heads = []
+    for part in parts:
+        check_partition(part.frame, naming)
+        heads.append(dialogue_heads(part.frame, naming)[0])
+    return heads
 
 
 def _line_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.DataFrame]:
-    """Index files of which each line is a dialogue, by line ends only."""
+    """Index files of which each line is a dialogue, by line ends only; read the ids of lines."""
+    naming = naming_source(how.source)
     for state in states:
         blocks = file_blocks(state, how.shard_bytes, how.scratch)
-        # without numbers, lines are not counted a second time
-        lines = read_lines(blocks, state.file.path, line=0)
-        found = map_ordered(line_starts, lines, how.threads)
-        starts = np.concatenate([np.zeros(0, np.int64), *found])
+        found: list[Int64Array] = [np.zeros(0, np.int64)]
+        if not _has_row_names(how.source) or how.source.document_chat is not None:
+            # without numbers, lines are not counted a second time
+            lines = read_lines(blocks, state.file.path, line=0)
+            found += map_ordered(line_starts, lines, how.threads)
+        else:
+            lines = _noted(read_lines(blocks, state.file.path), found)
+            files = (state.file.path,)
+            parts = read_streams([(0, lines)], files, line_source(naming, "jsonl"), how.threads)
+            how.heads[state.index] = _heads(parts, naming)
+        starts = np.concatenate(found)
         number = starts // how.stride
         first = np.flatnonzero(np.diff(number, prepend=-1))
         last = np.append(first, starts.size)[1:] - 1
@@ -610,6 +641,13 @@ def _line_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.Data
         places = (file, starts[first], starts[last], first + 1, last - first + 1)
         names = ("file", "first", "last", "line", "dialogues")
         yield _spans_of([pl.DataFrame(dict(zip(names, places, strict=True)))], how.stride)
+
+
+def _noted(lines: Iterable[Lines], starts: list[Int64Array]) -> Iterator[Lines]:
+    """Note where lines begin as they are read."""
+    for each in lines:
+        starts.append(line_starts(each))
+        yield each
 
 
 def line_starts(lines: Lines) -> Int64Array:
