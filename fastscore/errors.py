@@ -6,10 +6,11 @@ Both name an option by its Python name (`lex_weight`), and a command as it is ty
 
 import difflib
 import functools
+import inspect
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
 from typing import Any, TypeVar, cast
 
@@ -138,17 +139,13 @@ def warn_caller(note: str, category: type[Warning]) -> None:
 
 
 def names_arguments(public: Public) -> Public:
-    """Have a call that lacks an argument, or has an unknown one, name it and show an example.
+    """Have a call with an unknown argument suggest one; it remains a `TypeError`.
 
-    It remains a `TypeError`. Decorates a function, or a class for its ``__init__``.
+    Decorates a function, or a class for its ``__init__``.
     """
-    if isinstance(public, type):
-        public.__init__ = _named(public.__init__, public)  # type: ignore[misc]
-        return public
-    return cast("Public", _named(public, public))
+    is_class = isinstance(public, type)
+    function: Callable[..., Any] = public.__init__ if is_class else public
 
-
-def _named(function: Callable[..., Any], documented: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
         try:
@@ -156,55 +153,15 @@ def _named(function: Callable[..., Any], documented: Callable[..., Any]) -> Call
         except TypeError as error:
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise  # from the body
-            misfit = _misfit(function, documented, arguments, keywords)
+            known = [name for name in inspect.signature(function).parameters if name != "self"]
+            unknown = next((name for name in keywords if name not in known), None)
+            if unknown is None:
+                raise
+            found = f"{public.__name__}() has no argument {unknown!r}."
+            misfit = TypeError(f"{found} {did_you_mean(unknown, known)}")
         raise misfit
 
-    return call
-
-
-def _misfit(
-    function: Callable[..., Any],
-    documented: Callable[..., Any],
-    arguments: Sequence[Any],
-    keywords: Mapping[str, Any],
-) -> TypeError:
-    import inspect  # late: only a wrong call needs it
-
-    parameters = inspect.signature(function).parameters.values()
-    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters)
-    named = [each for each in parameters if each.kind < each.VAR_KEYWORD]
-    named = [each for each in named if each.kind is not each.VAR_POSITIONAL]
-    by_place = [each.name for each in named if each.kind is not each.KEYWORD_ONLY]
-    given = {*by_place[: len(arguments)], *keywords}
-    missing = [each.name for each in named if each.default is each.empty and each.name not in given]
-    known = [each.name for each in named if each.name != "self" and each.name[0] != "_"]
-    unknown = [] if takes_any else [each for each in keywords if each not in known]
-    twice = [each for each in keywords if each in by_place[: len(arguments)]]
-    example = _example(documented)
-    if unknown:
-        found = f"has no argument {unknown[0]!r}"
-        example = did_you_mean(unknown[0], known) if known else example
-    elif missing:
-        *others, last = missing
-        found = f"needs {', '.join(others)} and {last}" if others else f"needs {last}"
-    elif twice:
-        found = f"is given {twice[0]!r} twice"
-    else:
-        found = "is given too many arguments without names"
-        example = f"Its arguments: {', '.join(known)}."
-    return TypeError(f"{documented.__name__}() {found}. {example}".rstrip())
-
-
-def _example(documented: Callable[..., Any]) -> str:
-    """Return the first call of a function in the examples of its docstring, on one line."""
-    import ast
-    import doctest
-
-    for each in doctest.DocTestParser().get_examples(documented.__doc__ or ""):
-        for node in ast.walk(ast.parse(each.source)):
-            called = getattr(node, "func", None)
-            if getattr(called, "attr", "") == documented.__name__:
-                text = " ".join((ast.get_source_segment(each.source, node) or "").split())
-                text = text.replace("( ", "(").replace(" )", ")").replace(",)", ")")
-                return f"For example: {text}"
-    return ""
+    if is_class:
+        public.__init__ = call  # type: ignore[method-assign]
+        return public
+    return cast("Public", call)

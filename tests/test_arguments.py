@@ -310,40 +310,24 @@ def test_pandas_that_is_not_installed_is_named(run, monkeypatch):
 
 
 FUNCTIONS = [name for name in fastscore.__all__ if inspect.isfunction(getattr(fastscore, name))]
-WRONG_CALLS: list[tuple[Callable[[], Any], str]] = [
-    (
-        lambda: fastscore.judge(),  # type: ignore[call-arg]
-        'judge() needs logs, model and output. For example: fastscore.judge("chats.jsonl", '
-        '"llama3", output="judged", base_url="http://127.0.0.1:11434/v1")',
-    ),
-    (
-        lambda: fastscore.score("logs"),  # type: ignore[call-arg]
-        'score() needs suite. For example: fastscore.score("logs", '
-        'fastscore.ScoreDialogue(lex_weight=1.0), output="run")',
-    ),
-    (
-        lambda: fastscore.pass_k("run", k=3),  # type: ignore[call-arg]
-        "pass_k() has no argument 'k'. Known: 'by', 'metrics', 'repeats', 'run', 'task'.",
-    ),
-    (
-        lambda: fastscore.ScoreDialogue(lexweight=1),  # type: ignore[call-arg]
-        "ScoreDialogue() has no argument 'lexweight'. Did you mean 'lex_weight'? Known: "
-        "'baseline_pairs', 'baseline_seed', 'lex_weight', 'max_text', 'pppl_model', "
-        "'pppl_weight', 'semantic'.",
-    ),
-    (
-        lambda: fastscore.runs("runs", 3),  # type: ignore[call-arg]
-        "runs() is given too many arguments without names. Its arguments: folder.",
-    ),
-    (
-        lambda: fastscore.runs("runs", folder="runs"),  # type: ignore[misc]
-        "runs() is given 'folder' twice. For example: fastscore.runs(\".\")",
-    ),
-]
 
 
-@pytest.mark.parametrize(("call", "message"), WRONG_CALLS, ids=lambda each: str(each)[:20])
-def test_a_call_that_does_not_fit_names_the_argument_and_shows_an_example(call, message):
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: fastscore.pass_k("run", k=3),  # type: ignore[call-arg]
+            "pass_k() has no argument 'k'. Known: 'by', 'metrics', 'repeats', 'run', 'task'.",
+        ),
+        (
+            lambda: fastscore.ScoreDialogue(lexweight=1),  # type: ignore[call-arg]
+            "ScoreDialogue() has no argument 'lexweight'. Did you mean 'lex_weight'? Known: "
+            "'baseline_pairs', 'baseline_seed', 'lex_weight', 'max_text', 'pppl_model', "
+            "'pppl_weight', 'semantic'.",
+        ),
+    ],
+)
+def test_a_call_with_an_unknown_argument_suggests_one(call, message):
     with pytest.raises(TypeError) as raised:
         call()
     assert str(raised.value) == message
@@ -351,18 +335,9 @@ def test_a_call_that_does_not_fit_names_the_argument_and_shows_an_example(call, 
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_every_function_names_the_arguments_that_it_needs(name):
-    function = getattr(fastscore, name)
-    parameters = inspect.signature(function).parameters.values()
-    needed = [
-        each for each in parameters if each.default is each.empty and each.kind < each.VAR_KEYWORD
-    ]
-    needed = [each.name for each in needed if each.kind is not each.VAR_POSITIONAL]
-    if needed:
-        with pytest.raises(TypeError, match=f"needs .*{needed[-1]}. For example: fastscore.{name}"):
-            function()
-    with pytest.raises(TypeError, match=r"has no argument 'wrong'|needs"):
-        function(wrong=1)
+def test_no_function_takes_an_unknown_argument(name):
+    with pytest.raises(TypeError, match=r"has no argument 'wrong'\."):
+        getattr(fastscore, name)(wrong=1)
 
 
 def test_a_type_error_of_the_body_is_not_about_arguments():
