@@ -654,10 +654,13 @@ def _rest_error(rejects: pl.LazyFrame, rest: str) -> InputError | None:
         return None
     first, n_files = broken.row(0, named=True), broken["file"].n_unique()
     others = f", as that of {counted(n_files - 1, 'more files')}" if n_files > 1 else ""
+    again = "Get the whole file again."
+    if first["found"].startswith("'['"):
+        again = f"If arrays follow each other: jq -c '.[]' {first['file']} > rows.jsonl."
     return InputError(
         f"{first['file']}:{first['line']}: the file ends early or is damaged (found "
         f"{first['found']}, expected {first['expected']}). Its rest is missing{others}; {rest}.",
-        "Get the whole file again. To accept what was read, set max_rejects to 1.",
+        f"{again} To accept what was read, set max_rejects to 1.",
     )
 
 

@@ -28,7 +28,7 @@ from fastscore.logs.objects import open_file, size_of
 ARCHIVE_SUFFIX = ".zip"
 """Suffix of archives in folders; a named file is an archive if its first bytes say so."""
 
-_COMMAND = re.compile(r"(?<=Type )(?=(jq|tail|tr|python) )|(?<=Type `)(?=python )")
+_COMMAND = re.compile(r"(?<=Type )(?=(jq|sed|tail|tr|python) )|(?<=Type `)(?=python )")
 """The place before a command that reads FILE."""
 _OPEN_ARCHIVES = 8
 _NESTED = (*SUFFIXES, ".zip", ".tar", ".tgz", ".7z", ".rar", ".xz", ".bz2")

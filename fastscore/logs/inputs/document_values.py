@@ -115,6 +115,10 @@ def scalars_of(value: Any, deepest: int, path: str = "") -> Iterator[tuple[str, 
         yield path, value
 
 
+_YEAR_FIRST = re.compile(
+    r"(\d{4})[/.-](\d{1,2})[/.-](\d{1,2})(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?"
+)
+"""How spreadsheets write times in East Asia: 2024/5/1 9:05."""
 NO_ORDER, OF_NUMBER, OF_DATE = range(3)
 """What `order_of` takes a value for."""
 
@@ -132,6 +136,11 @@ def order_of(value: Any) -> tuple[int, float]:
     with suppress(ValueError):
         moment = datetime.fromisoformat(value.replace("/", "-"))
         return OF_DATE, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    if day := _YEAR_FIRST.fullmatch(value):
+        with suppress(ValueError):
+            year, month, date, hour, minute, second = (int(part or 0) for part in day.groups())
+            moment = datetime(year, month, date, hour, minute, second, tzinfo=UTC)
+            return OF_DATE, moment.timestamp()
     if value[:3] in _DAYS:
         form = _OF_MAIL if value[3:4] == "," else _OF_POST
         with suppress(ValueError):

@@ -50,6 +50,7 @@ from fastscore.logs.samples.chat_samples import (
 )
 from fastscore.logs.samples.dialogue_rules import (
     KEEP_ORDER,
+    array_in_jq,
     branches,
     chained,
     falling_order,
@@ -62,6 +63,7 @@ from fastscore.logs.samples.dialogue_rules import (
     same_chats,
     same_names,
     unsorted,
+    versions,
 )
 from fastscore.logs.samples.findings import Finding, jq, jq_key
 from fastscore.logs.samples.profile import (
@@ -306,6 +308,45 @@ def _unread_reply(sample: ChatSample, dialogue: SampledDialogue) -> Finding | No
     return Finding(f"{said} probably the reply.", flags) if paths else None
 
 
+def _unread_pair(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find what a user asked last and the reply, beside the turns before them."""
+    document, array = dialogue.document, array_in_jq(sample, dialogue)
+    if not isinstance(document, dict) or array in ("", ".") or sample.layout.replies:
+        return None
+    layout, said = sample.layout, "\n".join(dialogue.texts)
+    known = {*layout.ignored, *layout.model, *layout.condition}
+    texts = [k for k, v in document.items() if k not in known and isinstance(v, str) and v.strip()]
+    asked = [
+        key
+        for key in texts
+        if is_called("asked", key)
+        and not (document[key] in said or any(text in document[key] for text in dialogue.texts))
+    ]
+    reply = [key for key in texts if is_of_reply(key)]
+    first, last = dialogue.turns[0], dialogue.turns[-1]
+    read = [path for paths in layout.turns for path in paths if path in reply]
+    is_unread = read or (reply and document[reply[0]] not in said)
+    if len(asked) != 1 or len(reply) != 1 or not is_unread or sample.role_of(last) == USER_ROLE:
+        return None
+    asks, replies = f".{jq_key(asked[0])}", f".{jq_key(reply[0])}"
+    added = f"[[{asks}, {replies}]]"
+    if first.found:
+        words = {sample.role_of(turn): turn.role for turn in reversed(dialogue.turns) if turn.found}
+        keys = [
+            next((path for path in paths if path in first.found), paths[0])
+            for paths in (layout.speaker, layout.text)
+        ]
+        added = ", ".join(
+            f"{{{jq_key(keys[0])}: {json.dumps(words.get(role, role))}, {jq_key(keys[1])}: {text}}}"
+            for role, text in ((USER_ROLE, asks), (ASSISTANT_ROLE, replies))
+        )
+        added = f"[{added}]"
+    return Finding(
+        f"{asked[0]} is not read, a question beside the turns before it. {reply[0]} is its reply.",
+        unless=jq(f"{array} += {added} | del({asks}, {replies})"),
+    )
+
+
 def _unnamed_words(sample: ChatSample) -> Finding | None:
     """Find words for speakers that the layout does not name, and that others beside them explain.
 
@@ -337,10 +378,13 @@ def _replying_system(sample: ChatSample) -> Finding | None:
     """Find dialogues without an assistant in which what the layout takes for a prompt replies."""
     n_replies = n_prompts = 0
     words: set[str] = set()
+    prompt = (USER_ROLE, SYSTEM_ROLE, USER_ROLE)
     for dialogue in sample.dialogues:
         roles = [sample.role_of(turn) for turn in dialogue.turns]
         begins = roles.index(USER_ROLE) if USER_ROLE in roles else len(roles)
-        if ASSISTANT_ROLE not in roles and SYSTEM_ROLE in roles[begins:]:
+        amid = zip(roles, roles[1:], roles[2:], strict=False)
+        replies = SYSTEM_ROLE in roles[begins:] and ASSISTANT_ROLE not in roles
+        if replies or (prompt in amid and ASSISTANT_ROLE not in roles[:-1]):
             n_replies += 1
             spoken = zip(dialogue.turns, roles, strict=True)
             words |= {str(turn.role) for turn, role in spoken if role == SYSTEM_ROLE}
@@ -369,6 +413,41 @@ def _named_pairs(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
         f"the first texts of pairs are {', '.join(names)!r}: these are speakers, and the second "
         "texts are what they say.",
         [column_flag(sample.rows.speaker, "0"), column_flag(sample.rows.text, "1")],
+    )
+
+
+def _lists_of_sides(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find pairs whose sides are lists of texts, one for each pair."""
+    roles = dict(sample.layout.roles) if sample.layout.is_keyed_by_speaker else {}
+    for turn in dialogue.turns if roles else ():
+        found = {key: turn.found[key] for key in turn.found if isinstance(turn.found[key], list)}
+        sides = {roles[key]: key for key, texts in found.items() if key in roles and len(texts) > 1}
+        both = [sides[role] for role in (USER_ROLE, ASSISTANT_ROLE) if role in sides]
+        if len(both) == 2 and all(isinstance(each, str) for key in both for each in found[key]):
+            keys = ", ".join(f".{jq_key(key)}" for key in both)
+            return Finding(
+                f"{both[0]} and {both[1]} are lists of texts, one for each pair.",
+                unless=jq(
+                    f". + {{turns: ([{keys}] | transpose)}} | del({keys})",
+                    [layout_flag(PAIRS), column_flag(TURNS, "turns")],
+                ),
+            )
+    return None
+
+
+def _said_with_names(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find texts without a speaker of their own that begin with who speaks."""
+    texts = dialogue.texts
+    names = [name for text in texts for name in speakers_in(text)[:1]]
+    array, roles = array_in_jq(sample, dialogue), {*role_meanings({*names}).values()}
+    is_listed = array and not any(turn.found for turn in dialogue.turns)
+    if not is_listed or len(names) < len(texts) or not {USER_ROLE, ASSISTANT_ROLE} <= roles:
+        return None
+    program = f'{array} |= map(capture("^(?<role>[^:]+): *(?<content>(.|\\n)*)"))'
+    parts = {TURNS: array[1:], "speaker": "role", "text": "content"}
+    return Finding(
+        f"texts begin with who speaks, {cut(texts[0], SHOWN_CHARACTERS)!r}.",
+        unless=jq(program, [column_flag(*part) for part in parts.items()]),
     )
 
 
@@ -605,7 +684,15 @@ OWN_RULES: tuple[Rule, ...] = (
     models_of_replies,
     *map(
         _of_each,
-        (branches, _one_speaker, _contrary_names, _systems_by_intent, _templates, pooled_rows),
+        (
+            branches,
+            versions,
+            _one_speaker,
+            _contrary_names,
+            _systems_by_intent,
+            _templates,
+            pooled_rows,
+        ),
     ),
     falling_order,
 )
@@ -615,6 +702,7 @@ RULES: tuple[Rule, ...] = (
     _of_each(_rows_in_array),
     _of_each(_parallel_replies),
     _of_each(_unread_reply),
+    _of_each(_unread_pair),
     _of_each(_unread_turns),
     _unnamed_words,
     _replying_system,
@@ -625,6 +713,8 @@ RULES: tuple[Rule, ...] = (
             _empty_replies,
             _named_pairs,
             _unread_pairs,
+            _lists_of_sides,
+            _said_with_names,
             _unread_sides,
             _order_of_sides,
             unsorted,

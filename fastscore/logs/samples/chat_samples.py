@@ -46,7 +46,13 @@ from fastscore.logs.samples.file_samples import FileSample, Known, sample_file
 from fastscore.logs.samples.findings import Finding
 from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, ROWS_SAMPLED, Record
 from fastscore.logs.samples.records import read_records, records
-from fastscore.suites.chats import USER_ROLE, ChatLayout, ChatRows
+from fastscore.suites.chats import (
+    ASSISTANT_ROLE,
+    SYSTEM_ROLE,
+    USER_ROLE,
+    ChatLayout,
+    ChatRows,
+)
 from fastscore.suites.declarations import Source
 
 _DEEPEST = 4
@@ -103,9 +109,15 @@ class ChatSample:
 
     def meanings_in(self, dialogue: SampledDialogue) -> dict[str, str]:
         """Return the roles of the words of a dialogue, which decide together."""
-        words = {str(turn.role) for turn in dialogue.turns if turn.role is not None}
         roles = dict(self.layout.roles)
-        return role_meanings({roles.get(word) or word for word in words})
+        said = [str(turn.role) for turn in dialogue.turns if turn.role is not None]
+        words = [roles.get(word) or word for word in said]
+        found = role_meanings({*words})
+        sides = [found.get(word) for word in words]
+        # no prompt is between two messages of a user
+        amid = zip(words[1:], sides, sides[1:], sides[2:], strict=False)
+        prompt = (USER_ROLE, SYSTEM_ROLE, USER_ROLE)
+        return found | {word: ASSISTANT_ROLE for word, *around in amid if (*around,) == prompt}
 
     @property
     def has_documents(self) -> bool:

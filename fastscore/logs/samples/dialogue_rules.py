@@ -103,6 +103,31 @@ def unsorted(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     )
 
 
+def versions(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find turns with one id and different texts: an edited message, or a reply made anew."""
+    layout, turns = sample.layout, dialogue.turns
+    is_named = dialogue.name or not layout.is_row_per_turn
+    for key in filter(partial(is_called, "message"), turns[0].found if is_named else ()):
+        texts: dict[tuple[str, str], set[str]] = {}
+        for turn in turns:
+            texts.setdefault((str(turn.found.get(key)), str(turn.role)), set()).add(str(turn.text))
+        (id, _), several = max(texts.items(), key=lambda each: len(each[1]))
+        if id == "None" or len(several) < 2 or 2 * len(texts) <= len(turns):
+            continue
+        array = array_in_jq(sample, dialogue)
+        names = (each for paths in (*layout.id, layout.model) for each in paths if not array)
+        keys = [key, *(each for each in names if each in turns[0].found)]
+        values = ", ".join(f".{jq_key(each)}" for each in keys)
+        last = f"(reduce flatten(1)[] as $turn ({{}}; .[$turn | [{values}] | tostring] = $turn))[]"
+        anew = jq(f"{array} |= [{last}]" if array else last, slurps=not array, into="last.jsonl")
+        return Finding(
+            f"{key} {id!r} has {counted(len(several), 'texts')} in a dialogue: these are versions "
+            "of one message.",
+            unless=f"This keeps the last of each. {anew}",
+        )
+    return None
+
+
 def branches(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     """Find lists of turns in which several follow the same one, by parents or by children."""
     layout, turns = sample.layout, dialogue.turns
@@ -142,20 +167,26 @@ def _paths_anew(
     sample: ChatSample, dialogue: SampledDialogue, id: str, key: str, *, is_parent: bool
 ) -> str:
     """Return what writes a dialogue for each path of a tree of turns."""
-    layout, document = sample.layout, dialogue.document
-    places = (path for paths in layout.turns for path in paths if first_at(document, (path,)))
-    array = "flatten(1)" if layout.is_row_per_turn else jq_path(keys_to(document, next(places, "")))
+    array = array_in_jq(sample, dialogue)
     own, other = f"(.{jq_key(id)} | tostring)", f".{jq_key(key)}"
     edges = f"{other} | values | {{key: $id, value: tostring}}"
     if not is_parent:
         edges = f"{other}[]? | {{key: (objects.{jq_key(id)} // . | tostring), value: $id}}"
     program = (
-        f"{array} | (map({{key: {own}, value: .}}) | from_entries) as $all "
+        f"{array or 'flatten(1)'} | (map({{key: {own}, value: .}}) | from_entries) as $all "
         f"| (map({own} as $id | {edges}) | from_entries) as $above | .[] | {own} "
         "| select(IN($above[]) | not) | [recurse($above[.] // empty) | $all[.] // empty] "
         f"| reverse | {{messages: map({_message_anew(sample, dialogue.turns)})}}"
     )
-    return jq(program, [layout_flag(OPENAI)], slurps=layout.is_row_per_turn)
+    return jq(program, [layout_flag(OPENAI)], slurps=not array)
+
+
+def array_in_jq(sample: ChatSample, dialogue: SampledDialogue) -> str:
+    """Return the path of an array of turns in its document; nothing of rows that are turns."""
+    document = dialogue.document
+    places = (path for paths in sample.layout.turns for path in paths)
+    found = next((path for path in places if first_at(document, (path,)) is not None), "")
+    return "" if sample.layout.is_row_per_turn else jq_path(keys_to(document, found))
 
 
 def _paths_in_jq(paths: Sequence[str], turns: Sequence[Turn]) -> str:
@@ -441,9 +472,18 @@ def repeated_beginnings(sample: ChatSample) -> Finding | None:
         f"{beginnings.total():,} of the first {counted(len(said), 'dialogues')} are beginnings of "
         f"a longer one{same}: their turns would count several times.",
         [Flag("dialogue", (key,))] if key else [],
-        unless="Keep the longest of each, or name the key of their session: "
-        f"{typed([Flag('dialogue', ('KEY',))])}.",
+        unless=f"Keep the longest of each. {_longest_anew(sample)}",
     )
+
+
+def _longest_anew(sample: ChatSample) -> str:
+    """Return what leaves out documents whose turns are the beginning of those of another."""
+    array = array_in_jq(sample, sample.dialogues[0])
+    if array == ".":  # inside JSON text
+        return f"Or name the key of their session: {typed([Flag('dialogue', ('KEY',))])}."
+    begins = f"{array}[:$turns | length] == $turns and ({array} | length) > ($turns | length)"
+    program = f". as $all | .[] | select({array} as $turns | any($all[]; {begins}) | not)"
+    return jq(program, slurps=True, into="longest.jsonl")
 
 
 def _are_trials(one: Any, other: Any) -> bool:

@@ -470,6 +470,10 @@ def _asked_by(error: UnmappedLogError) -> str:
     return error.asked if isinstance(error, MissingColumnsError) else error.unless
 
 
+_WRITTEN = re.compile(r"(?<=\.jsonl)\.$")
+"""The end of a command that writes a log anew."""
+
+
 def _with_question(error: UnmappedLogError, flags: Sequence[Flag], reason: str) -> InputError:
     """Add to an error what it asks, after the flags that were followed before.
 
@@ -487,6 +491,9 @@ def _with_question(error: UnmappedLogError, flags: Sequence[Flag], reason: str) 
     # one example has all that is typed, except of a log that is written anew for a layout
     before = f"{typed(flags)} " if flags and "read it with --layout" not in asked else ""
     asked = re.sub(r"(?=--[\w-]+ \S)", lambda _: before, asked, count=1)
+    # the id may be another one then
+    if before and not any(flag.words[0] == "id" for flag in flags):
+        asked = _WRITTEN.sub(lambda _: f", and read it with {before.strip()}.", asked)
     return InputError(f"{error.reason.removesuffix('.')}. {asked}", asked)
 
 

@@ -27,7 +27,7 @@ SHOWN_CHARACTERS = 40
 """How much of a text a message shows."""
 MOST_ELEMENTS = 1000
 MOST_WORDS = 10_000
-_DEEPEST, _WORD_CHARACTERS, _WORD_LETTERS = 3, 40, 5
+_DEEPEST, _WORD_CHARACTERS, _WORD_LETTERS = 4, 40, 5
 _ROWS_AT_ONCE = 100
 MOST_FIELDS = 30
 """From how many keys on those of an object may be ids."""
@@ -101,6 +101,13 @@ class KeyProfile:
         are_words = self.types.keys() <= {"string", "integer", "boolean"} and not self.are_texts
         takes_turns = are_words and 1 < n_words <= most and n_words < n_values < 2 * self.changes
         return takes_turns and not any(map(is_time, self.words))
+
+    @property
+    def may_take_turns(self) -> bool:
+        """Whether few values change so often that they may tell speakers, also three numbers."""
+        n_values, n_words = self.words.total(), len(self.words)
+        are_words = self.types.keys() <= {"string", "integer", "boolean"} and not self.are_texts
+        return are_words and 1 < n_words <= n_values / 2 and n_values < 2 * self.changes
 
     @property
     def names_speakers(self) -> bool:

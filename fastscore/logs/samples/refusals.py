@@ -126,7 +126,7 @@ _NO_JSON = (
     ),
     (
         re.compile(r"[^\[{\"]{3,}\{\s*\""),
-        "A log prefix stands before the JSON: `sed 's/^[^{]*//'` leaves it out.",
+        "A log prefix stands before the JSON. Type sed 's/^[^{]*//' FILE > rows.jsonl.",
     ),
 )
 _CONVERTED = {
@@ -134,7 +134,7 @@ _CONVERTED = {
         *_NO_JSON,
         (
             re.compile(r"(?s).*\]\s*\["),
-            "Arrays follow each other: `jq -c '.[]'` writes all of their elements as JSON Lines.",
+            f"Arrays follow each other. {jq('.[]', into='rows.jsonl')}",
         ),
         (re.compile(""), "A JSON document holds an object, or an array of them."),
     ),
@@ -142,12 +142,12 @@ _CONVERTED = {
         *_NO_JSON,
         (
             re.compile(r"\{.*\},\s*\n"),
-            "Each line ends with a comma: `sed 's/,[[:space:]]*$//'` leaves it out.",
+            "Each line ends with a comma. Type sed 's/,[[:space:]]*$//' FILE > rows.jsonl.",
         ),
         (re.compile(r'\s*"[{\[]'), f"Its lines are texts that spell JSON. {jq('fromjson')}"),
-        (re.compile(r"\s*\[\{"), f"{_ONE_EACH}: `jq -c '{{messages: .}}'` names its array."),
-        (re.compile(r"\s*\["), f"{_ONE_EACH}: `jq -c '.[]'` writes those of an array so."),
-        (re.compile(""), f"{_ONE_EACH}: `jq -c .` writes an indented file so."),
+        (re.compile(r"\s*\[\{"), f"{_ONE_EACH}. {jq('{messages: .}')}"),
+        (re.compile(r"\s*\["), f"{_ONE_EACH}. {jq('.[]', into='rows.jsonl')}"),
+        (re.compile(""), f"{_ONE_EACH}. {jq('.', into='rows.jsonl')}"),
     ),
 }
 """How text without a row begins, by its format, and how it is converted."""
@@ -294,6 +294,14 @@ def _key_to_name(
     asked = typed([column_flag(need.name, "KEY") for need in unnamed])
     named = f"Name {'its key' if len(unnamed) == 1 else 'their keys'}: {asked}. "
     rows = source.chat_rows
+    if rows is not None and unnamed[0].name == rows.speaker:
+        keys = keys_beside(unnamed[0], source, advice, found)
+        changing = [path for path, key in keys.items() if key.may_take_turns and not _counts(path)]
+        if len(changing) == 1:
+            words, own = [*keys[changing[0]].words], [own for _, own in rows.words[:2]]
+            sides = zip(words, _sides(words, own, set()), strict=True)
+            values = [value_flag(rows.speaker, *side) for side in sides]
+            return WHO_IS_WHO, [column_flag(rows.speaker, changing[0]), *values]
     in_arrays = source.chat is not None and not source.chat.layout.is_row_per_turn
     if in_arrays and rows is not None and unnamed[0].name == rows.speaker:
         alternate = [Flag("alternate", (USER_ROLE,))]

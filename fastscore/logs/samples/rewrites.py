@@ -16,7 +16,7 @@ from fastscore.logs.inputs.column_map import (
     layout_flag,
     value_flag,
 )
-from fastscore.logs.inputs.document_values import first_at, value_at
+from fastscore.logs.inputs.document_values import first_at, is_time, value_at
 from fastscore.logs.inputs.layout import load_layout
 from fastscore.logs.inputs.near_names import role_meanings, roles_of_two, side_of
 from fastscore.logs.integrity.rejects import cut
@@ -41,6 +41,8 @@ from fastscore.suites.declarations import ALL_METRICS, Source
 _NUMBERED = re.compile(r"(.*[^\d_ -])[_ -]?\d+")
 """A key that ends in a number."""
 _MOST_NUMBERED = 20
+_SPEAKERS = {"user", "assistant", "human", "bot", "ai", "customer", "agent", "system"}
+"""Words for speakers, one of which is no name of a column that has another."""
 _OF_PYTHON = re.compile(r"\s*(\[\s*)?[\[{(]\s*'")
 
 
@@ -125,8 +127,8 @@ def foreign_rows(source: Source, records: Iterable[Record]) -> Finding | None:
         found = (
             _table_by_lines(source, record)
             or _python_in_cells(source, record)
-            or _nested_dialogues(source, record)
             or (None if shape in shapes else _of_export(source, record))
+            or _nested_dialogues(source, record)
         )
         if found is not None:
             return found
@@ -135,8 +137,16 @@ def foreign_rows(source: Source, records: Iterable[Record]) -> Finding | None:
 
 
 def _table_by_lines(_: Source, record: Record) -> Finding | None:
-    """Find a title above a table, and columns that are parted by another sign."""
+    """Find a table without a header or below a title, and columns parted by another sign."""
     first, *others = record or [""]
+    for name, cell in record.items():
+        is_speaker = {name, str(cell).strip().lower()} <= _SPEAKERS
+        if isinstance(cell, str) and (is_speaker or (is_time(name) and is_time(cell))):
+            return Finding(
+                f"line 1 has {name!r} in the place of a name: the table has no header.",
+                unless=f"Type sed '1i created_at,conversation_id,speaker,text' {FILE} > table.csv, "
+                "with the names of its columns in their order, separated as its cells are.",
+            )
     # the other way round it is an index
     if others == [""]:
         return Finding(
@@ -227,7 +237,7 @@ def chats_of_transcripts(path: str, texts: Iterable[str]) -> str:
     """Say how jq writes chats of the transcripts at a path."""
     speakers = list(dict.fromkeys(name for text in texts for name in speakers_in(text)))
     names = "|".join(map(re.escape, speakers))
-    turn = f"(?:^|\n)({names}): *((?:(?!\n(?:{names}):)[\\s\\S])*)"
+    turn = f"(?:^|\n)({names}): *((?:(?!\\s*\n(?:{names}):)[\\s\\S])*)"
     program = (
         f". + {{messages: [{jq_path(path.split('.'))} | scan({json.dumps(turn)}) | "
         "{role: .[0], content: .[1]}]}"

@@ -103,6 +103,10 @@ def _screen(
         if seen.file is not file:
             continue
         # who reads all of it knows more
+        if file.format == "jsonl" and file.first_line.strip() == b"[":
+            raise Finding(
+                "the lines are one JSON array.", unless=jq(".[]", into="rows.jsonl")
+            ).refused(file.path)
         if seen.given_up or (seen.rows and not seen.lacking):
             kept.append(seen)
             continue

@@ -46,18 +46,18 @@ def sample(
     ("format", "content", "what", "hint"),
     [
         ("jsonl", b"[\n{}]\n", "no line is a JSON object; it begins with '['", "jq -c '.[]'"),
-        ("jsonl", b"{\n}\n", "no line is a JSON object; it begins with '{'", "`jq -c .` writes"),
+        ("jsonl", b"{\n}\n", "no line is a JSON object; it begins with '{'", "Type jq -c . "),
         (
             "jsonl",
             b'{"a": 1},\n{"a": 2},\n',
             "no line is a JSON object; it begins with '{\"a\": 1},'",
-            "Each line ends with a comma: `sed 's/,[[:space:]]*$//'`",
+            "Each line ends with a comma. Type sed 's/,[[:space:]]*$//' ",
         ),
         (
             "json",
             b'[7]\n[{"a": 2}]\n',
             "no JSON object; it begins with '[7]'",
-            "Arrays follow each other: `jq -c '.[]'`",
+            "Arrays follow each other. Type jq -c '.[]' ",
         ),
         ("json", b"7", "no JSON object; it begins with '7'", "holds an object, or an array"),
     ],

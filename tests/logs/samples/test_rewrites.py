@@ -153,6 +153,40 @@ OF_TWO: dict[str, tuple[str, Any]] = {
     "activities with an object of the dialogue": (".json", of_two(lambda name, pairs: [
         {"type": "message", "from": {"id": turn["role"]}, "conversation": {"id": name},
          "text": turn["content"]} for turn in chat(pairs, assistant="bot")])),
+    "an edited message": (".jsonl", of_two(
+            lambda name, pairs: [
+                {"chat_id": name, "message_id": max(n, 1), **turn}
+                for n, turn in enumerate([{"role": "user", "content": "A dramma."}, *chat(pairs)])
+            ])),
+    "a question and its reply beside the turns before": (".jsonl", of_two(lambda name, pairs: [
+        {"id": name, "history": chat(pairs[:-1]), "query": pairs[-1][0],
+         "response": pairs[-1][1]}])),
+    "a pair beside the pairs before": (".jsonl", of_two(lambda name, pairs: [
+        {"id": name, "history": pairs[:-1], "query": pairs[-1][0], "response": pairs[-1][1]}])),
+    "a list of each side": (".jsonl", of_two(lambda name, pairs: [
+        {"id": name, "user": [a for a, _ in pairs], "bot": [b for _, b in pairs]}])),
+    "texts that begin with who speaks": (".jsonl", of_two(lambda name, pairs: [
+        {"id": name, "turns": [f"{t['role']}: {t['content']}" for t in chat(pairs)]}])),
+    "rows with times of spreadsheets": (".csv", of_two(lambda name, pairs: [
+        {"会话ID": name, "时间": f"2024/5/1 9:{n:02}", **turn}
+        for n, turn in enumerate(chat(pairs, **CHINESE))])),
+    "calls with the history in JSON text": (".jsonl", of_two(lambda name, pairs: [
+        {"thread_id": name, "properties": {"request": {"messages": chat(pairs)[:-1]}, "response": {
+            "choices": [{"index": 0, "message": chat(pairs)[-1]}]}}}])),
+    "messages of Botpress": (".jsonl", of_two(lambda name, pairs: [
+        {"conversationId": name, "direction": turn["role"], "payload": {"text": turn["content"]}}
+        for turn in chat(pairs, user="incoming", assistant="outgoing")])),
+    "channels of Discord": (".jsonl", of_two(lambda name, pairs: [
+        {"guild": {"id": name}, "messages": [
+            {"author": {"isBot": turn["role"] != "user"}, "content": turn["content"]}
+            for turn in chat(pairs)]}])),
+    "sentences of Twilio": (".jsonl", of_two(lambda name, pairs: [{"call_sid": name, "sentences": [
+        {"media_channel": 1 + place % 2, "transcript": turn["content"]}
+        for place, turn in enumerate(chat(pairs))]}])),
+    "chats of Haystack": (".jsonl", of_two(lambda name, pairs: [
+        {"id": name, "messages": chat(pairs, speaker="_role", text="_content")}])),
+    "preferences of HH-RLHF": (".jsonl", of_two(lambda name, pairs: [{"chosen": "".join(
+        f"\n\nHuman: {asked}\n\nAssistant: {reply}" for asked, reply in pairs)}])),
     "texts in objects beside a name": (".json", of_two(lambda name, pairs: [
         {"name": name, "messages": [{"message": turn["content"]} for turn in chat(pairs)]}])),
 }  # fmt: skip
@@ -184,10 +218,6 @@ EXPORTS: dict[str, Any] = {
         }
         for place, (asked, reply) in enumerate(PAIRS)
     ],
-    "messages of Botpress": [
-        {"conversationId": "c", "direction": turn["role"], "payload": {"text": turn["content"]}}
-        for turn in chat(user="incoming", assistant="outgoing")
-    ],
     "tickets of Zendesk": {
         "id": 7,
         "requester_id": 5,
@@ -202,18 +232,9 @@ EXPORTS: dict[str, Any] = {
             for turn in chat(assistant="bot")[1:]
         ]},
     },
-    "a server or a channel as DiscordChatExporter": {
-        "guild": {"id": "1"},
-        "messages": [{"author": {"isBot": turn["role"] != "user"}, "content": turn["content"]}
-                     for turn in chat()],
-    },
     "a chat of Teams": {"value": [
         {"chatId": "c", "from": {"user": None if place % 2 else {}},
          "body": {"content": f"<p>{turn['content']}</p>"}}
-        for place, turn in enumerate(chat())
-    ]},
-    "sentences of Twilio": {"call_sid": "c", "sentences": [
-        {"media_channel": 1 + place % 2, "transcript": turn["content"]}
         for place, turn in enumerate(chat())
     ]},
     "a call of Vapi": {"message": {"call": {"id": "c1"}, "artifact": {
@@ -240,7 +261,6 @@ EXPORTS: dict[str, Any] = {
     "results of promptfoo": {"results": {"results": [{
         "provider": {"id": "m"}, "prompt": {"raw": json.dumps(chat()[:-1])},
         "response": {"output": REPLIES[-1]}}]}},
-    "a test run of DeepEval": {"conversationalTestCases": [{"name": "c", "turns": chat()}]},
     "a log of OpenAI's evals": [
         {"spec": {}},
         {"sample_id": "s", "type": "sampling",
@@ -269,10 +289,6 @@ EXPORTS: dict[str, Any] = {
         "original": [[turn["role"], turn["content"]]
                      for turn in chat(user="customer", assistant="agent")],
         "delexed": []}]},
-    "pairs of chosen and rejected texts": {
-        "chosen": "".join(f"\n\nHuman: {asked}\n\nAssistant: {reply}" for asked, reply in PAIRS)
-    },
-    "chats of Haystack": {"id": "c", "messages": chat(speaker="_role", text="_content")},
     "a chat store of LlamaIndex": {"store": {"c": [
         {"role": turn["role"], "blocks": [{"text": turn["content"]}]} for turn in chat()]}},
     "chat memories of LangChain4j": {"memoryId": "c", "messages": [
@@ -282,8 +298,6 @@ EXPORTS: dict[str, Any] = {
     "a conversation of LM Studio": {"messages": [
         {"versions": [{"role": turn["role"], "content": [{"text": turn["content"]}]}],
          "currentlySelected": 0} for turn in chat()]},
-    "a chat of SillyTavern": [{"user_name": "Ann"}, *(
-        {"is_user": turn["role"] == "user", "mes": turn["content"]} for turn in chat())],
     "a chat of Cohere": {
         "chat_history": chat(2, text="message", user="USER", assistant="CHATBOT"),
         "message": ASKED[-1], "text": REPLIES[-1],
@@ -348,6 +362,8 @@ def test_an_export_without_what_is_needed_says_so(row, said, options, tmp_path, 
         ("log.jsonl", '2025-01-01 INFO {"messages": []}', "A log prefix stands before the JSON"),
         ("log.jsonl", "{'messages': []}", "Python's repr"),
         ("log.csv", "a|b|c\n1|2|3", "log.csv > table.tsv"),
+        ("log.csv", "a,user,Hi\na,assistant,Hello", "'user' in the place of a name"),
+        ("log.tsv", "2025-01-01\tAnn\n2025-01-02\tBob", "the table has no header"),
         ("log.txt", "[12/31/20, 10:00:00 AM] Ann: hi", "a chat as WhatsApp exports it"),
         ("log.txt", "31.12.20, 10:00 - Ann: hi", "a chat as WhatsApp exports it"),
         ("log.txt", "a: 1\nb: 2\nc: 3", "names no format that is read"),
@@ -701,6 +717,35 @@ def test_a_transcript_before_its_reply_is_no_text_of_a_user(options, tmp_path):
     log = write(tmp_path / "log.jsonl", rows)
     assert "instruction is a whole transcript" in refusal(log, options, layout="context-response")
     assert pairs_of(follow(log, options)) == PAIRS[:2]
+
+
+def test_a_system_that_replies_amid_messages_is_no_prompt(options, tmp_path):
+    context = chat(2, "speaker", "text", assistant="system")[:-1]
+    log = write(tmp_path / "log.jsonl", [{"context": context, "response": REPLIES[1]}])
+    assert pairs_of(follow(log, options)) == PAIRS[:2]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("log.jsonl", "[\n{0},\n{1}\n]\n"),
+        ("log.jsonl", "{0}{1}\n"),
+        ("log.jsonl", "{0},\n{1},\n"),
+        ("log.jsonl", "INFO said {0}\nINFO said {1}\n"),
+        ("log.json", "[{0}]\n[{1}]\n"),
+    ],
+)
+def test_json_of_two_chats_is_written_as_lines(name, text, options, tmp_path):
+    log = tmp_path / name
+    log.write_text(text.format(*(json.dumps({"id": n, "messages": chat(2)}) for n in (1, 2))))
+    said = refusal(log, options) if name == "log.jsonl" else refusal(log, options, layout="openai")
+    lines = written_anew(said.replace("other: jq", "other: Type jq"), tmp_path)
+    assert pairs_of(follow(lines, options)) == PAIRS[:2] * 2
+
+
+def test_histories_without_a_session_are_kept_once(options, tmp_path):
+    log = write(tmp_path / "log.jsonl", [{"messages": chat(n)} for n in (1, 2, 3)])
+    assert pairs_of(follow(log, options)) == PAIRS
 
 
 def test_sessions_of_a_user_are_not_joined(tmp_path):

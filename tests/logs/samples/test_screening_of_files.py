@@ -121,7 +121,7 @@ def test_an_indented_document_is_json_by_its_suffix(tmp_path):
     indented.write_text(json.dumps({"model": "m"}, indent=2))
     assert refusal("memory_finance", indented) == (
         f"{indented}: no line is a JSON object; it begins with '{{'. JSON Lines have one object on "
-        "each line: `jq -c .` writes an indented file so."
+        f"each line. Type jq -c . {tmp_path / 'logs' / 'indented.jsonl'} > rows.jsonl."
     )
     # beside a file of other keys, those are told
     foreign.unlink()
