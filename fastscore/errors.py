@@ -4,7 +4,6 @@ A message is one sentence: the value found, where, and the expected one. ``hint`
 Both name an option by its Python name (`lex_weight`), and a command as it is typed in a shell.
 """
 
-import difflib
 import functools
 import inspect
 import os
@@ -115,6 +114,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     The names of all metrics would bury the suggestion.
     """
+    import difflib  # late: a name that is known needs no other
+
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     others = f"Known: {listed([*map(repr, names)])}."

@@ -1,7 +1,6 @@
 """Commands with headings, groups that suggest names, and the values that a shell completes."""
 
 import contextlib
-import difflib
 import functools
 import os
 import re
@@ -202,6 +201,8 @@ def _usage_error(error: click.UsageError) -> UsageError:
     if ctx is None:
         return UsageError(error.format_message())
     if isinstance(error, click.NoSuchOption):
+        import difflib  # late: an option that is known needs no other
+
         names = [name for each in ctx.command.get_params(ctx) for name in each.opts]
         close = difflib.get_close_matches(error.option_name, names, n=1)
         return UsageError(

@@ -15,9 +15,7 @@ import polars as pl
 
 from fastscore.errors import FastscoreError, InputError, UsageError, counted
 from fastscore.logs.integrity.rejects import describe_reject
-from fastscore.results.headlines import baseline_grid, baseline_records, read_headlines
 from fastscore.results.metric_text import NONE, write_data
-from fastscore.results.repeats import passes_grid, run_passes
 from fastscore.results.runs import Run, notes_on_rows, open_run, summarise_run
 from fastscore.results.summary_table import (
     choose_metrics,
@@ -78,6 +76,8 @@ def show_summary(
     content: dict[str, Any] = {"signature": run.signature, "summary": records}
     uneven: list[str] = []
     if repeats:
+        from fastscore.results.repeats import passes_grid, run_passes  # late: seldom asked for
+
         if len(by) > 1:
             raise UsageError(
                 f"pass^k is of the values of one label, not of {', '.join(by)}.",
@@ -87,8 +87,11 @@ def show_summary(
         content["pass_k"], uneven = run_passes(
             run, repeats, task=cluster, by=label, metrics=metrics
         )
-    headlines = read_headlines(run, cluster=cluster) if baselines else None
-    if headlines:
+    headlines = None
+    if baselines:
+        from fastscore.results.headlines import baseline_grid, baseline_records, read_headlines
+
+        headlines = read_headlines(run, cluster=cluster)
         content["baselines"] = baseline_records(headlines)
     if write_data(content, format):
         return

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -274,6 +273,8 @@ def _aligned(rows: Sequence[Sequence[str]], width: int) -> list[str]:
 
 def overview_html(run: "Run") -> str:
     """Return the same as HTML, every metric in a row of a table."""
+    from html import escape
+
     header, *rows = _cells(run)
     return (
         f"<p><strong>{escape(_title(run))}</strong><br>{escape(_counts(run))}</p>"

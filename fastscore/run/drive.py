@@ -58,7 +58,6 @@ from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
 from fastscore.run.notes import add_counts, note_run, refusal
 from fastscore.run.progress import Reporter, StageProgress
 from fastscore.run.request import Request
-from fastscore.run.shared_files import Expected, absolute, check_here, check_workers
 from fastscore.run.signature import EmbedderIdentity, deciding_differences
 from fastscore.run.tasks import Checked
 from fastscore.run.writer import Writer, writing
@@ -217,6 +216,8 @@ def _workers(
         with open_engine(*where) as engine:
             yield engine, context
         return
+    from fastscore.run.shared_files import Expected, absolute, check_here, check_workers
+
     context = absolute(context)
     expected = Expected(context, identity.fingerprint if identity else None)
     with open_engine(*where, partial(check_here, expected)) as engine:

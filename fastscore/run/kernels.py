@@ -25,6 +25,8 @@ from fastscore.suites.registry import load_suite, suite_names
 PACKAGES = ("fastscore_jit", "fastscore_kernels", "fastscore_readers")
 _RUN = ("fastscore.run.tasks", "fastscore.logs.plan.shards", "fastscore.suites.summary")
 _VECTORS = tuple(f"fastscore.vectors.{name}" for name in ("embedder", "perplexity", "store"))
+_found: set[Declaration] = set()
+"""Kernels whose libraries this process has looked for and found."""
 
 
 @contextmanager
@@ -33,7 +35,9 @@ def compiled(kernels: Iterable[Declaration], reporter: Reporter) -> Iterator[Non
 
     A stage of its own says so: no other stage's rate counts the time.
     """
-    missing = missing_kernels(kernels)
+    open_kernels = [kernel for kernel in kernels if kernel not in _found]
+    missing = missing_kernels(open_kernels)
+    _found.update(set(open_kernels).difference(missing))
     if not missing:
         yield
         return
