@@ -147,7 +147,13 @@ def explain_command(
 
 @click.command("report", epilog="Example: fastscore report base new -o report.html")
 @click.argument("runs", nargs=-1, required=True, type=PATH)
-@option("-o", "--output", type=PATH, default=Path("report.html"), help="The HTML file.")
+@option(
+    "-o",
+    "--output",
+    type=PATH,
+    default=Path("report.html"),
+    help="The HTML file, a name that ends in .html.",
+)
 @design_options()
 @option("--no-texts", is_flag=True, help="Leave texts of the logs out of the page.")
 def report_command(runs: tuple[Path, ...], output: Path, no_texts: bool, **design: Any) -> None:
