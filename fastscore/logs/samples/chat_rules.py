@@ -343,7 +343,8 @@ def _unread_pair(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
         added = f"[{added}]"
     return Finding(
         f"{asked[0]} is not read, a question beside the turns before it. {reply[0]} is its reply.",
-        unless=jq(f"{array} += {added} | del({asks}, {replies})"),
+        unless="If they are no turns, name them in ignored of a layout of your own. If they are: "
+        f"{jq(f'{array} += {added} | del({asks}, {replies})')}",
     )
 
 
@@ -616,7 +617,8 @@ def _unsaid(sample: ChatSample) -> Finding | None:
             return Finding(
                 f"{key} is true in {counted(n_marked, 'messages')} of the first {len(turns):,}: "
                 "these were not said in the dialogue.",
-                unless=jq(program, into="said.jsonl"),
+                unless="If they were said, leave the key out. If not: "
+                f"{jq(program, into='said.jsonl')}",
             )
     return None
 

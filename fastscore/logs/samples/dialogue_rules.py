@@ -122,8 +122,8 @@ def versions(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
         anew = jq(f"{array} |= [{last}]" if array else last, slurps=not array, into="last.jsonl")
         return Finding(
             f"{key} {id!r} has {counted(len(several), 'texts')} in a dialogue: these are versions "
-            "of one message.",
-            unless=f"This keeps the last of each. {anew}",
+            "of one message, or parts.",
+            unless=f"If they are parts, leave the key out. If not, keep the last of each. {anew}",
         )
     return None
 

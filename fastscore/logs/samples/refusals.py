@@ -352,7 +352,10 @@ def _pair_flags(source: Source, found: Profile) -> Reading:
         roles = roles_of_keys(texts)
         # a prediction and its truth are no pair
         sides = {side_of(path) for path in texts if path not in roles}
-        is_told = any(key.tells_speakers for key in keys.values())
+        are_named = bool(roles) or any(map(is_of_reply, texts))  # then true and false are others'
+        is_told = any(
+            key.names_speakers or (key.tells_speakers and not are_named) for key in keys.values()
+        )
         if is_told or len(texts) < 2 or {1, -1} <= sides:
             continue
         if source.chat is not None and {*texts} <= {*dict(source.chat.layout.roles)}:

@@ -126,6 +126,9 @@ OF_TWO: dict[str, tuple[str, Any]] = {
     "pairs under keys of two words": (".csv", of_two(lambda name, pairs: [
         {"conversation_id": name, "user_message": asked, "bot_response": reply}
         for asked, reply in pairs])),
+    "pairs with what is true of some": (".csv", of_two(lambda name, pairs: [
+        {"conversation_id": name, "question": asked, "answer": reply, "correct": n % 2 == 0}
+        for n, (asked, reply) in enumerate(pairs)])),
     "texts that spell JSON": (".jsonl", of_two(lambda name, pairs: [
         json.dumps({"id": name, "messages": chat(pairs)})])),
     "transcripts": (".csv", of_two(lambda name, pairs: [
@@ -173,6 +176,14 @@ OF_TWO: dict[str, tuple[str, Any]] = {
     "calls with the history in JSON text": (".jsonl", of_two(lambda name, pairs: [
         {"thread_id": name, "properties": {"request": {"messages": chat(pairs)[:-1]}, "response": {
             "choices": [{"index": 0, "message": chat(pairs)[-1]}]}}}])),
+    "calls of Vapi": (".jsonl", of_two(lambda name, pairs: [{"message": {
+        "call": {"id": name}, "artifact": {
+            "transcript": "User: hi",
+            "messages": chat(pairs, text="message", assistant="bot")}}}])),
+    "model invocations of Amazon Bedrock": (".jsonl", of_two(lambda name, pairs: [{
+        "requestId": name, "modelId": "m",
+        "input": {"inputBodyJson": {"messages": chat(pairs)[:-1]}},
+        "output": {"outputBodyJson": {"output": {"message": chat(pairs)[-1]}}}}])),
     "messages of Botpress": (".jsonl", of_two(lambda name, pairs: [
         {"conversationId": name, "direction": turn["role"], "payload": {"text": turn["content"]}}
         for turn in chat(pairs, user="incoming", assistant="outgoing")])),
@@ -237,8 +248,6 @@ EXPORTS: dict[str, Any] = {
          "body": {"content": f"<p>{turn['content']}</p>"}}
         for place, turn in enumerate(chat())
     ]},
-    "a call of Vapi": {"message": {"call": {"id": "c1"}, "artifact": {
-        "transcript": "User: hi", "messages": chat(text="message", assistant="bot")}}},
     "transcripts of Copilot Studio": {"conversationtranscriptid": "c", "content": json.dumps({
         "activities": [{"type": "message", "from": {"role": 1 - place % 2}, "text": turn["content"]}
                        for place, turn in enumerate(chat())]})},
@@ -246,11 +255,6 @@ EXPORTS: dict[str, Any] = {
         {"sessionId": "c", "inputTranscript": asked, "messages": [{"content": reply}]}
         for asked, reply in PAIRS
     ],
-    "model invocations of Amazon Bedrock": {
-        "requestId": "c", "modelId": "m",
-        "input": {"inputBodyJson": {"messages": chat()[:-1]}},
-        "output": {"outputBodyJson": {"output": {"message": chat()[-1]}}},
-    },
     "spans of Phoenix": {"context": {"trace_id": "c"}, "attributes": {"llm": {
         "model_name": "m", "input_messages": [{"message": turn} for turn in chat()[:-1]],
         "output_messages": [{"message": chat()[-1]}]}}},
