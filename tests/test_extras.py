@@ -190,12 +190,15 @@ class Finder(importlib.machinery.PathFinder):
 sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Finder
 import fastscore
 from fastscore.statistics.agreement import clustered_correlation
+from fastscore.statistics.significance import mann_whitney_u
+print(clustered_correlation("spearman", [1, 2, 3, 4], [2, 1, 4, 3], range(4)).value)
 try:
-    clustered_correlation("spearman", [1, 2, 3, 4], [2, 1, 4, 3], range(4))
+    mann_whitney_u([1.0, 1.0, 2.0], [2.0, 3.0])
 except fastscore.FastscoreError as error:
     print(error)
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
-    assert install_command("stats") in done.stdout, done.stderr
+    assert done.stdout.startswith("0.6\n"), done.stderr
+    assert install_command("stats") in done.stdout
