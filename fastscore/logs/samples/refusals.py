@@ -348,7 +348,11 @@ def _pair_flags(source: Source, found: Profile) -> Reading:
     begin = [] if source.chat and source.chat.layout.is_keyed_by_speaker else [layout_flag(PAIRS)]
     for array in ("", *(array for array in found.arrays if EACH not in array)):
         keys = found.below(array)
-        texts = [path for path, key in keys.items() if key.are_texts]
+        # of two keys with the same texts one is enough
+        spoken_by = {
+            tuple(key.words): path for path, key in reversed(keys.items()) if key.are_texts
+        }
+        texts = [*reversed(spoken_by.values())]
         roles = roles_of_keys(texts)
         # a prediction and its truth are no pair
         sides = {side_of(path) for path in texts if path not in roles}

@@ -765,3 +765,11 @@ def test_sessions_of_a_user_are_not_joined(tmp_path):
 def test_an_empty_reply_is_written_as_none(options, tmp_path):
     log = write(tmp_path / "log.jsonl", [{"messages": chat([(ASKED[0], ""), *PAIRS[1:]])}])
     assert pairs_of(follow(log, options)) == [(ASKED[0], "(no reply)"), *PAIRS[1:]]
+
+
+def test_one_text_at_two_places_is_no_pair(options, tmp_path):
+    rows = [{"logs": [
+        {"request": {"input": {"text": asked}},
+         "response": {"input": {"text": asked}, "output": {"text": [reply]}}}
+        for asked, reply in PAIRS]}]  # fmt: skip
+    assert "--layout pairs" not in refusal(write(tmp_path / "log.jsonl", rows), options)
