@@ -89,7 +89,7 @@ if TYPE_CHECKING:
 _NAMED = 3
 _MOST_CHARACTERS = 600
 """From here on the inputs, or the flags, of a command are written in a shorter way."""
-_MOST_KEYS, _KEY_CHARACTERS, _REASON_CHARACTERS = 200, 200, 4000
+_MOST_KEYS, _KEY_CHARACTERS, _REASON_CHARACTERS = 200, 200, 1600
 """How many keys are shown of a file, and how much of a key and of a reason."""
 
 
