@@ -122,7 +122,7 @@ def read_csv(path: str, data: bytes) -> Iterator[Record]:
     try:
         header = [name.strip().lower() for name in next(rows, [])]
         if len(set(header)) < len(header):
-            raise UsageError(f"{path}: line 1: a column name stands twice in the header.")
+            raise UsageError(f"{path}: line 1: two columns have the same name.")
         for cells in rows:
             if not cells:
                 continue

@@ -158,7 +158,7 @@ def test_all_formats_hold_the_same_catalogue(tmp_path: Path, format: str) -> Non
         ("a.jsonl", b"[" * 1000 + b"]" * 1000, rf"line 1 is {NESTED}, expected an obj"),
         ("a.jsonl", b'{"name": "x"}\n{"name"\n', "line 2: not JSON"),
         ("a.csv", b"name,year\nAlien\n", "line 2: 1 cells, expected 2"),
-        ("a.csv", b"name,Name\n", "line 1: a column name stands twice"),
+        ("a.csv", b"name,Name\n", "line 1: two columns have the same name"),
         ("a.csv", b'name\n"a\n', "not CSV"),
         ("a.csv", b"name\n\xff\n", "not UTF-8 at byte 5"),
         ("a.parquet", b"PAR1", "not Parquet"),

@@ -482,8 +482,8 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
     missed = scored.shifts["delay"].null_count() - unknown
     caption = (
         f"{counted(n, 'shifts')}. Left: delay within the run's window of {window}, from 0 (the "
-        f"shift's own turn); {missed:,} were not recovered in it and have no delay (null); of "
-        f"{unknown:,} it is unknown for want of a text, and they count for nothing. Right: "
+        f"shift's own turn); {missed:,} were not recovered in it and have no delay (null); "
+        f"{unknown:,} have no text, so it is unknown; they are not counted. Right: "
         "the share of shifts that a turn of the window meets the run's recovery test for, "
         f"{interval_words(len(groups))}; the dashed line is the run's window."
     )
