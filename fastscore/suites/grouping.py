@@ -7,7 +7,7 @@ import fastscore_kernels as kernels
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_jit.arrays import Float64Array, Indices
+from fastscore_jit.arrays import Indices
 
 Ragged = tuple[npt.NDArray[np.int64], Indices]
 
@@ -90,11 +90,3 @@ def take_ranges(values: npt.NDArray[np.int64], starts: Indices, sizes: Indices) 
     """Return ranges of values, each a row."""
     taken, offsets = kernels.take_ranges(values, starts, sizes)
     return taken, offsets
-
-
-def sum_by(owners: Indices, values: Float64Array, n_owners: int) -> Float64Array:
-    """Add values by owner from the least up, so that their order does not matter."""
-    order = np.lexsort((values, owners))
-    sums = np.bincount(owners[order], weights=values[order], minlength=n_owners)
-    # without any value the result is of integers
-    return sums.astype(np.float64)

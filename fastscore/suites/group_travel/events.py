@@ -87,7 +87,7 @@ def read_events(raw: pl.DataFrame, options: GroupTravel) -> Events:
         "plan_texts": plan_texts,
         "plan_lines": plan_lines_of(plan_texts),
         **synthesis_texts_of(synthesis, dialogues, pairs),
-        **choices_of(itineraries, plans, catalogue, grounded, choices, options),
+        **choices_of(itineraries, plans, grounded, choices, options),
         "places": grounded.places,
         "place_texts": grounded.place_texts,
         "itineraries": check_itineraries(itineraries, plans, catalogue, catalogue_cells),

@@ -31,7 +31,6 @@ from fastscore.suites.group_travel.similarity import (
 from fastscore.suites.showing import EvidenceRows
 
 if TYPE_CHECKING:
-    from fastscore.suites.group_travel.catalogue import Catalogue
     from fastscore.suites.group_travel.lexicon import Lexicon
     from fastscore.suites.group_travel.plans import Plans
 
@@ -327,7 +326,6 @@ def measure_welfare(members: pl.DataFrame) -> pl.DataFrame:
 def choices_of(
     itineraries: pl.DataFrame,
     plans: "Plans",
-    catalogue: "Catalogue",
     grounded: GroundedPlaces,
     choices: pl.DataFrame,
     options: GroupTravel,
