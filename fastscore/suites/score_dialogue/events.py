@@ -17,7 +17,7 @@ from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import outer_whitespace, string_changes
 
 from fastscore.suites.base import Events
-from fastscore.suites.columns import filled, first_rows, last_rows
+from fastscore.suites.columns import filled, first_rows, gather_or_null, last_rows
 from fastscore.suites.declarations import (
     INCOMPLETE,
     LATE_STEPS,
@@ -71,8 +71,8 @@ def read_events(raw: pl.DataFrame, options: ScoreDialogue) -> Events:
     n_replaced += len(rows.completing) - len(completed)
     steps = steps.hstack(
         [
-            strip_text(_gather(rows.frame["prediction"], predicted_at)).alias("prediction"),
-            _gather(rows.frame["line"], predicted_at).alias("line"),
+            strip_text(gather_or_null(rows.frame["prediction"], predicted_at)).alias("prediction"),
+            gather_or_null(rows.frame["line"], predicted_at).alias("line"),
         ]
     )
     dialogue_of_step = utterances["dialogue_row"].to_numpy()[steps["utterance_row"].to_numpy()]
@@ -147,7 +147,7 @@ def _completed_utterances(rows: _Rows) -> tuple[Indices, pl.DataFrame]:
         {
             "dialogue_row": rows.dialogue_of_utterance[completed],
             "utterance_index": rows.index_of_utterance[completed],
-            "ground_truth": strip_text(_gather(frame["ground_truth"], completed_at)),
+            "ground_truth": strip_text(gather_or_null(frame["ground_truth"], completed_at)),
             "total_steps": _count_steps(rows)[completed],
             "line": frame["line"][completed_at],
         }
@@ -216,13 +216,6 @@ def strip_text(texts: pl.Series) -> pl.Series:
     return pl.concat([texts, stripped])[places]
 
 
-def _gather(column: pl.Series, rows: Indices) -> pl.Series:
-    """Take rows of a column; a negative row gives null."""
-    if not (rows < 0).any():
-        return column[rows]
-    return column.gather(pl.Series(np.maximum(rows, 0)).set(pl.Series(rows < 0), None))
-
-
 def _number_dialogues(rows: pl.DataFrame) -> tuple[Indices, pl.DataFrame]:
     """Return each row's dialogue, numbered by first appearance, and a frame of the dialogues."""
     starts = string_changes(rows[IDENTITY])
@@ -237,7 +230,7 @@ def _number_dialogues(rows: pl.DataFrame) -> tuple[Indices, pl.DataFrame]:
         if rows[label].null_count():
             present = np.flatnonzero(rows[label].is_not_null().to_numpy())
             labelled = first_rows(dialogue_of_row, present, len(distinct))
-            dialogues.replace_column(place, _gather(rows[label], labelled))
+            dialogues.replace_column(place, gather_or_null(rows[label], labelled))
     placed = rows[["file", "line", "dialogue_uid", IDENTITY]][first]
     refuse_blank_ids(placed, "dialogue_uid")
     return dialogue_of_row, dialogues.insert_column(0, distinct.alias("dialogue"))
