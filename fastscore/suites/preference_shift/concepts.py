@@ -28,7 +28,7 @@ from fastscore_kernels import (
 from polars import col as C
 
 from fastscore.suites.columns import list_column
-from fastscore.suites.grouping import factorize, place_in_group, take
+from fastscore.suites.grouping import factorize, offsets_of, place_in_group, take
 from fastscore.suites.preference_shift.catalogue import (
     PLOT,
     Catalogue,
@@ -117,7 +117,7 @@ def gather_sets(sets: Sets, rows: Indices) -> Sets:
     """Return the sets of these rows, in this order and with repeats."""
     values, offsets = sets
     sizes = offsets[rows + 1] - offsets[rows]
-    found = np.concatenate(([0], np.cumsum(sizes)))
+    found = offsets_of(sizes)
     places = np.arange(found[-1]) + np.repeat(offsets[rows] - found[:-1], sizes)
     return values[places], found
 
@@ -252,7 +252,7 @@ def find_in_parts(texts: pl.Series, find: Callable[[pl.Series], tuple[Indices, I
 def join_lower(texts: pl.Series, mark: str) -> tuple[str, Indices]:
     """Join texts in lower case."""
     sizes = texts.str.len_chars() + texts.str.count_matches(_GROWS, literal=True)
-    marks = np.concatenate(([0], np.cumsum(sizes.cast(pl.Int64).to_numpy() + 1)))
+    marks = offsets_of(sizes.cast(pl.Int64).to_numpy() + 1)
     return f"{mark}{texts.str.join(mark).item()}{mark}".lower(), marks
 
 
@@ -325,7 +325,7 @@ def matcher_of(concepts: Concepts, aliases: pl.DataFrame, *, words: bool) -> Mat
         automaton=AhoCorasick(patterns),
         separator=_separator(patterns),
         concepts=terms["concept_row"].cast(pl.Int64).to_numpy(),
-        offsets=np.concatenate(([0], np.cumsum(rows_of, dtype=np.int64))),
+        offsets=offsets_of(rows_of),
         is_plot=concepts.terms["is_plot"].to_numpy(),
         words=words,
     )
@@ -496,7 +496,7 @@ def _indexed(concepts: Concepts) -> tuple[Indices, CharacterNgrams]:
             terms = concepts.terms.with_row_index("row").filter(~C("is_plot"))
             # terms are in the order of field=value, so a field's are together
             sizes = terms.group_by("field", maintain_order=True).len()["len"].to_numpy()
-            groups = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+            groups = offsets_of(sizes)
             index = index_character_ngrams(*_spaced(terms["value"]), groups)
             _latest[:] = [(concepts, terms["row"].cast(pl.Int64).to_numpy(), index)]
         return _latest[0][1:]
