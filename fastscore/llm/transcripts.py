@@ -221,7 +221,7 @@ def screened(given: ScoreInput, source: Source, suite: str) -> ScoreInput:
 
 
 def _check_speakers(dialogues: Iterable[Transcript], *, is_row_per_turn: bool) -> None:
-    """Refuse a dialogue of which nobody knows who speaks."""
+    """Refuse a dialogue whose speakers are unknown."""
     in_arrays = " If turns alternate and the user begins, type --alternate user."
     for each in dialogues:
         if not any(speaker for speaker, _ in each.turns):

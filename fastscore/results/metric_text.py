@@ -104,7 +104,7 @@ def band_bounds(band: Band) -> str:
 
 
 def bands_text(bands: Sequence[Band]) -> str:
-    """Write all bands of a metric in a line: ``above 0.8 excellent; below 0.5 poor``."""
+    """Write all bands of a metric in a line: ``above 0.8 excellent, below 0.5 poor``."""
     return ", ".join(f"{band_bounds(band)} {band.reading}" for band in bands)
 
 

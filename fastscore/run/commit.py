@@ -267,7 +267,7 @@ class Receipt:
     # Who did it: host, process and a number of its own. Attempts that overlap commit the same
     # bytes, each from a file of its own; the receipt is the last one's.
     attempt: str = ""
-    content: str = ""  # what its input was but for the names of files, of a shard's scores
+    content: str = ""  # hash of a shard's input without its file names; only for scores
     # the names of the files that the outputs contain, in the order of the shard
     names: tuple[str, ...] = ()
 

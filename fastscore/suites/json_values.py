@@ -101,7 +101,7 @@ class JsonValues:
     r"""JSON values in a buffer."""
 
     data: UInt8Array  # the buffer, uint8
-    tags: UInt8Array  # the kind of each value, as in `fastscore_readers.json.lines`, uint8 (n,)
+    tags: UInt8Array  # the kind of each value, as in `fastscore_readers.json.tokens`, uint8 (n,)
     # its bytes, a string's inside its quotes, int64 (n,); meaningless where it is ``ABSENT``
     start: Int64Array
     end: Int64Array

@@ -163,8 +163,8 @@ class Embedder:
         A model's name, the path of a recipe file (``.toml``) that was exported, or the folder of an
         export: ``model.onnx``, ``tokenizer.json`` and ``manifest.json``.
     precision
-        ``"fp32"``: equal to sentence-transformers within 1e-6. ``"bf16"`` and ``"int8"``: faster,
-        where the processor can; `accuracy.measure_accuracy` says how near they come.
+        ``"fp32"``: equal to sentence-transformers within 1e-6. ``"bf16"``: faster, where the
+        processor can; `accuracy.measure_accuracy` says how near it comes.
     device
         ``"cpu"``, or ``"cuda"`` for an NVIDIA GPU, which needs the extra `cuda` and runs fp32.
     threads

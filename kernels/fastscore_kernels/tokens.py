@@ -140,7 +140,7 @@ def _number_tokens(  # type: ignore[no-untyped-def]
 
 @kernel("int64[:, :], int64, out(int32[:])", fastmath=False)
 def _rehash(entries, known, table):  # type: ignore[no-untyped-def]
-    """Insert the first ``count`` entries into an empty table."""
+    """Insert the first ``known`` entries into an empty table."""
     mask = table.size - 1
     for entry in range(known):
         slot = np.int64(np.uint64(entries[entry, 2]) >> np.uint64(20)) & mask

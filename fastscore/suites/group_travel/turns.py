@@ -126,7 +126,7 @@ def read_turns(raw: pl.DataFrame) -> Turns:
 
 
 def _reject_rows(raw: pl.DataFrame) -> pl.DataFrame:
-    """List the rows that are neither a turn nor a dialogue, or a turn of nobody knows which one."""
+    """List rows that are neither a turn nor a dialogue, and turns without a dialogue's id."""
     no_dialogue = pl.col("dialogue_id").is_null() & pl.col("file").str.contains(_ROW_DIALOGUES)
     no_speaker, no_intent = pl.col("speaker").is_null(), pl.col("intent").is_null()
     nothing = no_intent & (no_speaker | no_intent.all().over("file"))

@@ -7,7 +7,7 @@ from fastscore.errors import UsageError, names_arguments
 from fastscore.settings.options import check_values, option
 
 MAXIMUM_TEXT = 1_000_000
-"""So many characters a text may have unless told."""
+"""Default of `max_text`, in characters."""
 
 
 @names_arguments
