@@ -57,7 +57,7 @@ from fastscore.llm.spending import (
     TooManyFailuresError,
     UnusableError,
 )
-from fastscore.llm.transcripts import DATA, Transcript, names_of, quoted, read_dialogues
+from fastscore.llm.transcripts import DATA, Transcript, input_names, quoted, read_dialogues
 from fastscore.run.commit import commit_json, commit_lines, commit_table
 from fastscore.run.progress import Reporter
 from fastscore.run.writer import LOCK_NAME, run_lock
@@ -596,10 +596,10 @@ def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) ->
 
     if client is None:
         answer = orjson.dumps(dict.fromkeys(rubric.questions, rubric.high)).decode()
-        return would_be_judged(asked, map(question, tasks), answer)
+        return dry_run(asked, map(question, tasks), answer)
     described = {
         "suite": suite,
-        "inputs": names_of(asked, asked.inputs),
+        "inputs": input_names(asked, asked.inputs),
         "against": [],
         **describe_judge(asked, rubric, client),
         "repeats": asked.repeats,
@@ -614,8 +614,8 @@ def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) ->
     return judge_samples(asked, described, tasks, question, write, client, reporter)
 
 
-def would_be_judged(asked: Judging, questions: Iterable[Question[Any]], answer: str) -> Judged:
-    """Say what would be asked, each with an answer as long as this one."""
+def dry_run(asked: Judging, questions: Iterable[Question[Any]], answer: str) -> Judged:
+    """Return what would be asked, each with an answer as long as this one."""
     requests = (each.request for each in questions)
     return Judged(asked.output, expected=expect_requests(requests, asked.models, answer))
 

@@ -23,12 +23,12 @@ from fastscore.llm.judgements import (
     Rubric,
     count_cut_turns,
     describe_judge,
+    dry_run,
     judge_samples,
     load_rubric,
     rubric_of,
     run_judge,
     shown_conversation,
-    would_be_judged,
 )
 from fastscore.llm.requests import (
     SYSTEM,
@@ -44,7 +44,7 @@ from fastscore.llm.spending import Meter, UnusableError
 from fastscore.llm.transcripts import (
     DATA,
     Transcript,
-    names_of,
+    input_names,
     read_dialogues,
 )
 from fastscore.run.commit import commit_json, commit_lines
@@ -121,12 +121,12 @@ def run_pairwise(asked: Judging, reporter: Reporter, meter: Meter | None = None)
 
     if client is None:
         answer = _TYPICAL_REASON + '"personalization": "1", ' * len(questions_of(rubric))
-        return would_be_judged(asked, map(question, tasks), answer)
+        return dry_run(asked, map(question, tasks), answer)
     shown = [side for pair in pairs for side in (pair.a, pair.b)]
     described = {
         "suite": suite,
-        "inputs": names_of(asked, asked.inputs),
-        "against": names_of(asked, asked.against),
+        "inputs": input_names(asked, asked.inputs),
+        "against": input_names(asked, asked.against),
         **describe_judge(asked, rubric, client),
         "only_in_a": len(side_a) - len(pairs),
         "only_in_b": len(side_b) - len(pairs),

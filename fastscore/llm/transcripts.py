@@ -207,7 +207,7 @@ def read_dialogues(
     return logs.suite, dialogues, rejects.height
 
 
-def names_of(asked: Judging, inputs: Sequence[str]) -> list[str]:
+def input_names(asked: Judging, inputs: Sequence[str]) -> list[str]:
     """Return inputs as the output names them."""
     start = asked.files_from
     return [os.path.relpath(one, start) if start else one for one in inputs]

@@ -96,7 +96,8 @@ def require_columns(files: Sequence[Any], names: Sequence[str]) -> None:
                 return
     if lacking:
         raise UsageError(
-            f"{', '.join(names_of(files))}: no column {lacking[0]!r}, which judge_columns names.",
+            f"{', '.join(judge_names(files))}: no column {lacking[0]!r}, "
+            "which judge_columns names.",
             f"Columns: {listed([*found])}.",
         )
 
@@ -109,7 +110,7 @@ def _records(file: Any, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
     return chain.from_iterable(map(records, resolve_inputs(given.paths, source.formats)))
 
 
-def names_of(files: Sequence[Any]) -> list[str]:
+def judge_names(files: Sequence[Any]) -> list[str]:
     """Return what files are called: paths as they are, frames and rows by their place."""
     return [
         fspath(file) if isinstance(file, str | PathLike) else f"frame {place}"
@@ -339,7 +340,7 @@ def agreement(
     """
     check_arguments(agreement, locals())
     rated, notes = read_ratings(files, columns, scale)
-    ratings = _with_raters(rated, names_of(files))
+    ratings = _with_raters(rated, judge_names(files))
     raters = ratings["rater"].unique(maintain_order=True).to_list()
     are_pairs = ratings["is_pair"].any()
     if are_pairs and not ratings["is_pair"].all():
@@ -403,7 +404,7 @@ def read_ratings(
     columns = [*dict.fromkeys((*columns, *_dimensions(files)))]
     found = [
         _ratings(file, name, columns, scale)
-        for file, name in zip(files, names_of(files), strict=True)
+        for file, name in zip(files, judge_names(files), strict=True)
     ]
     return [ratings for ratings, _ in found], [note for _, notes in found for note in notes]
 

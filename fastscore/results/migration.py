@@ -39,7 +39,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class Migration:
     """How many old numbers of a metric are of each kind of `_KINDS`, and the ten that differ most.
 
     ``metrics`` has the ``largest`` difference, too, and ``options`` that would explain it.
@@ -56,7 +56,7 @@ class Agreement:
         return not self.metrics.select(pl.col("differs", "only_old").sum()).sum_horizontal()[0]
 
 
-def check_migration(run: Run, old: Sequence[Path], *, tolerance: float = 0.0) -> Agreement:
+def check_migration(run: Run, old: Sequence[Path], *, tolerance: float = 0.0) -> Migration:
     """Pair score files of a public script, or folders of them, with a run over the same logs.
 
     Differences up to `tolerance` count as none.
@@ -97,14 +97,14 @@ def check_migration(run: Run, old: Sequence[Path], *, tolerance: float = 0.0) ->
         for metric, differs in metrics.select("metric", "differs").iter_rows()
     ]
     worst = judged.filter(pl.col("kind") == "differs").sort("difference", descending=True)
-    return Agreement(
+    return Migration(
         metrics.with_columns(pl.Series("options", explained, dtype=pl.String)),
         worst.head(10).select(*_ROW, "metric", "value", "ours", "difference"),
         _unmatched(judged.filter(pl.col("kind") == "only_old"), run),
     )
 
 
-def agreement_grids(found: Agreement) -> list[Grid]:
+def agreement_grids(found: Migration) -> list[Grid]:
     """Lay out how many numbers of each metric agree, and those that differ most."""
     never = [name for name in ("tolerated", "null_there") if not found.metrics[name].sum()]
     shown = found.metrics.drop("options", *never)
@@ -114,7 +114,7 @@ def agreement_grids(found: Agreement) -> list[Grid]:
     return grids
 
 
-def verdict(found: Agreement) -> str:
+def verdict(found: Migration) -> str:
     """Say in a line how many numbers agree."""
     counted = found.metrics.select(pl.col(*_KINDS).sum()).row(0, named=True)
     listed = [
@@ -123,7 +123,7 @@ def verdict(found: Agreement) -> str:
     return f"{sum(counted.values()):,} old numbers: {', '.join(listed)}"
 
 
-def explained(found: Agreement) -> list[str]:
+def differing_options(found: Migration) -> list[str]:
     """Name what the run lacks, and the options that would explain what differs, a line each."""
     differing = found.metrics.filter(pl.col("differs") > 0)
     return [

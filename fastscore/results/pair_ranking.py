@@ -20,7 +20,7 @@ import numpy.typing as npt
 import polars as pl
 
 from fastscore.errors import UsageError, counted, names_arguments
-from fastscore.results.agreement import names_of, read_ratings, with_keys
+from fastscore.results.agreement import judge_names, read_ratings, with_keys
 from fastscore.results.differences import letter_groups
 from fastscore.results.metric_text import NONE, REASONS, interval_text, show_found
 from fastscore.settings.options import check_arguments
@@ -119,7 +119,7 @@ def rank(
     check_arguments(rank, locals())
     rated, notes = read_ratings(files, columns, (-math.inf, math.inf))
     named = []
-    for ratings, file in zip(rated, names_of(files), strict=True):
+    for ratings, file in zip(rated, judge_names(files), strict=True):
         if not ratings["is_pair"].all():
             raise UsageError(
                 f"{file} has scores of dialogues, not verdicts on pairs.",

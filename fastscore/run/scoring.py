@@ -219,7 +219,7 @@ class TextsToEmbed:
         ).filter(pl.col("tokens") > counter.limit)
 
 
-def stop_if_asked(done: int, total: int) -> None:
+def check_interrupt(done: int, total: int) -> None:
     """Raise `StoppedError` when asked to; has the form of an embedder's progress callback."""
     raise_if_stopped()
 
@@ -267,7 +267,7 @@ def _told(texts: pl.Series) -> Callable[[int, int], None]:
 
     def progress(done: int, total: int) -> None:
         nonlocal told, cost
-        stop_if_asked(done, total)
+        check_interrupt(done, total)
         if stage is None:
             return
         now = total * float(costs[len(costs) * done // total - 1] / costs[-1])
@@ -314,7 +314,7 @@ def fill_perplexities(settings: PerplexitySettings, texts: pl.Series) -> int:
         texts,
         open_perplexity_model(settings),
         _perplexity_store(settings),
-        progress=stop_if_asked,
+        progress=check_interrupt,
         texts_per_append=PERPLEXITIES_PER_APPEND,
     )
 

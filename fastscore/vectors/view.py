@@ -230,7 +230,7 @@ def claimed(
             if waited >= patience:
                 break
             if waited > _NOTICE_SECONDS:
-                _say_that_we_wait(folder, patience)
+                _notify_waiting(folder, patience)
             check_cancelled()
             time.sleep(_POLL_SECONDS)
         yield
@@ -239,7 +239,7 @@ def claimed(
 
 
 @cache  # once, not for each of many ranges
-def _say_that_we_wait(folder: Path, patience: float) -> None:
+def _notify_waiting(folder: Path, patience: float) -> None:
     _logger.warning(
         "Waiting for another process, which embeds the same texts into %s; each time for %.0f s "
         "at most.",

@@ -118,7 +118,7 @@ def build(kernel: Declaration, level: Level) -> bytes:
 @global_compiler_lock
 def optimised_module(kernel: Declaration) -> Any:
     """Return the LLVM module of a kernel and of all that it calls except the C library."""
-    _optimise_whole_kernels_only()
+    _disable_function_passes()
     module = _compiled(kernel)
     module.link_in(llvm.parse_assembly(_RUNTIME.read_text()))
     return module
@@ -227,7 +227,7 @@ class _Codegen(codegen.JITCPUCodegen):
 
 
 @cache
-def _optimise_whole_kernels_only() -> None:
+def _disable_function_passes() -> None:
     """Make Numba link the functions of a kernel, instead of optimising each by LLVM.
 
     Numba's runtime is compiled first. Its reference counting is linked unoptimised, as emitting

@@ -175,7 +175,7 @@ def test_an_interrupt_that_was_swallowed_is_seen_later():
     """An interrupt swallowed by a callback is raised at the next memory check."""
     script = """
 import os, signal, sys
-from fastscore.run.scoring import stop_if_asked
+from fastscore.run.scoring import check_interrupt
 from fastscore import cli
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -187,7 +187,7 @@ def swallowing(*arguments, **options):
             pass
     except KeyboardInterrupt:
         pass
-    stop_if_asked(0, 1)
+    check_interrupt(0, 1)
     print("went on")
 
 cli.cli.main = swallowing

@@ -23,8 +23,8 @@ from fastscore.run.engines.engine import (
     Failure,
     TaskError,
     attempt,
+    done_or_raise,
     open_engine,
-    result_of,
     set_threads,
 )
 from fastscore.run.tasks import text_buckets
@@ -77,9 +77,9 @@ def test_errors_come_home_as_they_are() -> None:
     outcome = pickle.loads(pickle.dumps(attempt(Limits(), print, fail, 1)))
     assert isinstance(outcome, Failure)
     with pytest.raises(InputError, match=r"the file is gone Bring it back\."):
-        result_of(outcome)
+        done_or_raise(outcome)
     with pytest.raises(TaskError, match=r"in process \d+:\n(.|\n)*a fault of ours"):
-        result_of(pickle.loads(pickle.dumps(attempt(Limits(), print, fail, 0))))
+        done_or_raise(pickle.loads(pickle.dumps(attempt(Limits(), print, fail, 0))))
 
 
 def test_a_failure_that_waits_to_be_fetched_holds_nothing_of_its_task() -> None:

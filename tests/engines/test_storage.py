@@ -13,7 +13,7 @@ from fastscore.logs.inputs.files import InputFile, resolve_inputs
 from fastscore.logs.integrity.limits import Limits
 from fastscore.run import shared_files
 from fastscore.run.context import RunContext, run_context
-from fastscore.run.engines.engine import Answer, attempt, result_of
+from fastscore.run.engines.engine import Answer, attempt, done_or_raise
 from fastscore.run.request import EmbedderSettings, Request
 from fastscore.run.shared_files import Expected, check_here, check_workers
 from fastscore.run.writer import writing
@@ -106,13 +106,13 @@ def test_a_worker_that_joins_later_is_checked_before_its_first_task(context):
     lock.unlink()
     done: list[int] = []
     with pytest.raises(UsageError, match="does not see this process's lock") as caught:
-        result_of(attempt(Limits(), check, done.append, 1))
+        done_or_raise(attempt(Limits(), check, done.append, 1))
     assert caught.value.message.startswith("A worker (host ")
     assert "what is committed is kept" in caught.value.hint
     assert not done
     lock.write_bytes(held)
-    result_of(attempt(Limits(), check, done.append, 1))
+    done_or_raise(attempt(Limits(), check, done.append, 1))
     lock.unlink()
     # it is trusted; commits look at the lock themselves
-    result_of(attempt(Limits(), check, done.append, 2))
+    done_or_raise(attempt(Limits(), check, done.append, 2))
     assert done == [1, 2]

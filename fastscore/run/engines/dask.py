@@ -32,8 +32,8 @@ from fastscore.run.engines.engine import (
     Key,
     Lost,
     attempt,
+    done_or_raise,
     load_tasks,
-    result_of,
     set_threads,
     thread_variables,
     threads_each,
@@ -121,7 +121,7 @@ class DaskEngine:
                 self._wait(running)
                 done = running.next_batch()
                 self._report(open_futures, lost)
-                yield from map(result_of, self._client.gather(done))
+                yield from map(done_or_raise, self._client.gather(done))
                 for future in done:
                     del open_futures[future.key]
         except KilledWorker as error:

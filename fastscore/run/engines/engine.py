@@ -219,7 +219,7 @@ def attempt(limits: Limits, check: Check, task: Callable[[Key], Done], key: Key)
         return Failure(TaskError(f"in process {os.getpid()}:\n{traceback.format_exc()}"))
 
 
-def result_of(outcome: Done | Failure) -> Done:
+def done_or_raise(outcome: Done | Failure) -> Done:
     """Return what came of an attempt, or raise its error."""
     if isinstance(outcome, Failure):
         raise outcome.error

@@ -31,8 +31,8 @@ from fastscore.run.engines.engine import (
     Key,
     Lost,
     attempt,
+    done_or_raise,
     load_tasks,
-    result_of,
     thread_variables,
     threads_each,
 )
@@ -94,7 +94,7 @@ class RayEngine:
                             raise self._workers_died(task, key) from error
                         running[remote.remote(key)] = key, number + 1
                     else:
-                        yield result_of(outcome)
+                        yield done_or_raise(outcome)
         except (RayError, ConnectionError) as error:
             raise (self._failed(error) if self._is_reachable() else self._cluster_lost()) from error
 

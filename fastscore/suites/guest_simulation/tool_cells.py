@@ -114,10 +114,10 @@ def choose_trigrams(keys: Sequence[bytes]) -> tuple[UInt8Array, Int64Array]:
         return trigram[1:2] == b"_", sum(trigram in key for key in left)
 
     while left:
-        there_are = {key[at : at + TRIGRAM_BYTES] for key in left for at in range(len(key) - 2)}
-        if not there_are or len(trigrams) == TRIGRAMS:
+        candidates = {key[at : at + TRIGRAM_BYTES] for key in left for at in range(len(key) - 2)}
+        if not candidates or len(trigrams) == TRIGRAMS:
             raise ValueError(f"keys hold {sorted(left)!r}; expected longer ones, or more alike")
-        trigrams.append(max(sorted(there_are), key=rank))
+        trigrams.append(max(sorted(candidates), key=rank))
         left -= {key for key in left if trigrams[-1] in key}
     places = [next(key.index(trigram) for trigram in trigrams if trigram in key) for key in keys]
     table = np.frombuffer(b"".join(trigrams * TRIGRAMS)[: TRIGRAMS * TRIGRAM_BYTES], np.uint8)
