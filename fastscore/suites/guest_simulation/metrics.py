@@ -1,6 +1,8 @@
 """The suite's metrics: PAS, BVS, ORA, DEI and CRRS, their records and what computes them."""
 
+import operator
 from collections.abc import Mapping
+from functools import reduce
 
 import polars as pl
 from polars import col as C
@@ -19,6 +21,9 @@ UNCHANGING, CALLING = "never changing", "calling every tool"
 GRAVITY: tuple[NullReason, ...] = ("bad_input", "missing_input", "not_applicable")
 """Reasons for nulls, the gravest first."""
 WEIGHTS = {"PAS": 0.25, "BVS": 0.20, "ORA": 0.35, "DEI": 0.20}
+"""Weights of CRRS."""
+LARGEST_DEI = {1: 0.0, 2: 0.2, 3: 0.5, 4: 0.5, 5: 1.0}
+"""The largest DEI of each level."""
 BEHAVIOURS = ("ordering_style", "menu_exploration_style", "mood_tone")
 
 _SOURCE = "Simulation quality assessment metrics, section"
@@ -299,8 +304,8 @@ CRRS = Metric(
     name="Composite realism and reliability score",
     uses=("experiment_level", "guest_persona", "target_order"),
     formula=Formula(
-        r"\mathrm{CRRS} = 0.25\,\mathrm{PAS} + 0.20\,\mathrm{BVS}"
-        r" + 0.35\,\mathrm{ORA} + 0.20\,\mathrm{DEI}"
+        r"\mathrm{CRRS} = "
+        + " + ".join(rf"{weight:.2f}\,\mathrm{{{part}}}" for part, weight in WEIGHTS.items())
     ),
     scale=Scale(
         "higher",
@@ -430,15 +435,15 @@ FORMULAS = {
     .then(_COMMON / pl.max_horizontal(_ORDERED + _WANTED - _COMMON, 1))
     .otherwise(2 * _COMMON / pl.max_horizontal(_ORDERED + _WANTED, 1)),
     "DEI": pl.when(C("experiment_level") == 5)
-    .then(pl.min_horizontal(1.0, (_TRACKING + _ATTRIBUTES) / (2 * _N)))
+    .then(pl.min_horizontal(LARGEST_DEI[5], (_TRACKING + _ATTRIBUTES) / (2 * _N)))
     .when(C("experiment_level") == 4)
-    .then(pl.min_horizontal(0.5, _ATTRIBUTES / _N * 0.5))
+    .then(pl.min_horizontal(LARGEST_DEI[4], _ATTRIBUTES / _N * LARGEST_DEI[4]))
     .when(C("experiment_level") == 3)
-    .then(pl.min_horizontal(0.5, _TRACKING / _N * 0.5))
+    .then(pl.min_horizontal(LARGEST_DEI[3], _TRACKING / _N * LARGEST_DEI[3]))
     .when(C("experiment_level") == 2)
-    .then(pl.min_horizontal(0.2, C("n_basic_tools") / _N * 0.2))
-    .otherwise(0.0),
+    .then(pl.min_horizontal(LARGEST_DEI[2], C("n_basic_tools") / _N * LARGEST_DEI[2]))
+    .otherwise(LARGEST_DEI[1]),
 }
 """The metrics over columns of conversations. A part of nothing is 0, `null_when` makes it null."""
-COMPOSITE = 0.25 * C("PAS") + 0.20 * C("BVS") + 0.35 * C("ORA") + 0.20 * C("DEI")
+COMPOSITE = reduce(operator.add, (weight * C(part) for part, weight in WEIGHTS.items()))
 """CRRS."""

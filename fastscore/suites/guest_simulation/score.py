@@ -18,6 +18,7 @@ from fastscore.suites.guest_simulation.metrics import (
     COMPOSITE,
     FORMULAS,
     GRAVITY,
+    LARGEST_DEI,
     METRICS,
     UNCHANGING,
     compare_states,
@@ -87,7 +88,6 @@ def notes_on_run(dialogues: pl.LazyFrame, options: GuestSimulation) -> list[str]
 
 
 _DEFAULTS = dict(zip(STATE_COLUMNS, DEFAULT_STATE, strict=True))
-_LARGEST_DEI = {1: 0.0, 2: 0.2, 3: 0.5, 4: 0.5, 5: 1.0}
 
 
 def score_trivial_agents(
@@ -106,9 +106,7 @@ def score_trivial_agents(
         .alias("PAS"),
         pl.when(C("n_states") >= 2).then(0.0).alias("BVS"),
     )
-    level = C("experiment_level").replace_strict(
-        _LARGEST_DEI, default=None, return_dtype=pl.Float64
-    )
+    level = C("experiment_level").replace_strict(LARGEST_DEI, default=None, return_dtype=pl.Float64)
     calling = named.select(
         pl.lit(CALLING).alias("agent"),
         "dialogue",
