@@ -63,6 +63,8 @@ SHOWN = (ast.BinOp, ast.BoolOp, ast.Compare, ast.Call, ast.Subscript, ast.IfExp,
 """Nodes shown for a mutation: the innermost of these around it."""
 UNCHANGED = {"strict", "maintain_order", "slots", "frozen", "dtype", "copy", "rechunk", "how"}
 """Keywords that ask for checks, order and layout, not for a formula."""
+COMPILED = {"kernel", "always_inlined", "instruction"}
+"""Decorators of functions that are compiled into kernels."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,12 @@ def changes(node: ast.AST) -> list[tuple[str, Any]]:
     return []
 
 
+def is_compiled(function: ast.FunctionDef) -> bool:
+    """Tell whether a function is compiled into a kernel, where a mutation has no effect."""
+    named = (each.func if isinstance(each, ast.Call) else each for each in function.decorator_list)
+    return any(isinstance(each, ast.Name) and each.id in COMPILED for each in named)
+
+
 def formulas(tree: ast.Module) -> Iterator[tuple[str, ast.AST, ast.AST]]:
     """Walk what computes: each node with its function and what is shown of it."""
 
@@ -118,6 +126,8 @@ def formulas(tree: ast.Module) -> Iterator[tuple[str, ast.AST, ast.AST]]:
                 if not isinstance(child, ast.AST) or isinstance(child, (ast.Raise, ast.JoinedStr)):
                     continue
                 if isinstance(child, ast.keyword) and child.arg in UNCHANGED:
+                    continue
+                if isinstance(child, ast.FunctionDef) and is_compiled(child):
                     continue
                 inner = function
                 if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
