@@ -111,9 +111,14 @@ def optional_outputs(index: int) -> frozenset[str]:
     return frozenset({f"{UNKNOWN_WORDS}/{part_name(index)}"})
 
 
+def _group_size(n: int, workers: int) -> int:
+    """Return how many of ``n`` shards one task takes, so that each worker has several tasks."""
+    return max(1, min(SHARDS_PER_GROUP, n // (GROUPS_PER_WORKER * workers)))
+
+
 def grouped(shards: Sequence[Shard], workers: int) -> list[Sequence[Shard]]:
     """Split shards into groups that one task checks, several for each worker."""
-    size = max(1, min(SHARDS_PER_GROUP, len(shards) // (GROUPS_PER_WORKER * workers)))
+    size = _group_size(len(shards), workers)
     return [shards[begin : begin + size] for begin in range(0, len(shards), size)]
 
 
@@ -166,8 +171,11 @@ def check_texts(context: RunContext, shards: Sequence[Shard]) -> list[Checked]:
     parts = {shard.index: texts_part(context.run, shard.index) for shard in shards}
     return [
         _check(
-            *(context, "texts", shard, shard.fingerprint),
-            frozenset({parts[shard.index].relative_to(context.run).as_posix()}),
+            context,
+            "texts",
+            shard,
+            shard.fingerprint,
+            outputs=frozenset({parts[shard.index].relative_to(context.run).as_posix()}),
         )
         for shard in shards
     ]
@@ -480,7 +488,7 @@ def parts_to_add_up(suite: Suite, receipts: Sequence[Receipt], workers: int) -> 
 
     A task holds the sums of each dialogue: a group has about `DIALOGUES_PER_GROUP` of them.
     """
-    size = max(1, min(SHARDS_PER_GROUP, len(receipts) // (GROUPS_PER_WORKER * workers)))
+    size = _group_size(len(receipts), workers)
     groups: list[list[Receipt]] = []
     dialogues = 0
     for receipt in receipts:
