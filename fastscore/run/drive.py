@@ -182,7 +182,7 @@ def execute(request: Request, reporter: Reporter) -> Outcome:
         ) as (engine, context),
     ):
         manifest = open_manifest(
-            *(folder, request, suite, context, identity), reporter.note, writer.name
+            folder, request, suite, context, identity, note=reporter.note, name=writer.name
         )
         context = replace(context, signature=manifest.signature)
         run = _Execution(folder, request, suite, context, writer, engine, manifest, reporter)
@@ -397,7 +397,14 @@ def _describe(
     dialogues = _scanned_tables(run, receipts).get("dialogues", pl.LazyFrame())
     run.manifest.counts = counts
     note_run(
-        *(run.manifest, run.suite, run.request.options, source, unknown, summary, rows, dialogues)
+        run.manifest,
+        suite=run.suite,
+        options=run.request.options,
+        source=source,
+        unknown=unknown,
+        summary=summary,
+        rows=rows,
+        dialogues=dialogues,
     )
     run.manifest.parts_hash = hash_of_outputs(receipts)
 
