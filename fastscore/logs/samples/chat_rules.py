@@ -325,7 +325,8 @@ def _unread_pair(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
     reply = [key for key in texts if is_of_reply(key)]
     first, last = dialogue.turns[0], dialogue.turns[-1]
     read = [path for paths in layout.turns for path in paths if path in reply]
-    is_unread = read or (reply and document[reply[0]] not in said)
+    has_turns_before = len(dialogue.turns) > len(read)
+    is_unread = has_turns_before and (read or (reply and document[reply[0]] not in said))
     if len(asked) != 1 or len(reply) != 1 or not is_unread or sample.role_of(last) == USER_ROLE:
         return None
     asks, replies = f".{jq_key(asked[0])}", f".{jq_key(reply[0])}"
