@@ -155,6 +155,6 @@ def test_the_commands_that_are_printed_show_the_finding(suite, tmp_path):
     (tmp_path / "run" / "mine").touch()
     printed = shell(f"fastscore example {suite} -o example").splitlines()
     commands = [line.strip() for line in printed if line.startswith("  fastscore ")]
-    assert len(commands) == 3
+    assert len(commands) == 2
     outputs = [shell(command) for command in commands]
     FINDINGS[suite](tmp_path / "example", outputs[-1])

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from fastscore.cli import cli
-from fastscore.errors import RunConflictError
+from fastscore.errors import RunConflictError, UsageError
 from fastscore.files import check_output
 from tests.llm.stub_server import Stub, serving
 
@@ -73,6 +73,8 @@ def test_no_command_writes_into_what_is_not_its_own(stub, tmp_path, monkeypatch)
     (mine / "thesis.txt").write_text("all of it")
     log = tmp_path / "log.jsonl"
     log.write_bytes((logs / "sessions-00000.jsonl").read_bytes())
+    page = tmp_path / "thesis.html"
+    page.write_text("<p>all of it")
     asked = len(stub.asked)
     for name, words in given.items():
         for folder, kind in ((logs, "simulate"), (run, "score"), (judged, "judge"), (mine, "")):
@@ -81,11 +83,12 @@ def test_no_command_writes_into_what_is_not_its_own(stub, tmp_path, monkeypatch)
                 continue
             before = contents(folder)
             refused = typed(*words, "-o", folder)
-            assert isinstance(refused.exception, RunConflictError | SystemExit), (name, folder)
+            kinds = UsageError | RunConflictError | SystemExit
+            assert isinstance(refused.exception, kinds), (name, folder)
             assert refused.exit_code, (name, folder, refused.output)
             assert contents(folder) == before, (name, folder)
         if name in FILES:
-            refused = typed(*words, "-o", log)
+            refused = typed(*words, "-o", page if name in ("report", "runs") else log)
             assert isinstance(refused.exception, RunConflictError), (name, refused.output)
             assert "is not overwritten" in refused.exception.message
             assert log.read_bytes() == (logs / "sessions-00000.jsonl").read_bytes()

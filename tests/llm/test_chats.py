@@ -189,7 +189,7 @@ def test_what_inspect_prints_for_a_judge_judges_all_turns(kind, suffix, stub, tm
 
 
 def test_options_of_chats_are_those_of_score(stub, tmp_path):
-    log = written(tmp_path / "log.jsonl", [{"say": [text for _, text in TURNS]}])
+    log = written(tmp_path / "log.jsonl", [{"id": "c1", "say": [text for _, text in TURNS]}])
     how = {"columns": {"turns": "say"}, "alternate": "user"}
     fastscore.judge(log, "m", output=tmp_path / "judged", **how)
     assert [len(shown(body)) for body in stub.asked] == [4]
