@@ -214,9 +214,10 @@ def _usage_error(error: click.UsageError) -> UsageError:
     if isinstance(error, click.MissingParameter):
         known = _known_values(ctx, parameter)
         listed = f"Known: {', '.join(map(repr, known))}. " if known else ""
+        example = _first_example(ctx.command)
         return UsageError(
             f"No {_typed_name(parameter)} {'is' if parameter.nargs == 1 else 'are'} named.",
-            f"{listed}For example: `{_first_example(ctx.command)}`.",
+            listed + (f"For example: `{example}`." if example else _see_help(ctx)),
         )
     name = _typed_name(parameter).lower()
     if ctx.get_parameter_source(parameter.name or "") is click.core.ParameterSource.ENVIRONMENT:
@@ -327,7 +328,8 @@ def _examples(command: click.Command) -> tuple[str, list[str]]:
 def _first_example(command: click.Command) -> str:
     """Return the first example of a command itself, as one is typed before it in some."""
     examples = _examples(command)[1]
-    return next((each for each in examples if f" {command.name} " in f"{each} "), examples[0])
+    own = (each for each in examples if f" {command.name} " in f"{each} ")
+    return next(own, examples[0] if examples else "")
 
 
 def _called(parameter: click.Parameter) -> str:

@@ -1,7 +1,9 @@
 """What was typed and cannot be used is refused in one sentence: found, expected, an example."""
 
+import click
 import pytest
 
+from fastscore.cli.parameters import click_message
 from tests.conftest import fastscore_command
 
 SUITES = (
@@ -55,6 +57,14 @@ def test_a_refusal_is_one_sentence_with_what_to_type(typed):
     done = fastscore_command(typed.split())
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"Error: {REFUSED[typed]}\n"
+
+
+def test_a_command_of_another_package_needs_no_example():
+    command = click.Command("weigh", params=[click.Argument(["logs"])], callback=lambda logs: None)
+    with pytest.raises(click.MissingParameter) as raised:
+        command.main([], prog_name="weigh", standalone_mode=False)
+    told = "No LOGS is named. `weigh --help` lists what it takes."
+    assert click_message(raised.value) == f"Error: {told}"
 
 
 def test_a_refused_environment_variable_is_named():
