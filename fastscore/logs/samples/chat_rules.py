@@ -344,7 +344,7 @@ def _unread_pair(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
         added = f"[{added}]"
     return Finding(
         f"{asked[0]} is not read, a question beside the turns before it. {reply[0]} is its reply.",
-        unless="If they are no turns, name them in ignored of a layout of your own. If they are: "
+        unless="To leave them out, name them in ignored of a layout of your own. To read them: "
         f"{jq(f'{array} += {added} | del({asks}, {replies})')}",
     )
 
