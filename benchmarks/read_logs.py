@@ -23,7 +23,7 @@ import pyarrow.csv
 
 from benchmarks.harness import SEED, Case, command
 from benchmarks.memory_finance import SAMPLE, read_dialogues, write_traces
-from fastscore.logs.file_ranges import whole_file
+from fastscore.logs.integrity.file_state import whole_file
 from fastscore.logs.read.lines import keep_buffers
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import Column, Source

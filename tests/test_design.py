@@ -15,8 +15,8 @@ import grimp
 import pytest
 
 import fastscore
-from fastscore.logs.file_ranges import FileRange, Shard
 from fastscore.logs.inputs.files import InputFile
+from fastscore.logs.integrity.file_state import FileRange, Shard
 from fastscore.logs.plan.shards import Plan
 from fastscore.logs.samples.screening import Screened
 from fastscore.run.inputs import NamedInputs, PlannedInputs

@@ -37,10 +37,10 @@ from fastscore.logs.inputs.column_map import (
     typed,
 )
 from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, InputFile, resolve_inputs
+from fastscore.logs.inputs.frames import spool_stdin
 from fastscore.logs.inputs.layout import as_toml
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.read.rows import Part, Rows, join_parts, read_files
-from fastscore.logs.read.stored_columns import spool_stdin
 from fastscore.logs.samples.chat_samples import ROW_PER_TURN
 from fastscore.logs.samples.findings import jq_path
 from fastscore.logs.samples.inspection import (

@@ -465,8 +465,8 @@ def _integer_step() -> "pl.Expr":
 
 def _read(path: str) -> "Rows":
     """Read the fields that score: labels, which the published scorer ignores, are left unread."""
-    from fastscore.logs.file_ranges import whole_file
     from fastscore.logs.inputs.files import content_of, read_head
+    from fastscore.logs.integrity.file_state import whole_file
     from fastscore.logs.read.rows import read_shard
     from fastscore.suites.score_dialogue.schema import LABELS, SOURCE
 

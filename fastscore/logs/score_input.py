@@ -20,9 +20,9 @@ from fastscore.logs.inputs.column_map import ORDER
 from fastscore.logs.inputs.files import STDIN, Format, InputFile, resolve_inputs
 from fastscore.logs.inputs.frames import FRAME_NAME, as_frame, as_rows, row_blocks
 from fastscore.logs.integrity.rejects import FileRejects, Reject, cut, describe_reject, reject_frame
-from fastscore.logs.read.chat_lines import chat_lines, line_source
+from fastscore.logs.read.columns import check_stored, convert_stored
 from fastscore.logs.read.lines import read_lines
-from fastscore.logs.read.mapped_rows import stored_source
+from fastscore.logs.read.mapped_rows import chat_lines, line_source, stored_source
 from fastscore.logs.read.rows import (
     Part,
     mapped_part,
@@ -30,7 +30,6 @@ from fastscore.logs.read.rows import (
     read_files,
     read_streams,
 )
-from fastscore.logs.read.stored_columns import check_stored, convert_stored
 from fastscore.logs.samples.profile import Record
 from fastscore.logs.samples.records import read_records, row_records
 from fastscore.logs.samples.screening import screen

@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 
 from fastscore.errors import InputError, ModelError, UsageError, counted
-from fastscore.logs.file_ranges import Shard
-from fastscore.logs.inputs.archives import split_member
 from fastscore.logs.inputs.column_map import map_from
 from fastscore.logs.inputs.files import STDIN, InputFile, resolve_inputs
+from fastscore.logs.inputs.folders import split_member
 from fastscore.logs.inputs.frames import FRAME_NAME
+from fastscore.logs.integrity.file_state import Shard
 from fastscore.logs.objects import is_remote, size_of
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.chosen import CHOICE_NAMES

@@ -21,8 +21,8 @@ from fastscore_jit.threads import own_stop_flag
 
 from fastscore.errors import InputError, RunConflictError
 from fastscore.files import cache_root
-from fastscore.logs.file_ranges import Shard
 from fastscore.logs.inputs.files import InputFile
+from fastscore.logs.integrity.file_state import Shard
 from fastscore.logs.integrity.limits import SHARD_MEMORY, limit_memory
 from fastscore.logs.plan.shards import Plan
 from fastscore.logs.read.lines import buffers_kept

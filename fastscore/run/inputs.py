@@ -22,7 +22,13 @@ from fastscore.logs.inputs.files import (
     list_left_aside,
     resolve_inputs,
 )
-from fastscore.logs.inputs.frames import FRAME_NAME
+from fastscore.logs.inputs.frames import (
+    FRAME_NAME,
+    spool_frame,
+    spool_head,
+    spool_rows,
+    spool_stdin,
+)
 from fastscore.logs.objects import is_remote
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.chosen import (
@@ -34,7 +40,6 @@ from fastscore.logs.read.chosen import (
 from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.rows import read_files
-from fastscore.logs.read.stored_columns import spool_frame, spool_head, spool_rows, spool_stdin
 from fastscore.logs.samples.screening import Screened, screen
 from fastscore.run.engines.engine import LOCAL, Engine
 from fastscore.run.progress import SilentReporter, StageProgress

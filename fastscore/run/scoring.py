@@ -16,7 +16,7 @@ from fastscore_jit.threads import raise_if_stopped
 
 from fastscore.errors import StoreError
 from fastscore.files import cache_root
-from fastscore.logs.file_ranges import Shard
+from fastscore.logs.integrity.file_state import Shard
 from fastscore.logs.integrity.limits import Limits
 from fastscore.logs.integrity.rejects import listed_rejects
 from fastscore.logs.read.rows import Part, Rows, join_parts, read_parts

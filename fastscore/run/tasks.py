@@ -16,7 +16,7 @@ import polars as pl
 from fastscore_jit.threads import raise_if_stopped
 
 from fastscore.errors import RunConflictError
-from fastscore.logs.file_ranges import Shard
+from fastscore.logs.integrity.file_state import Shard
 from fastscore.run.commit import (
     CUT_TEXTS,
     REJECTS,

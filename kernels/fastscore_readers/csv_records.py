@@ -41,9 +41,18 @@ from fastscore_readers.fill import (
     with_capacity,
 )
 from fastscore_readers.json.faults import NOT_UTF8
-from fastscore_readers.json.index import BYTES_AFTER, mark_invalid_utf8, note_bits
 from fastscore_readers.json.lines import BLOCK_BYTES, BlockMemory, own_memory
-from fastscore_readers.json.tokens import COMMA, NEWLINE, QUOTE, RETURN, STRING, ends_line
+from fastscore_readers.json.tokens import (
+    BYTES_AFTER,
+    COMMA,
+    NEWLINE,
+    QUOTE,
+    RETURN,
+    STRING,
+    ends_line,
+    mark_invalid_utf8,
+    note_bits,
+)
 from fastscore_readers.json.walk import (
     BEGIN,
     N_BLANK,

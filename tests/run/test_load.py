@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fastscore.logs.file_ranges import whole_file
+from fastscore.logs.integrity.file_state import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from tests.conftest import often

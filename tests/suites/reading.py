@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fastscore import suites
-from fastscore.logs.file_ranges import whole_file
+from fastscore.logs.integrity.file_state import whole_file
 from fastscore.logs.read.rows import Rows, read_shard
 from fastscore.suites.declarations import Source
 

@@ -29,14 +29,15 @@ from fastscore.files import (
     unicode_encoding,
     unpacked,
 )
-from fastscore.logs.inputs.archives import (
+from fastscore.logs.inputs.folders import (
     ARCHIVE_SUFFIX,
+    expand_glob,
     list_members,
     name_file,
     open_packed,
     split_member,
+    walk,
 )
-from fastscore.logs.inputs.folders import expand_glob, walk
 from fastscore.logs.inputs.near_names import roles_of_two
 from fastscore.logs.objects import (
     Object,

@@ -1,4 +1,8 @@
-"""What Python holds in memory, as rows: frames of any library, or objects row by row."""
+"""Input in memory, and what is spooled to disk: frames of any library, objects row by row, stdin.
+
+Spooling keeps the bytes of standard input unchanged, the wanted columns of a frame, and the
+beginning of a file.
+"""
 
 import contextlib
 import itertools
@@ -6,13 +10,18 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import orjson
 import polars as pl
+from polars.datatypes import DataTypeClass
 
-from fastscore.errors import InputError, UsageError
+from fastscore.errors import InputError, RunError, UsageError
+from fastscore.logs.inputs.files import HEAD_BYTES, Format, InputFile, content_of
 from fastscore.settings.extras import require
+from fastscore.suites.declarations import Column
 
 FRAME_NAME = "frame"
 """What rows, rejects and errors call what was in memory: the place of a file's path."""
@@ -156,3 +165,121 @@ def _holds_non_finite(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return any(map(_holds_non_finite, value))
     return isinstance(value, float) and not math.isfinite(value)
+
+
+def types_in(dtype: pl.DataType | DataTypeClass) -> Iterator[pl.DataType | DataTypeClass]:
+    """Yield a type and those nested in it."""
+    yield dtype
+    if isinstance(dtype, pl.List | pl.Array):
+        yield from types_in(dtype.inner)
+    elif isinstance(dtype, pl.Struct):
+        for field in dtype.fields:
+            yield from types_in(field.dtype)
+
+
+def json_text(found: pl.Expr) -> pl.Expr:
+    """Convert values to JSON."""
+    wrapped = pl.struct(found.alias("v")).struct.json_encode()
+    return pl.when(found.is_not_null()).then(wrapped.str.strip_prefix('{"v":').str.head(-len("}")))
+
+
+_COPIED_BYTES = 1 << 20
+
+
+def spool_stdin(file: InputFile, folder: Path) -> InputFile:
+    """Write standard input, compressed or not, to a file."""
+    stream = sys.stdin.buffer
+    if stream.isatty():
+        raise UsageError(
+            "The input is -, and nothing is piped to standard input.",
+            "Pipe a log into the command, or name a file.",
+        )
+    begins = stream.read(HEAD_BYTES)
+    content = content_of(begins)
+    if content.other or content.compression == "zip":
+        raise InputError(
+            f"Standard input is not read: {content.other or 'an archive'}.",
+            content.advice or "Name the archive as the input.",
+        )
+    format: Format = "parquet" if content.stored else file.format
+
+    def blocks() -> Iterator[bytes]:
+        yield begins
+        while block := stream.read(_COPIED_BYTES):
+            yield block
+
+    stored = _written(folder / f"stdin.{format}", blocks(), file.path)
+    kept = replace(stored_as(file, stored), format=format)
+    return replace(kept, compression=content.compression)
+
+
+def spool_rows(rows: Iterable[Any], folder: Path) -> InputFile:
+    """Write rows given as dicts as JSON Lines."""
+    stored = _written(folder / "rows.jsonl", row_blocks(rows), FRAME_NAME)
+    return stored_as(InputFile(FRAME_NAME, "jsonl", "none", 0), stored)
+
+
+def spool_frame(frame: pl.DataFrame, columns: Sequence[Column], folder: Path) -> InputFile:
+    """Write the wanted columns of a frame as Parquet. Structs without fields become JSON text."""
+    keys = {key for each in columns for key in each.keys}
+    keys |= {key.partition(".")[0].partition("[")[0] for key in keys}
+    wanted = frame.select(
+        json_text(pl.col(name)).alias(name) if _has_empty_struct(dtype) else pl.col(name)
+        for name, dtype in frame.schema.items()
+        if name in keys
+    )
+    if not wanted.width:
+        # a file without columns has no rows
+        wanted = pl.repeat(None, frame.height, dtype=pl.Boolean, eager=True).to_frame()
+    path = folder / "frame.parquet"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        wanted.write_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise _unwritable(FRAME_NAME, folder, error) from error
+    return stored_as(InputFile(FRAME_NAME, "parquet", "none", 0), path)
+
+
+def spool_head(
+    file: InputFile, blocks: Iterable[bytes | memoryview], size: int, folder: Path
+) -> InputFile:
+    """Write the first bytes of an unpacked file."""
+
+    def head() -> Iterator[bytes]:
+        left = size
+        for block in blocks:
+            yield bytes(block[:left])
+            left -= len(block)
+            if left <= 0:
+                return
+
+    stored = _written(folder / f"head.{file.format}", head(), file.path)
+    return replace(stored_as(file, stored), compression="none")
+
+
+def stored_as(file: InputFile, path: Path) -> InputFile:
+    """Return a file whose bytes are stored at another path."""
+    return replace(file, stored=str(path), size=path.stat().st_size)
+
+
+def _has_empty_struct(dtype: pl.DataType) -> bool:
+    """Return whether a type contains a struct without fields, which Parquet cannot store."""
+    return any(isinstance(each, pl.Struct) and not each.fields for each in types_in(dtype))
+
+
+def _written(path: Path, blocks: Iterable[bytes], name: str) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as out:
+            out.writelines(blocks)
+    except OSError as error:
+        raise _unwritable(name, path.parent, error) from error
+    return path
+
+
+def _unwritable(name: str, folder: Path, error: Exception) -> RunError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return RunError(
+        f"What {name} gives cannot be kept in {str(folder)!r}: {reason}.",
+        "Free some space or name another output folder.",
+    )

@@ -1,9 +1,11 @@
-"""State of an input file during planning, its bytes, and the detection of later changes.
+"""File ranges, shards, and the state of the files that they are parts of.
 
-Bytes are compared by their hash, so a log that only grows, or is touched, is scored as planned.
-Rows of Parquet are scattered, so such a file is compared by size and modification time.
+A range has the bytes of a file that are read together. Bytes are compared by their hash, so a log
+that only grows, or is touched, is scored as planned. Rows of Parquet are scattered, so such a file
+is compared by size and modification time.
 """
 
+import os
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,11 +16,55 @@ from fastscore_jit.system import replace_file
 
 from fastscore.errors import InputError, RunError
 from fastscore.files import BlockHash, Compression, ContentHash, Damage, DamageError
-from fastscore.logs.file_ranges import FileRange
-from fastscore.logs.inputs.files import InputFile
+from fastscore.logs.inputs.files import Format, InputFile
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.objects import stamp
 from fastscore.logs.read.lines import Block, read_blocks
+
+
+@dataclass(frozen=True, slots=True)
+class FileRange:
+    """Consecutive whole dialogues of one file."""
+
+    file: str  # the input's path as given by the user, for rows and rejects
+    path: str  # the file to read: the input itself, or its unpacked copy
+    # the format and compression of `path`
+    format: Format
+    compression: Compression
+    # Rows of a Parquet file, bytes of any other (unpacked). A compressed file is read to its end,
+    # for any `stop`.
+    start: int
+    stop: int
+    first_line: int = 1  # the 1-based line (or Parquet row) at `start`
+    # why unpacking ended early at the end of this range, None if it did not
+    damage: Damage | None = None
+    # the header of a CSV file, or the bracket of a document's array, if the range starts after it
+    header: bytes = b""
+    goes_on: bool = False  # whether more elements of a document follow
+    # Detects changes of the file since planning: the hash of the bytes, or the `file_state.stamp`
+    # of a Parquet file. Empty if no other process can change the file.
+    fingerprint: str = ""
+    # the limits of reading; of unpacking, if the file was not planned
+    limits: Limits = DEFAULT_LIMITS
+    name: str = ""  # the file in the names of dialogues; see `suites.identity.file_names`
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """File ranges that are read and scored together."""
+
+    index: int  # the shard's index in the plan
+    file_ranges: tuple[FileRange, ...]  # its ranges, in input order
+    n_bytes: int  # their size, unpacked; short rows may count for more (`index.ROW_BYTES`)
+    fingerprint: str  # BLAKE2b (128 bits, hexadecimal) of the ranges' names and content
+    # BLAKE2b of the ranges' content, and of the parts of their names on which values depend
+    content_fingerprint: str = ""
+
+
+def whole_file(path: str, format: Format = "jsonl", compression: Compression = "none") -> Shard:
+    """Make a shard of one whole file, without planning; its fingerprint is empty."""
+    size = os.stat(path).st_size
+    return Shard(0, (FileRange(path, path, format, compression, 0, size),), size, "")
 
 
 @dataclass(slots=True)

@@ -16,22 +16,27 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Int64Array
-from fastscore_readers.json.line_ends import line_begins
+from fastscore_readers.json.documents import line_begins
 
 from fastscore.errors import InputError
 from fastscore.files import Compression, Damage, hash_part, whole_blocks
-from fastscore.logs.file_ranges import FileRange, Shard
 from fastscore.logs.inputs.chats import array_holds_rows
 from fastscore.logs.inputs.files import Format, InputFile
 from fastscore.logs.inputs.folders import check_partition, partition_of
-from fastscore.logs.integrity.file_state import FileState, changed, file_blocks, read_whole
+from fastscore.logs.integrity.file_state import (
+    FileRange,
+    FileState,
+    Shard,
+    changed,
+    file_blocks,
+    read_whole,
+)
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.objects import open_file, stamp
-from fastscore.logs.read.chat_lines import line_source
 from fastscore.logs.read.chosen import naming_source
 from fastscore.logs.read.csv_records import csv_header
 from fastscore.logs.read.lines import BLOCK_BYTES, Lines, is_array_of_rows, read_lines
-from fastscore.logs.read.mapped_rows import key_source
+from fastscore.logs.read.mapped_rows import key_source, line_source
 from fastscore.logs.read.rows import (
     Part,
     by_format,

@@ -8,8 +8,8 @@ import polars as pl
 from fastscore_kernels.ids import distinct_ids, text_hash128
 
 from fastscore.errors import UsageError
-from fastscore.logs.file_ranges import Shard
 from fastscore.logs.inputs.files import Format
+from fastscore.logs.integrity.file_state import Shard
 from fastscore.logs.read.mapped_rows import key_source
 from fastscore.logs.read.rows import Part, map_ordered, read_names
 from fastscore.suites.declarations import Source

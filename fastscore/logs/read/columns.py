@@ -2,6 +2,10 @@
 
 Common values are converted by column. Only values that are rare in logs (integers beyond 64 bits,
 unusual numbers as text) are converted by Python, one by one.
+
+Of Parquet files and frames, a String column under a ``json`` declaration is JSON text. Lists and
+structs are converted to JSON. Values are accepted and rejected as in JSON Lines. A column of a type
+that JSON cannot represent (bytes, dates) is refused.
 """
 
 import itertools
@@ -14,13 +18,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Int64Array, Mask, UInt8Array
-from fastscore_jit.arrow import arrow_column, view_column
+from fastscore_jit.arrow import arrow_column, string_column, view_column
 from fastscore_readers import fill
 from fastscore_readers.json import located_values, tokens
 
+from fastscore.errors import InputError
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.folders import folder_value
-from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, Reject, cut
+from fastscore.logs.inputs.frames import json_text, types_in
+from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, RAW_CHARACTERS, Reject, cut
 from fastscore.suites.declarations import REJECT_REASONS, Column, ColumnKind, RejectReason, Source
 
 
@@ -578,3 +584,180 @@ _CONVERTERS: dict[str, Callable[[Places, Column], Converted]] = {
     "boolean": _boolean,
     "json": _json,
 }
+
+
+_NO_DATA = np.zeros(0, np.uint8)
+_TAGS = {
+    "null": tokens.NULL,
+    "string": tokens.STRING,
+    "boolean": tokens.FALSE,
+    "integer": tokens.INTEGER,
+    "number": tokens.FLOAT,
+    "nested": tokens.ARRAY,
+}
+"""The type of stored values, by the JSON name of their type; true and structs have their own."""
+_TEXT = (pl.String, pl.Categorical, pl.Enum)
+_SERVED = {
+    "text": "String",
+    "integer": "an integer type",
+    "number": "a numeric type",
+    "boolean": "Boolean",
+    "json": "String, List or Struct",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumns:
+    """Stored columns for a source's declared columns."""
+
+    name: str  # the name of the file or frame in rejects and errors
+    columns: tuple[Column, ...]  # the declared columns that they provide
+    dtypes: Mapping[str, pl.DataType]  # the stored columns to read, by name, with their types
+
+
+def check_stored(
+    name: str, stored: Mapping[str, pl.DataType], columns: Sequence[Column], advice: str
+) -> StoredColumns:
+    """Find the stored columns of declared ones."""
+    found: dict[str, pl.DataType] = {}
+    for column in columns:
+        names = [each for each in column.keys if each in stored]
+        if not names and column.required:
+            raise InputError(
+                f"{name}: there is no column {column.name!r}; expected "
+                f"{EXPECTED[column.kind]} in every row.",
+                "Columns: " + ", ".join(repr(each) for each in stored) + ".",
+            )
+        for each in names:
+            if _class_of(stored[each]) == "other":
+                raise InputError(
+                    f"{name}: the column {each!r} is of type {stored[each]}; expected "
+                    f"{_SERVED[column.kind]}.",
+                    advice,
+                )
+            found[each] = stored[each]
+    return StoredColumns(name, tuple(columns), found)
+
+
+def convert_stored(
+    stored: StoredColumns, raw: pl.DataFrame, first_line: int
+) -> tuple[pl.DataFrame, list[Reject]]:
+    """Convert stored columns as declared; rows have their file and line, but no byte offset."""
+    line = pl.int_range(first_line, first_line + raw.height, dtype=pl.Int64, eager=True)
+    values = {"line": line}
+    found = [_places(raw, stored.dtypes, column) for column in stored.columns]
+    bad, culprit = first_faults(convert_columns(found, stored.columns, values), raw.height)
+    names = [each.name for each in stored.columns]
+    frame = pl.DataFrame([values[name].alias(name) for name in ("line", *names)]).select(
+        pl.lit(stored.name).alias("file"),
+        "line",
+        pl.lit(None, dtype=pl.Int64).alias("byte_offset"),
+        *names,
+    )
+    if not bad.any():
+        return frame, []
+    rejects = []
+    for row in np.flatnonzero(bad).tolist():
+        values, column = raw.row(row, named=True), stored.columns[culprit[row]]
+        value = next((values[name] for name in column.keys if values.get(name) is not None), None)
+        shown = "null" if value is None else f"{type(value).__name__} {value!r}"
+        place, texts = (stored.name, int(line[row]), None), (shown, repr(values))
+        limits = FOUND_CHARACTERS, RAW_CHARACTERS
+        rejects.append(column_reject(column, int(bad[row]), place, *map(cut, texts, limits)))
+    return frame.filter(pl.Series(bad == 0)), rejects
+
+
+def _class_of(dtype: pl.DataType) -> str:
+    if isinstance(dtype, pl.Null):
+        return "null"
+    if isinstance(dtype, _TEXT):
+        return "string"
+    if isinstance(dtype, pl.Boolean):
+        return "boolean"
+    if dtype.is_integer():
+        return "integer"
+    if dtype.is_float() or dtype.is_decimal():
+        return "number"
+    if dtype.is_nested():
+        has_bytes = any(isinstance(each, pl.Binary | pl.Object) for each in types_in(dtype))
+        return "other" if has_bytes else "nested"
+    return "other"
+
+
+def _places(raw: pl.DataFrame, dtypes: Mapping[str, pl.DataType], column: Column) -> Places:
+    """Return a column's values: in each row those of its first name that is not null there."""
+    names = [name for name in column.keys if name in dtypes]
+    if len(names) == 1:
+        values = _taken(raw[names[0]], column)
+        if values is not None:
+            tags = np.full(raw.height, tokens.STRING, np.uint8)
+            if values.null_count():
+                tags[values.is_null().to_numpy()] = tokens.NULL
+            nowhere = np.zeros(raw.height, np.int64)
+            return Places("parquet", _NO_DATA, tags, nowhere, nowhere, values=values)
+    tags = np.zeros(raw.height, np.uint8)
+    texts = pl.Series([None], dtype=pl.String).new_from_index(0, raw.height)
+    for name in names:
+        own, written = _spelled(raw[name], column)
+        tags = np.where(tags == tokens.ABSENT, own, tags).astype(np.uint8)
+        texts = pl.select(pl.coalesce(texts, written)).to_series()
+    held = string_column(column.name, texts.fill_null(""))
+    starts, ends = held.offsets[:-1].copy(), held.offsets[1:].copy()
+    return Places("parquet", held.data, tags, starts, ends)
+
+
+def _taken(found: pl.Series, column: Column) -> pl.Series | None:
+    """Convert a stored column whose values are all of the declared kind; None for any other."""
+    stored, kind = _class_of(found.dtype), column.kind
+    if stored == "null":
+        return pl.Series([None], dtype=KINDS[kind]).new_from_index(0, found.len())
+    if kind == "json" or (kind, stored) == ("text", "string"):
+        return _json_or_text(found)
+    if (kind, stored) in (("number", "integer"), ("number", "number"), ("boolean", "boolean")):
+        return found.cast(KINDS[kind])
+    whole = found if stored == "integer" else _as_whole(found)
+    if kind != "integer" or whole is None:
+        return None
+    values = whole.cast(pl.Int64, strict=False)
+    # one that is too large becomes null
+    return values if values.null_count() == whole.null_count() else None
+
+
+def _as_whole(found: pl.Series) -> pl.Series | None:
+    """Return doubles as integers, NaN as null; None if one is not whole."""
+    if _class_of(found.dtype) != "number":
+        return None
+    doubles = found.cast(pl.Float64).fill_nan(None)
+    whole = doubles.cast(pl.Int64, strict=False)
+    return whole if doubles.equals(whole.cast(pl.Float64)) else None
+
+
+def _json_or_text(found: pl.Series) -> pl.Series:
+    """Return texts as they are, and other values as JSON."""
+    if _class_of(found.dtype) == "string":
+        return found.cast(pl.String)
+    return pl.select(json_text(pl.lit(found))).to_series()
+
+
+def _spelled(found: pl.Series, column: Column) -> tuple[UInt8Array, pl.Series]:
+    is_null = found.is_null().to_numpy()
+    if column.kind == "json":
+        return np.where(is_null, tokens.ABSENT, tokens.STRING).astype(np.uint8), _json_or_text(
+            found
+        )
+    stored = _class_of(found.dtype)
+    if stored == "number":
+        found = found.cast(pl.Float64)
+        # of 0 and 0.0 only the latter is falsy
+        has_whole = column.kind in NAN_IS_NULL and "falsy" not in column.accepts
+        whole = _as_whole(found) if has_whole else None
+        stored, found = ("number", found) if whole is None else ("integer", whole)
+    tags = np.where(
+        is_null, tokens.ABSENT, np.where(found.is_null().to_numpy(), tokens.NULL, _TAGS[stored])
+    )
+    if stored == "boolean":
+        tags[found.fill_null(False).to_numpy()] = tokens.TRUE
+    elif isinstance(found.dtype, pl.Struct):
+        tags[~is_null] = tokens.OBJECT
+    texts = _json_or_text(found) if stored == "nested" else found.cast(pl.String)
+    return tags.astype(np.uint8), texts

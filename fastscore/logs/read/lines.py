@@ -30,15 +30,16 @@ from fastscore_readers.json.documents import (
     AT_START,
     BETWEEN_VALUES,
     JsonElements,
+    count_line_ends,
     elements,
+    last_end,
     skip_value,
 )
-from fastscore_readers.json.line_ends import count_line_ends, last_end
 
 from fastscore.errors import InputError
 from fastscore.files import Compression, Damage, DamageError, as_utf8, unpacked
-from fastscore.logs.inputs.archives import open_packed
 from fastscore.logs.inputs.document_values import load_json
+from fastscore.logs.inputs.folders import open_packed
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits
 from fastscore.logs.integrity.rejects import Reject, decode
 from fastscore.logs.objects import open_file

@@ -16,11 +16,11 @@ from typing import IO, Any
 import polars as pl
 
 from fastscore.errors import InputError
-from fastscore.logs.file_ranges import FileRange
 from fastscore.logs.inputs.files import ARROW_FILE, ARROW_STREAM
+from fastscore.logs.integrity.file_state import FileRange
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import UNREADABLE_PARQUET, Reject, reason_of
-from fastscore.logs.read.stored_columns import StoredColumns, check_stored, convert_stored
+from fastscore.logs.read.columns import StoredColumns, check_stored, convert_stored
 from fastscore.suites.declarations import Column
 
 MOST_ROWS = 1 << 18

@@ -26,7 +26,6 @@ from fastscore_readers.json.lines import MOST_VIEWED, scan_jsonl
 from fastscore_readers.json.tokens import MAX_DEPTH
 
 from fastscore.files import Damage
-from fastscore.logs.file_ranges import FileRange, Shard
 from fastscore.logs.inputs.chats import array_holds_rows
 from fastscore.logs.inputs.files import Format, InputFile
 from fastscore.logs.inputs.folders import (
@@ -36,7 +35,9 @@ from fastscore.logs.inputs.folders import (
     with_partition,
 )
 from fastscore.logs.integrity.file_state import (
+    FileRange,
     FileState,
+    Shard,
     check_stamp,
     read_whole,
     verified_blocks,
@@ -53,15 +54,6 @@ from fastscore.logs.integrity.rejects import (
     damaged,
     decode,
     reject_frame,
-)
-from fastscore.logs.read.chat_lines import (
-    chat_lines,
-    document_lines,
-    joined_documents,
-    joined_turns,
-    line_source,
-    sorted_turns,
-    with_own_models,
 )
 from fastscore.logs.read.columns import (
     KINDS,
@@ -84,7 +76,17 @@ from fastscore.logs.read.lines import (
     read_document,
     read_lines,
 )
-from fastscore.logs.read.mapped_rows import mapped_rows, stored_source
+from fastscore.logs.read.mapped_rows import (
+    chat_lines,
+    document_lines,
+    joined_documents,
+    joined_turns,
+    line_source,
+    mapped_rows,
+    sorted_turns,
+    stored_source,
+    with_own_models,
+)
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
 from fastscore.suites.declarations import ROW_SCHEMA, Chat, RejectReason, Source
 from fastscore.suites.identity import IDENTITY, NameSet, RunNames, identify, refuse_blank_ids

@@ -5,8 +5,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fastscore.logs.inputs.archives import name_file
 from fastscore.logs.inputs.column_map import Flag, UnmappedLogError, typed
+from fastscore.logs.inputs.folders import name_file
 
 FILE = "FILE"
 """What stands for the log in the commands of findings."""

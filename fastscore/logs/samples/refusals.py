@@ -12,7 +12,6 @@ from typing import Any
 
 from fastscore.errors import FastscoreError, InputError, counted, listed
 from fastscore.files import Compression, DamageError
-from fastscore.logs.inputs.archives import name_file
 from fastscore.logs.inputs.column_map import (
     EACH,
     EXAMPLE,
@@ -28,6 +27,7 @@ from fastscore.logs.inputs.column_map import (
 )
 from fastscore.logs.inputs.document_values import first_at
 from fastscore.logs.inputs.files import InputFile, content_of, read_head
+from fastscore.logs.inputs.folders import name_file
 from fastscore.logs.inputs.layout import load_layout
 from fastscore.logs.inputs.near_names import (
     is_called,

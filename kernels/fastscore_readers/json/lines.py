@@ -51,17 +51,21 @@ from fastscore_readers.fill import (
     scan_of,
     with_capacity,
 )
+from fastscore_readers.json.documents import count_line_ends, last_end
 from fastscore_readers.json.faults import fault_of, spaces_for_white
-from fastscore_readers.json.index import BYTES_AFTER, INDEX, Index, allocate_index, index_block
-from fastscore_readers.json.line_ends import count_line_ends, last_end
 from fastscore_readers.json.tokens import (
     ARRAY,
+    BYTES_AFTER,
+    INDEX,
     MAX_DEPTH,
     NEWLINE,
     SPACE,
     TAB,
+    Index,
     Keys,  # noqa: F401 `PLAN` has keys
+    allocate_index,
     ends_line,
+    index_block,
 )
 from fastscore_readers.json.walk import (
     BEGIN,

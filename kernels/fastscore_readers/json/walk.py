@@ -17,7 +17,6 @@ from fastscore_jit.arrays import Int64Array
 from fastscore_jit.declaring import always_inlined, inlined
 from fastscore_jit.memory import byte_at, item_at, put_item, signed
 
-from fastscore_readers.json.index import POSITION, Index
 from fastscore_readers.json.tokens import (
     ARRAY,
     CLOSE_ARRAY,
@@ -27,10 +26,12 @@ from fastscore_readers.json.tokens import (
     OBJECT,
     OPEN_ARRAY,
     OPEN_OBJECT,
+    POSITION,
     QUOTE,
     RETURN,
     STRING,
     TO_CLOSING,
+    Index,
     Keys,
     ends_line,
     find_key,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fastscore.logs.file_ranges import whole_file
+from fastscore.logs.integrity.file_state import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import REJECT_REASONS, Column, Source
 

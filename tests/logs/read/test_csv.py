@@ -16,8 +16,8 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.integrity.file_state import whole_file
 from fastscore.logs.read import csv_records
 from fastscore.logs.read import lines as log_lines
 from fastscore.logs.read import rows as log_rows

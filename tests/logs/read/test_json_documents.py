@@ -11,8 +11,8 @@ from fastscore_readers.json.documents import elements
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.integrity.file_state import whole_file
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read import lines
 from fastscore.logs.read import rows as log_rows

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from fastscore.errors import InputError, MemoryLimitError
-from fastscore.logs.file_ranges import FileRange
 from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.integrity.file_state import FileRange
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES, Limits
 from fastscore.logs.integrity.rejects import reason_of
 from fastscore.logs.plan.shards import Plan

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fastscore.logs.file_ranges import FileRange, Shard, whole_file
+from fastscore.logs.integrity.file_state import FileRange, Shard, whole_file
 from fastscore.logs.read import lines
 from fastscore.logs.read import rows as log_rows
 from fastscore.logs.read.rows import Rows, read_shard, row_schema

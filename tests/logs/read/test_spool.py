@@ -11,7 +11,7 @@ import zstandard
 
 from fastscore.errors import RunError, UsageError
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.read.stored_columns import spool_frame, spool_rows, spool_stdin
+from fastscore.logs.inputs.frames import spool_frame, spool_rows, spool_stdin
 from fastscore.suites.declarations import Column, Mapped, MappedColumn
 
 STDIN = InputFile("-", "jsonl", "none", 0)

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from fastscore.errors import InputError
-from fastscore.logs.read.stored_columns import check_stored, convert_stored
+from fastscore.logs.read.columns import check_stored, convert_stored
 from fastscore.suites.declarations import Column
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.logs.file_ranges import whole_file
+from fastscore.logs.integrity.file_state import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
 from fastscore.suites.memory_finance.summarise import published_files, suffix_of

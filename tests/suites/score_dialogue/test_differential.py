@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fastscore.logs.file_ranges import whole_file
+from fastscore.logs.integrity.file_state import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.vectors.view import VectorView

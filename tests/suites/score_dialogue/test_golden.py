@@ -9,7 +9,7 @@ import pytest
 
 from fastscore.compat.score_dialogue import main, score_jsonl
 from fastscore.errors import ModelError
-from fastscore.logs.file_ranges import whole_file
+from fastscore.logs.integrity.file_state import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.vectors.embedder import Embedder
