@@ -9,7 +9,6 @@ import re
 import signal
 import sys
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint
 from types import FrameType
 from typing import NoReturn, cast
 
@@ -17,7 +16,7 @@ import click
 
 from fastscore.cli.parameters import SuggestingGroup, click_message, prepared
 from fastscore.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, FastscoreError
-from fastscore.settings.extras import entry_points
+from fastscore.settings.extras import EntryPoint, entry_points
 from fastscore.terminal import drop, prepare_streams, write_note
 from fastscore.version import __version__
 
@@ -56,17 +55,20 @@ VERBS = {
 
 SUITE_VERBS = "fastscore.verbs"
 """The entry-point group of verbs that suites contribute: each names a click command."""
+_OWN_SUITE_VERBS = (
+    EntryPoint("catalogue", "fastscore.suites.preference_shift.verbs.catalogue:command"),
+)
 
 
 def suite_verbs() -> dict[str, EntryPoint]:
     """Return the verbs of installed suites by name, sorted; our own names are taken."""
-    found = sorted(entry_points(group=SUITE_VERBS), key=lambda entry: entry.name)
+    found = sorted({*_OWN_SUITE_VERBS, *entry_points(group=SUITE_VERBS)})
     return {entry.name: entry for entry in found if entry.name not in VERBS}
 
 
 def _suite_of(entry: EntryPoint) -> str:
     """Return the package that declares a verb, such as ``preference_shift``."""
-    return entry.module.partition(".verbs")[0].rpartition(".")[2]
+    return entry.value.partition(".verbs")[0].rpartition(".")[2]
 
 
 _OPTION = re.compile(r"^--\w[\w-]*")

@@ -6,8 +6,7 @@ import os
 import platform
 import shutil
 import socket
-from collections.abc import Callable, Iterable
-from importlib.metadata import PackageNotFoundError
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +165,7 @@ def _environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "host": socket.gethostname(),
         "processors": available_processors(),
-        **_versions(REPORTED_PACKAGES),
+        **{name: version for name in REPORTED_PACKAGES if (version := installed_version(name))},
     }
 
 
@@ -262,12 +261,3 @@ def _remove_parts_after(folder: Path, manifest: Manifest, n_shards: int) -> None
     for path in receipts.glob("score-*.json"):
         if path.name not in kept:
             path.unlink()
-
-
-def _versions(packages: Iterable[str]) -> dict[str, str]:
-    """Return the versions of packages, of those that are installed."""
-    found = {}
-    for name in packages:
-        with contextlib.suppress(PackageNotFoundError):
-            found[name] = installed_version(name)
-    return found

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -173,13 +172,8 @@ def _find_mismatch(expected: Expected) -> str | None:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in DECIDING_PACKAGES:
-        try:
-            found[package] = installed_version(package)
-        except PackageNotFoundError:
-            found[package] = "absent"
-    return found
+    versions = {package: installed_version(package) or "absent" for package in DECIDING_PACKAGES}
+    return {"python": platform.python_version(), **versions}
 
 
 def _other_versions(expected: Mapping[str, str]) -> str | None:

@@ -2,12 +2,14 @@
 
 import importlib
 import importlib.util
+import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from importlib import metadata
-from typing import Any
+from functools import cache, reduce
+from glob import iglob
+from typing import Any, NamedTuple
 
 from fastscore.errors import UsageError
 
@@ -81,13 +83,41 @@ def scipy_stats() -> Any:
     return load("scipy.stats", "This statistic")
 
 
-def entry_points(group: str) -> metadata.EntryPoints:
-    """Return the entry points of a group; packages are searched once in a process."""
-    found: metadata.EntryPoints = _installed().select(group=group)
-    return found
+class EntryPoint(NamedTuple):
+    """An object that a package declares by name."""
+
+    name: str
+    value: str  # module:attribute
+
+    def load(self) -> Any:
+        """Import the object."""
+        module, _, attribute = self.value.partition(":")
+        return reduce(getattr, attribute.split("."), importlib.import_module(module))
 
 
-def load_entry(entry: metadata.EntryPoint, what: str) -> Any:
+def entry_points(group: str) -> tuple[EntryPoint, ...]:
+    """Return what other packages declare in a group of entry points."""
+    if not _are_declared():
+        return ()
+    from importlib.metadata import entry_points  # late: it takes as long to import as click
+
+    return tuple(EntryPoint(each.name, each.value) for each in entry_points(group=group))
+
+
+@cache
+def _are_declared() -> bool:
+    """Tell whether any package may declare a group of ours."""
+    for place in dict.fromkeys(sys.path):
+        if os.path.isfile(place):  # an archive
+            return True
+        for declared in iglob("*.*-info/entry_points.txt", root_dir=place or "."):
+            with open(os.path.join(place, declared), "rb") as file:
+                if b"[fastscore." in file.read():
+                    return True
+    return False
+
+
+def load_entry(entry: EntryPoint, what: str) -> Any:
     """Import what a package declares, such as a suite."""
     try:
         return entry.load()
@@ -99,13 +129,13 @@ def load_entry(entry: metadata.EntryPoint, what: str) -> Any:
 
 
 @cache
-def _installed() -> Any:
-    return metadata.entry_points()
+def installed_version(package: str) -> str | None:
+    """Return the version of a package without parsing its metadata, None if it is absent."""
+    from importlib import metadata
 
-
-@cache
-def installed_version(package: str) -> str:
-    """Return the version of an installed package, without parsing its metadata."""
-    written = metadata.distribution(package).read_text("METADATA") or ""
+    try:
+        written = metadata.distribution(package).read_text("METADATA") or ""
+    except metadata.PackageNotFoundError:
+        return None
     found = re.search(r"^Version: *(\S+)", written, re.MULTILINE)
     return found[1] if found else metadata.version(package)

@@ -1,4 +1,4 @@
-"""Finding suites by name through the entry-point group ``fastscore.suites``."""
+"""Finding suites by name: our own, and those of the entry-point group ``fastscore.suites``."""
 
 import contextlib
 import os
@@ -6,20 +6,20 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.settings.extras import entry_points, load_entry
+from fastscore.settings.extras import EntryPoint, entry_points, load_entry
 from fastscore.suites.base import Suite
 
 GROUP = "fastscore.suites"
+OWN = ("group_travel", "guest_simulation", "memory_finance", "preference_shift", "score_dialogue")
 _DIALOGUES = "dialogues"
 
 
 @cache
 def _entries() -> Mapping[str, EntryPoint]:
-    found: dict[str, EntryPoint] = {}
+    found = {name: EntryPoint(name, f"{__package__}.{name}:SUITE") for name in OWN}
     for entry in entry_points(group=GROUP):
         earlier = found.setdefault(entry.name, entry)
         if earlier.value != entry.value:
@@ -42,7 +42,7 @@ def declare(suite: Suite) -> None:
 
 
 def is_installed(name: str) -> bool:
-    """Tell whether a suite is an entry point, which workers find too."""
+    """Tell whether a suite is in a package, where workers find it too."""
     return name in _entries()
 
 

@@ -2,7 +2,6 @@ import random
 import subprocess
 import sys
 import time
-from importlib.metadata import EntryPoint
 
 import polars as pl
 import pytest
@@ -10,6 +9,7 @@ import pytest
 import fastscore
 from fastscore.errors import RunConflictError, RunError, UsageError
 from fastscore.run.progress import SilentReporter
+from fastscore.settings.extras import EntryPoint
 from fastscore.simulation import agents as agents_module
 from fastscore.simulation.simulate import SESSIONS_A_SHARD, Simulation, simulate
 from tests.conftest import often
@@ -163,7 +163,7 @@ def test_an_agent_that_fails_is_named_with_its_place(tmp_path, own_agents):
 
 
 def test_installed_agents_are_known_by_name(tmp_path, own_agents, monkeypatch):
-    point = EntryPoint("counting", "own_agents:Counting", "fastscore.agents")
+    point = EntryPoint("counting", "own_agents:Counting")
     found = {"fastscore.agents": (point,)}
     monkeypatch.setattr(agents_module, "entry_points", lambda group: found[group])
     monkeypatch.syspath_prepend(str(tmp_path))

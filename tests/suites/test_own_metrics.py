@@ -6,7 +6,6 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import pytest
 import fastscore
 from fastscore.api.examples import write_example
 from fastscore.errors import UsageError
+from fastscore.settings.extras import EntryPoint
 from fastscore.suites import own_metrics
 from fastscore.suites.base import Suite
 from fastscore.suites.own_metrics import _written
@@ -162,7 +162,7 @@ def test_all_of_a_constant_counts_alike_in_every_process() -> None:
 def test_an_installed_metric_that_cannot_be_imported_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    gone = EntryPoint("gone", "fastscore_gone:won", "fastscore.metrics")
+    gone = EntryPoint("gone", "fastscore_gone:won")
     monkeypatch.setattr(own_metrics, "entry_points", lambda group: (gone,))
     with pytest.raises(UsageError, match="metric gone: fastscore_gone:won cannot be imported"):
         own_metrics.load_metrics(["gone"], "score_dialogue")

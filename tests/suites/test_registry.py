@@ -1,15 +1,17 @@
 """Suites are found by name, and refused where their tables cannot be told by dialogue."""
 
+import os
 import subprocess
 import sys
 from dataclasses import FrozenInstanceError, replace
-from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
 from fastscore.errors import UsageError
+from fastscore.settings.extras import EntryPoint
 from fastscore.suites import registry
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import (
@@ -64,7 +66,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch, *tables: Table, **fields: Any) -> ob
 
 def registered(monkeypatch: pytest.MonkeyPatch, suite: object) -> object:
     monkeypatch.setattr(EntryPoint, "load", lambda self: suite)
-    point = EntryPoint("short", "short:SUITE", registry.GROUP)
+    point = EntryPoint("short", "short:SUITE")
     monkeypatch.setattr(registry, "_entries", lambda: {"short": point})
     return registry.load_suite("short")
 
@@ -103,7 +105,7 @@ def test_what_is_no_suite_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         registered(monkeypatch, {})
     monkeypatch.undo()
-    point = EntryPoint("gone", "fastscore_gone:SUITE", registry.GROUP)
+    point = EntryPoint("gone", "fastscore_gone:SUITE")
     monkeypatch.setattr(registry, "_entries", lambda: {"gone": point})
     with pytest.raises(UsageError, match="fastscore_gone:SUITE cannot be imported"):
         registry.load_suite("gone")
@@ -149,3 +151,30 @@ def test_loading_the_suites_imports_none_of_their_functions() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_another_package_declares_a_suite(tmp_path: Path) -> None:
+    declared = tmp_path / "short-1.0.dist-info"
+    declared.mkdir()
+    (declared / "METADATA").write_text("Metadata-Version: 2.1\nName: short\nVersion: 1.0\n")
+    (declared / "entry_points.txt").write_text("[fastscore.suites]\nshort = short:SUITE\n")
+    named = "from fastscore.suites.registry import suite_names; print(*suite_names())"
+    found = subprocess.run(
+        [sys.executable, "-c", named],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.split() == [*sorted({*registry.OWN, "short"})]
+
+
+def test_help_does_not_import_what_reads_packages() -> None:
+    command = (
+        "import sys; from fastscore.cli import suite_verbs; print(*suite_verbs()); "
+        "print('importlib.metadata' in sys.modules)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", command], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.split() == ["catalogue", "False"]
