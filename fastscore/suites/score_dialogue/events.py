@@ -5,15 +5,16 @@ win. An utterance has as many steps as its highest revealed step says, or else a
 predicted rows, whatever their steps. Every step is then in the frame ``steps``, with an empty
 prediction where none was made.
 
-Everything is found by integer codes: rows of one dialogue, and of one utterance, mostly follow
-each other, so keys are compared with the row before, and only the few distinct runs are sorted.
+Dialogues and utterances are numbers of rows in their frames. Rows of one mostly follow each other,
+so keys are compared with the row before, and only the few distinct runs are sorted.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Indices, Mask
+from fastscore_jit.arrays import Indices
 from fastscore_kernels import outer_whitespace, string_changes
 
 from fastscore.suites.base import Events
@@ -25,7 +26,7 @@ from fastscore.suites.declarations import (
     empty_rejects,
     rejects_of,
 )
-from fastscore.suites.grouping import factorize, offsets_of
+from fastscore.suites.grouping import counts_of, factorize, offsets_of
 from fastscore.suites.identity import IDENTITY, identify, refuse_blank_ids
 from fastscore.suites.score_dialogue.metrics import PYTHON_WHITESPACE
 from fastscore.suites.score_dialogue.options import ScoreDialogue
@@ -48,11 +49,12 @@ _CHECKS = {
 }
 _ROW_FACTS = {
     "step": pl.col("step").fill_null(-1),
-    "has_step": pl.col("step").is_not_null(),
     "is_predicted": pl.col("event").eq_missing("predicted"),
     "is_revealed": pl.col("event").eq_missing("revealed"),
+    "tells_steps": pl.col("event").eq_missing("revealed") & pl.col("step").is_not_null(),
     "completes": pl.col("event").eq_missing("utterance_complete"),
 }
+_NOT_REVEALED = -2
 
 
 def read_events(raw: pl.DataFrame, options: ScoreDialogue) -> Events:
@@ -63,135 +65,79 @@ def read_events(raw: pl.DataFrame, options: ScoreDialogue) -> Events:
     rejects = _rejects(raw, too_far, too_long, options.max_text)
     used = checked["is_placed"] & ~too_far & ~too_long
     named = identify(raw, SOURCE)
-    rows, dialogues = _number_rows(named if used.all() else named.filter(used))
-    completed, utterances = _completed_utterances(rows)
-    total_steps = utterances["total_steps"].to_numpy()
-    steps, predicted_at, n_predictions = _lay_out_steps(rows, completed, total_steps)
-    n_replaced = n_predictions - int((predicted_at >= 0).sum())
-    n_replaced += len(rows.completing) - len(completed)
-    steps = steps.hstack(
-        [
-            strip_text(gather_or_null(rows.frame["prediction"], predicted_at)).alias("prediction"),
-            gather_or_null(rows.frame["line"], predicted_at).alias("line"),
-        ]
+    rows = named if used.all() else named.filter(used)
+    dialogue, dialogues = _number_dialogues(rows)
+    utterance, known = _number_utterances(dialogue, rows["utterance_index"].to_numpy())
+    facts = {name: fact.to_numpy() for name, fact in rows.select(**_ROW_FACTS).to_dict().items()}
+    step, is_predicted = facts["step"], facts["is_predicted"]
+
+    # an utterance without utterance_complete has no step and is left out
+    completing = np.flatnonzero(facts["completes"])
+    completed_at = last_rows(utterance, completing, known.height)
+    is_completed = completed_at >= 0
+    total_steps = np.where(is_completed, _count_steps(utterance, facts, known.height), 0)
+    utterances = known.with_columns(
+        ground_truth=strip_text(gather_or_null(rows["ground_truth"], completed_at)),
+        total_steps=total_steps,
+        line=gather_or_null(rows["line"], completed_at),
+    ).filter(is_completed)
+
+    # the place of a step is that of its utterance's first step + the step
+    first_step = offsets_of(total_steps)
+    has_place = is_predicted & (step >= 0) & (step < total_steps[utterance])
+    placed = np.flatnonzero(has_place)
+    predicted_at = last_rows(first_step[utterance] + step, placed, first_step[-1])
+    steps_of = utterances["total_steps"].to_numpy()
+    utterance_row = np.repeat(np.arange(utterances.height), steps_of)
+    steps = pl.DataFrame(
+        {
+            "utterance_row": utterance_row,
+            "step": np.arange(first_step[-1]) - offsets_of(steps_of)[utterance_row],
+            "prediction": strip_text(gather_or_null(rows["prediction"], predicted_at)),
+            "line": gather_or_null(rows["line"], predicted_at),
+        }
     )
-    dialogue_of_step = utterances["dialogue_row"].to_numpy()[steps["utterance_row"].to_numpy()]
-    dialogues = dialogues.hstack(
-        _dialogue_counts(
-            dialogues.height,
-            completed=rows.dialogue_of_utterance[completed],
-            known=rows.dialogue_of_utterance,
-            predicted=rows.dialogue[rows.is_predicted],
-            scored=dialogue_of_step[predicted_at >= 0],
-        )
-    )
+
+    is_scored = predicted_at >= 0
+    of_dialogue = {
+        "n_utterances": utterances["dialogue_row"].to_numpy(),
+        "n_known": known["dialogue_row"].to_numpy(),
+        "n_predictions": dialogue[is_predicted],
+        "n_scored": dialogue[predicted_at[is_scored]],
+    }
+    counts = {name: counts_of(of, dialogues.height) for name, of in of_dialogue.items()}
+    events = {
+        "predicted": int(is_predicted.sum()),
+        "revealed": int(facts["is_revealed"].sum()),
+        "utterance_complete": len(completing),
+    }
+    is_late = is_predicted & is_completed[utterance] & (step >= total_steps[utterance])
+    noted = {
+        REPLACED_ROWS: len(placed) - is_scored.sum() + len(completing) - utterances.height,
+        LATE_STEPS: is_late.sum(),
+        INCOMPLETE: known.height - utterances.height,
+    }
     return Events(
-        frames={"dialogues": dialogues, "utterances": utterances, "steps": steps},
+        frames={
+            "dialogues": dialogues.with_columns(
+                n_utterances=counts["n_utterances"],
+                n_incomplete=counts["n_known"] - counts["n_utterances"],
+                n_predictions=counts["n_predictions"],
+                n_predictions_unscored=counts["n_predictions"] - counts["n_scored"],
+            ),
+            "utterances": utterances,
+            "steps": steps,
+        },
         rejects=rejects,
-        counts=_row_counts(rows, raw.height - rejects.height)
-        | _counts_of_unused(rows, completed, total_steps, n_replaced),
+        counts={
+            "ignored": raw.height - rejects.height - rows.height,
+            **events,
+            "other": rows.height - sum(events.values()),
+            **{name: int(count) for name, count in noted.items() if count},
+        },
         # the published script takes a text that is null for an empty one
         nulls_are_empty=True,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Rows that count, each with the numbers of its dialogue and its utterance.
-
-    ``step`` is -1 where a row has none; ``completing`` are the rows that complete an utterance.
-    Of each utterance, by number, there are the dialogue and the index.
-    """
-
-    frame: pl.DataFrame
-    dialogue: Indices
-    utterance: Indices
-    step: Indices
-    has_step: Mask
-    is_predicted: Mask
-    is_revealed: Mask
-    completing: Indices
-    dialogue_of_utterance: Indices
-    index_of_utterance: Indices
-
-
-def _number_rows(frame: pl.DataFrame) -> tuple[_Rows, pl.DataFrame]:
-    """Return the rows, and a frame of their dialogues."""
-    dialogue_of_row, dialogues = _number_dialogues(frame)
-    utterance_of_row, dialogue_of_utterance, index_of_utterance = _number_pairs(
-        dialogue_of_row, frame["utterance_index"].to_numpy()
-    )
-    known = frame.select(**_ROW_FACTS)
-    rows = _Rows(
-        frame=frame,
-        dialogue=dialogue_of_row,
-        utterance=utterance_of_row,
-        step=known["step"].to_numpy(),
-        has_step=known["has_step"].to_numpy(),
-        is_predicted=known["is_predicted"].to_numpy(),
-        is_revealed=known["is_revealed"].to_numpy(),
-        completing=np.flatnonzero(known["completes"].to_numpy()),
-        dialogue_of_utterance=dialogue_of_utterance,
-        index_of_utterance=index_of_utterance,
-    )
-    return rows, dialogues
-
-
-def _completed_utterances(rows: _Rows) -> tuple[Indices, pl.DataFrame]:
-    """Return the numbers of the utterances that were completed, and a frame of them."""
-    frame, n_utterances = rows.frame, len(rows.index_of_utterance)
-    completed_at = last_rows(rows.utterance, rows.completing, n_utterances)
-    completed = np.flatnonzero(completed_at >= 0)
-    completed_at = completed_at[completed]
-    utterances = pl.DataFrame(
-        {
-            "dialogue_row": rows.dialogue_of_utterance[completed],
-            "utterance_index": rows.index_of_utterance[completed],
-            "ground_truth": strip_text(gather_or_null(frame["ground_truth"], completed_at)),
-            "total_steps": _count_steps(rows)[completed],
-            "line": frame["line"][completed_at],
-        }
-    )
-    return completed, utterances
-
-
-def _row_counts(rows: _Rows, n_accepted: int) -> dict[str, int]:
-    """Count the rows that were ignored, of those that are no rejects, and the others by event."""
-    counts = {
-        "predicted": int(rows.is_predicted.sum()),
-        "revealed": int(rows.is_revealed.sum()),
-        "utterance_complete": len(rows.completing),
-    }
-    n_rows = rows.frame.height
-    return {"ignored": n_accepted - n_rows, **counts, "other": n_rows - sum(counts.values())}
-
-
-def _counts_of_unused(
-    rows: _Rows, completed: Indices, total_steps: Indices, n_replaced: int
-) -> dict[str, int]:
-    """Count replaced rows, predictions for steps that there are not, incomplete utterances."""
-    n_steps = np.full(len(rows.index_of_utterance), np.iinfo(np.int64).max)
-    n_steps[completed] = total_steps
-    n_late = int((rows.is_predicted & (rows.step >= n_steps[rows.utterance])).sum())
-    n_incomplete = len(rows.index_of_utterance) - len(completed)
-    counts = {REPLACED_ROWS: n_replaced, LATE_STEPS: n_late, INCOMPLETE: n_incomplete}
-    return {name: count for name, count in counts.items() if count}
-
-
-def _dialogue_counts(
-    n_dialogues: int, *, completed: Indices, known: Indices, predicted: Indices, scored: Indices
-) -> list[pl.Series]:
-    """Count utterances and predictions, each given by its dialogue's number."""
-    n_completed, n_known, n_predicted, n_scored = (
-        np.bincount(numbers, minlength=n_dialogues)
-        for numbers in (completed, known, predicted, scored)
-    )
-    return [
-        pl.Series("n_utterances", n_completed, dtype=pl.Int64),
-        pl.Series("n_incomplete", n_known - n_completed, dtype=pl.Int64),
-        pl.Series("n_predictions", n_predicted, dtype=pl.Int64),
-        pl.Series("n_predictions_unscored", n_predicted - n_scored, dtype=pl.Int64),
-    ]
 
 
 def strip_text(texts: pl.Series) -> pl.Series:
@@ -236,63 +182,26 @@ def _number_dialogues(rows: pl.DataFrame) -> tuple[Indices, pl.DataFrame]:
     return dialogue_of_row, dialogues.insert_column(0, distinct.alias("dialogue"))
 
 
-def _number_pairs(
-    dialogues: Indices, utterance_indices: Indices
-) -> tuple[Indices, Indices, Indices]:
-    """Give the distinct (dialogue, index) pairs numbers in ascending order.
-
-    Returns each row's number, and the dialogue and the index of each number.
-    """
-    starts = np.ones(len(dialogues), dtype=np.bool_)
-    starts[1:] = (dialogues[1:] != dialogues[:-1]) | (
-        utterance_indices[1:] != utterance_indices[:-1]
-    )
-    run_dialogues, run_indices = dialogues[starts], utterance_indices[starts]
-    order = np.lexsort((run_indices, run_dialogues))
-    sorted_dialogues, sorted_indices = run_dialogues[order], run_indices[order]
-    new = np.ones(len(order), dtype=np.bool_)
-    new[1:] = (sorted_dialogues[1:] != sorted_dialogues[:-1]) | (
-        sorted_indices[1:] != sorted_indices[:-1]
-    )
-    number_of_run = np.empty(len(order), dtype=np.int64)
-    number_of_run[order] = np.cumsum(new) - 1
-    number_of_row = number_of_run[np.cumsum(starts) - 1]
-    return number_of_row, sorted_dialogues[new], sorted_indices[new]
+def _number_utterances(dialogue: Indices, utterance_index: Indices) -> tuple[Indices, pl.DataFrame]:
+    """Return each row's utterance, and a frame of the utterances by dialogue and index."""
+    key = ["dialogue_row", "utterance_index"]
+    rows = pl.DataFrame({"dialogue_row": dialogue, "utterance_index": utterance_index})
+    begins = np.ones(rows.height, np.bool_)
+    begins[1:] = (dialogue[1:] != dialogue[:-1]) | (utterance_index[1:] != utterance_index[:-1])
+    runs = rows.filter(begins)
+    known = runs.unique().sort(key)
+    numbered = known.with_columns(number=pl.int_range(pl.len()))
+    number_of_run = runs.join(numbered, on=key, maintain_order="left")["number"].to_numpy()
+    return number_of_run[np.cumsum(begins) - 1], known
 
 
-def _count_steps(rows: _Rows) -> Indices:
+def _count_steps(utterance: Indices, facts: Mapping[str, Any], n_utterances: int) -> Indices:
     """Return each utterance's number of steps: highest revealed step + 1, else predicted rows."""
-    size, utterances = len(rows.index_of_utterance), rows.utterance
-    revealed = rows.is_revealed & rows.has_step
-    highest = np.full(size, np.iinfo(np.int64).min)
-    np.maximum.at(highest, utterances[revealed], rows.step[revealed])
-    reveals = np.bincount(utterances[revealed], minlength=size) > 0
-    counts = np.bincount(utterances[rows.is_predicted], minlength=size)
-    return np.where(reveals, np.maximum(highest, -1) + 1, counts).astype(np.int64)
-
-
-def _lay_out_steps(
-    rows: _Rows, completed: Indices, total_steps: Indices
-) -> tuple[pl.DataFrame, Indices, int]:
-    """Return a row for each step of each completed utterance, and the raw row that predicted it.
-
-    The raw row is the last one of that step, or -1. The last value is the number of rows that
-    predicted any of these steps.
-    """
-    offsets = offsets_of(total_steps)
-    utterance_row = np.repeat(np.arange(len(completed)), total_steps)
-    step = np.arange(offsets[-1]) - offsets[utterance_row]
-
-    position = np.full(len(rows.index_of_utterance), -1, dtype=np.int64)
-    position[completed] = np.arange(len(completed))
-    candidates = np.flatnonzero(rows.is_predicted & rows.has_step)
-    positions, predicted = position[rows.utterance[candidates]], rows.step[candidates]
-    limits = np.append(total_steps, 0)[positions]
-    usable = (predicted >= 0) & (predicted < limits)
-    predicted_at = np.full(len(step), -1, dtype=np.int64)
-    predicted_at[offsets[positions[usable]] + predicted[usable]] = candidates[usable]
-    steps = pl.DataFrame({"utterance_row": utterance_row, "step": step})
-    return steps, predicted_at, int(usable.sum())
+    tells = facts["tells_steps"]
+    highest = np.full(n_utterances, _NOT_REVEALED)
+    np.maximum.at(highest, utterance[tells], np.maximum(facts["step"][tells], -1))
+    n_predicted = counts_of(utterance[facts["is_predicted"]], n_utterances)
+    return np.where(highest == _NOT_REVEALED, n_predicted, highest + 1)
 
 
 def _rejects(

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices
-from fastscore_kernels import cosine_pairs, levenshtein_similarity_pairs, mean_pair_cosine_groups
+from fastscore_kernels import (
+    cosine_pairs,
+    levenshtein_similarity_pairs,
+    mean_pair_cosine_groups,
+    segment_first_argmax,
+)
 
+from fastscore.suites.columns import list_column
 from fastscore.suites.declarations import Formula, Metric, NullRule, Scale
 from fastscore.suites.grouping import offsets_of
 from fastscore.suites.score_dialogue.options import ScoreDialogue
@@ -387,6 +393,15 @@ def utility(lex_weight: float) -> pl.Expr:
     lexical, semantic = (C(f"{part}_similarity").fill_null(0.0) for part in ("lexical", "semantic"))
     mixed = lexical * lex_weight + semantic * (1 - lex_weight)
     return mixed * C("earliness") * C("pppl_penalty").fill_null(1.0)
+
+
+def best_steps(utility: pl.Series, total_steps: pl.Series) -> list[pl.Series]:
+    """Return U_best and ``best_step`` of each utterance, null without steps."""
+    offsets = offsets_of(total_steps.to_numpy())
+    U = list_column(utility, offsets)  # U_s, a list of each utterance's steps
+    # the earliest of equal ones; `list.arg_max` takes four times as long
+    best_step = pl.Series("best_step", segment_first_argmax(utility.to_numpy(), offsets))
+    return [U.list.max().alias("U_best"), best_step.set(best_step < 0, None)]
 
 
 AVERAGE = pl.when(C("n_scored") > 0).then(C("U_best_sum") / C("n_scored"))

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices
-from fastscore_kernels import segment_first_argmax
 
 from fastscore.suites.base import Events, Summarised
 from fastscore.suites.columns import find_nulls, switched_off
-from fastscore.suites.grouping import counts_of, offsets_of
+from fastscore.suites.grouping import counts_of
 from fastscore.suites.score_dialogue.metrics import (
     AVERAGE,
     EARLY,
@@ -22,6 +21,7 @@ from fastscore.suites.score_dialogue.metrics import (
     PERPLEXITIES,
     SEMANTIC,
     U_BEST,
+    best_steps,
     compare_texts,
     find_baselines,
     run_facts,
@@ -103,14 +103,9 @@ def _score_steps(
 
 
 def _score_utterances(utterances: pl.DataFrame, utility: pl.Series) -> pl.DataFrame:
-    """Take the earliest step of the highest utility, if an utterance has any step."""
-    offsets = offsets_of(utterances["total_steps"].to_numpy())
-    best_step = pl.Series(segment_first_argmax(utility.to_numpy(), offsets), dtype=pl.Int64)
-    best_step = best_step.set(best_step < 0, None)
-    scored = utterances.with_columns(
-        best_step=best_step,
-        U_best=utility.gather(best_step + pl.Series(offsets[:-1])),
-        status=pl.when(best_step.is_null()).then(_NO_STEPS).otherwise(_OK),
+    scored = utterances.with_columns(best_steps(utility, utterances["total_steps"]))
+    scored = scored.with_columns(
+        status=pl.when(pl.col("best_step").is_null()).then(_NO_STEPS).otherwise(_OK)
     )
     return scored.hstack([find_nulls(scored, [U_BEST]).column])
 
