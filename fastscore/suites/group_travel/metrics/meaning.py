@@ -1,6 +1,5 @@
 """M8 and M12 to M14: how near plans and resolutions are to preferences, in words and meaning."""
 
-import fastscore_kernels as kernels
 import polars as pl
 
 from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Scale
@@ -14,7 +13,6 @@ from fastscore.suites.group_travel.similarity import (
     find_evidence,
     reaches,
 )
-from fastscore.suites.grouping import offsets_of
 from fastscore.suites.showing import EvidenceRows
 
 _NOTHING_COMPARED = NullRule(
@@ -22,6 +20,8 @@ _NOTHING_COMPARED = NullRule(
     "not_applicable",
     "every actionable preference is a placeholder, such as N/A",
 )
+_LEAST_MEAN = 1e-12
+"""A mean that is no more is 0."""
 _STATED = ("P", "preferences of all members for all slots")
 _SIMILARITY = (r"\operatorname{sim}(a, b)", "cosine of the vectors of texts a and b, at least 0")
 
@@ -288,7 +288,13 @@ def count_meaning(pairs: pl.DataFrame) -> pl.DataFrame:
 
 def measure_fairness(members: pl.DataFrame) -> pl.DataFrame:
     """Measure M13 of each dialogue: the Gini coefficient of its members' ``semantic_mean``."""
+    x, n = pl.col("semantic_mean"), pl.len()
+    # of ascending x_k: sum_i sum_j |x_i - x_j| = 2 sum_k (2 k + 1 - n) x_k, k from 0
+    half_differences = ((2 * pl.int_range(n) + 1 - n) * x).cum_sum().last()
     ascending = members.drop_nulls("semantic_mean").sort("dialogue_row", "semantic_mean")
-    sizes = ascending.group_by("dialogue_row", maintain_order=True).len()
-    x, offsets = ascending["semantic_mean"].to_numpy(), offsets_of(sizes["len"].to_numpy())
-    return sizes.select("dialogue_row", M13=pl.Series(kernels.gini_ragged(x, offsets)))
+    sums = ascending.group_by("dialogue_row").agg(
+        half_differences.alias("half_differences"), n=n, total=x.cum_sum().last()
+    )
+    gini = pl.col("half_differences") / (pl.col("n") * pl.col("total"))
+    is_positive = pl.col("total") / pl.col("n") > _LEAST_MEAN
+    return sums.select("dialogue_row", M13=pl.when(is_positive).then(gini).otherwise(0.0))

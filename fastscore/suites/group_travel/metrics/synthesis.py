@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-import fastscore_kernels as kernels
 import polars as pl
 
 from fastscore.suites.columns import list_column, put_at
@@ -20,7 +19,7 @@ from fastscore.suites.group_travel.lexicon import (
 )
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.similarity import Informative
-from fastscore.suites.grouping import factorize, offsets_of
+from fastscore.suites.grouping import factorize
 from fastscore.suites.showing import EvidenceRows
 
 if TYPE_CHECKING:
@@ -257,9 +256,9 @@ def _count_divergence(
 ) -> pl.DataFrame:
     """Count the slots on which members diverge, and those whose synthesis names a conflict."""
     pairs = frames["pairs"]
-    slots = pairs.unique("slot_row", keep="first", maintain_order=True).select(*_OF_SLOT)
-    least = _least_jaccard(_wish_sets(pairs, wishes, informative), pairs["slot_row"])
-    divergent = slots.filter(least < DIVERGENT_BELOW)
+    divergent = _divergent_slots(
+        pairs.select(*_OF_SLOT, want=_wish_sets(pairs, wishes, informative))
+    )
     flagged = pl.col("has_conflict").fill_null(False) | pl.col("names_conflict")
     detected_slots = (
         frames["synthesis"]
@@ -299,18 +298,13 @@ def _wish_sets(pairs: pl.DataFrame, wishes: pl.DataFrame, informative: Informati
     ).to_series()
 
 
-def _least_jaccard(sets: pl.Series, slot_row: pl.Series) -> pl.Series:
-    """Return the least Jaccard index of two sets of each slot; NaN without two that hold any."""
-    wanted = pl.DataFrame({"slot_row": slot_row, "want": sets}).sort(
-        "slot_row", maintain_order=True
+def _divergent_slots(wishes: pl.DataFrame) -> pl.DataFrame:
+    """Return the slots on which the wishes of two members have a Jaccard index below 0.5."""
+    a, b = pl.col("want"), pl.col("want_other")
+    n_common = a.list.set_intersection(b).list.len()
+    jaccard = n_common / (a.list.len() + b.list.len() - n_common)
+    stated = wishes.filter(a.list.len() > 0).with_row_index("member")
+    two_members = stated.join(stated, on=_OF_SLOT, suffix="_other").filter(
+        pl.col("member") < pl.col("member_other")
     )
-    members = wanted.select(pl.int_range(pl.len()).alias("set"), "want")
-    members = members.explode("want", empty_as_null=False)
-    codes, _ = factorize(members["want"])
-    ascending = members.with_columns(code=codes).sort("set", "code")["code"].cast(pl.Int32)
-    n_members = wanted["want"].list.len().to_numpy()
-    n_sets = wanted.group_by("slot_row", maintain_order=True).len()["len"].to_numpy()
-    least = kernels.least_jaccard_groups(
-        (ascending.to_numpy(), offsets_of(n_members)), offsets_of(n_sets)
-    )
-    return pl.Series(least)
+    return two_members.filter(jaccard < DIVERGENT_BELOW).select(_OF_SLOT).unique()
