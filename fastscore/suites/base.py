@@ -24,32 +24,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """The typed frames that a suite makes of a shard's rows.
+    """The typed frames that a suite makes of a shard's rows."""
 
-    Parameters
-    ----------
-    frames
-        Frames by name, rows in input order.
-    rejects
-        Rows that the suite's definitions cannot use, in the schema of `REJECT_SCHEMA`.
-    counts
-        How many rows were read, used and left aside, by name. `PARTIAL_REJECTS` counts rejects
-        that are only parts of a row which is scored all the same.
-    nulls
-        Of items that metrics need, by their path (``conversation[].text``), how often they are
-        null.
-    nulls_are_empty
-        Whether texts that are null count as empty ones, as a published evaluation has it.
-    n_units
-        How many turns, messages or steps of them are scored. Default: the rows of the largest
-        frame.
-    """
-
-    frames: Mapping[str, pl.DataFrame]
+    frames: Mapping[str, pl.DataFrame]  # frames by name, rows in input order
+    # rows that the suite's definitions cannot use, in the schema of `REJECT_SCHEMA`
     rejects: pl.DataFrame
+    # how many rows were read, used and left aside, by name. `PARTIAL_REJECTS` counts rejects that
+    # are only parts of a row which is scored all the same.
     counts: Mapping[str, int] = field(default_factory=dict)
+    # of items that metrics need, by their path (``conversation[].text``), how often they are null
     nulls: Mapping[str, "Nulls"] = field(default_factory=dict)
+    # whether texts that are null count as empty ones, as a published evaluation has it
     nulls_are_empty: bool = False
+    # how many turns, messages or steps of them are scored. Default: the rows of the largest frame.
     n_units: int | None = None
 
     @property
@@ -124,33 +111,20 @@ class AnalysisContents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summarised:
-    """Metrics that a summary adds up together.
+    """Metrics that a summary adds up together."""
 
-    Parameters
-    ----------
-    metrics
-        What is summarised; each names its table, and its column by its id.
-    dialogues
-        Makes of table ``dialogues`` the one that is summarised. None: as it is.
-    groups
-        Label columns of table ``dialogues`` to group by; left out where no row has the label.
-    switched_off
-        Metrics that the options make null in every row, and the reason: it is counted without
-        being read.
-    sole_reasons
-        Metrics all nulls of which have one reason, whatever the options, and that reason.
-    by_parts
-        Whether parts of a run can be added up apart.
-    more
-        Makes further rows of the summary of these metrics; not for other groups.
-    """
-
-    metrics: Sequence[Metric]
+    metrics: Sequence[Metric]  # what is summarised; each names its table, and its column by its id
+    # makes of table ``dialogues`` the one that is summarised. None: as it is.
     dialogues: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None
+    # label columns of table ``dialogues`` to group by; left out where no row has the label
     groups: Sequence[str] = ()
+    # metrics that the options make null in every row, and the reason: it is counted without being
+    # read
     switched_off: Mapping[str, NullReason] = field(default_factory=dict)
+    # metrics all nulls of which have one reason, whatever the options, and that reason
     sole_reasons: Mapping[str, NullReason] = field(default_factory=dict)
-    by_parts: bool = True
+    by_parts: bool = True  # whether parts of a run can be added up apart
+    # makes further rows of the summary of these metrics; not for other groups
     more: Callable[[pl.DataFrame], pl.DataFrame] | None = None
 
 

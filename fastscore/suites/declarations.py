@@ -59,25 +59,15 @@ UNREAD_REST = ("truncated_compression", "damaged_compression", "broken_document"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """The words of a text column that mean something to a suite.
+    """The words of a text column that mean something to a suite."""
 
-    Parameters
-    ----------
-    known
-        All of them; one that ends in ``*`` stands for all that begin so. Others are counted while
-        rows are scored, and named. Empty: any word.
-    in_any_case
-        Whether the suite takes these words stripped and in any case.
-    needed
-        Words without each of which little can be scored.
-    any_needed
-        Columns and words of which at least one must be in a row, or nothing can be scored: this
-        column's, or another's that serves as well, with ``*`` as in `known`.
-    """
-
+    # all of them; one that ends in ``*`` stands for all that begin so. Others are counted while
+    # rows are scored, and named. Empty: any word.
     known: tuple[str, ...] = ()
-    in_any_case: bool = False
-    needed: tuple[str, ...] = ()
+    in_any_case: bool = False  # whether the suite takes these words stripped and in any case
+    needed: tuple[str, ...] = ()  # words without each of which little can be scored
+    # columns and words of which at least one must be in a row, or nothing can be scored: this
+    # column's, or another's that serves as well, with ``*`` as in `known`
     any_needed: tuple[tuple[str, str], ...] = ()
 
     def includes(self, word: str) -> bool:
@@ -109,79 +99,52 @@ _NOT_MAPPED = Mapped()
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """What a suite needs a column for.
+    """What a suite needs a column for."""
 
-    Parameters
-    ----------
-    by
-        The metrics that are null without it: their ids, or `ALL_METRICS` where no run is worth
-        anything without it. Where it is absent or null in every row of a run, the run ends before
-        scoring (all metrics) or says so first (some). A column of the same name among the
-        ``items`` of another serves as well: of two, either is enough.
-    affects
-        The metrics that have another value without it, not null: a run in which it is absent or
-        null in every row says so first.
-    given_by
-        What else gives the column's content: an option's name, then anything in words.
-    where
-        As `Column.only_where`, of a column that is read in every row: where it is missed.
-    """
-
+    # the metrics that are null without it: their ids, or `ALL_METRICS` where no run is worth
+    # anything without it. Where it is absent or null in every row of a run, the run ends before
+    # scoring (all metrics) or says so first (some). A column of the same name among the ``items``
+    # of another serves as well: of two, either is enough.
     by: tuple[str, ...] = ()
+    # the metrics that have another value without it, not null: a run in which it is absent or null
+    # in every row says so first
     affects: tuple[str, ...] = ()
+    # what else gives the column's content: an option's name, then anything in words
     given_by: tuple[str, ...] = ()
+    # as `Column.only_where`, of a column that is read in every row: where it is missed
     where: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A field that a suite reads from each row of a log.
+    """A field that a suite reads from each row of a log."""
 
-    Parameters
-    ----------
-    name
-        The field's name; also the column's name in the raw frame.
-    kind
-        ``text`` (String), ``integer`` (Int64), ``number`` (Float64), ``boolean`` (Boolean) or
-        ``json`` (String: the value's own JSON text, of any type; of CSV the cell's text, which
-        nobody has read: it may be no JSON).
-    accepts
-        Values of other types that are taken too: ``boolean`` (true is 1), ``integer`` (its
-        decimal digits, in a text column), ``number`` (truncated towards zero, in an integer
-        column), ``string`` (read as Python's ``int`` or ``float`` reads it), ``falsy`` (0, 0.0,
-        false, [] and {} are the empty text).
-    otherwise
-        What becomes of a row whose value has another type or is out of range: ``reject`` lists
-        the row as a reject; ``null`` keeps the row and makes the value null. ``required`` rejects
-        also rows in which the field is absent or null.
-    aliases
-        Other names of the field; the declared name wins.
-    only_where
-        The name of a text column that is read in every row, and a value: in rows where
-        that column has another value or none, the field is not read, so it is null and never a
-        fault. Not for columns of the dialogue key.
-    description
-        The field's content, one line.
-    needed
-        What the suite needs the column for.
-    items
-        Of a ``json`` column with an array of objects: the fields that the suite reads of
-        each, by the same declarations; only ``name``, ``kind``, ``aliases``, ``needed`` and
-        ``vocabulary`` count.
-    vocabulary
-        Of a text column whose words mean something to the suite: these words.
-    """
-
-    name: str
+    name: str  # the field's name; also the column's name in the raw frame
+    # ``text`` (String), ``integer`` (Int64), ``number`` (Float64), ``boolean`` (Boolean) or
+    # ``json`` (String: the value's own JSON text, of any type; of CSV the cell's text, which nobody
+    # has read: it may be no JSON)
     kind: ColumnKind
     _: KW_ONLY
+    # values of other types that are taken too: ``boolean`` (true is 1), ``integer`` (its decimal
+    # digits, in a text column), ``number`` (truncated towards zero, in an integer column),
+    # ``string`` (read as Python's ``int`` or ``float`` reads it), ``falsy`` (0, 0.0, false, [] and
+    # {} are the empty text)
     accepts: tuple[Coercion, ...] = ()
+    # what becomes of a row whose value has another type or is out of range: ``reject`` lists the
+    # row as a reject; ``null`` keeps the row and makes the value null. ``required`` rejects also
+    # rows in which the field is absent or null.
     otherwise: Literal["reject", "null", "required"] = "reject"
-    aliases: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()  # other names of the field; the declared name wins
+    # the name of a text column that is read in every row, and a value: in rows where that column
+    # has another value or none, the field is not read, so it is null and never a fault. Not for
+    # columns of the dialogue key.
     only_where: tuple[str, str] | None = None
-    description: str = ""
-    needed: Needed = Needed()
+    description: str = ""  # the field's content, one line
+    needed: Needed = Needed()  # what the suite needs the column for
+    # of a ``json`` column with an array of objects: the fields that the suite reads of each, by the
+    # same declarations; only ``name``, ``kind``, ``aliases``, ``needed`` and ``vocabulary`` count
     items: tuple["Column", ...] = ()
+    # of a text column whose words mean something to the suite: these words
     vocabulary: Vocabulary = ANY_WORDS
 
     @property
@@ -227,67 +190,45 @@ class RowId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """How the rows of a log are read.
+    """How the rows of a log are read."""
 
-    Parameters
-    ----------
-    columns
-        The fields that are read; all others are ignored.
-    dialogue_key
-        The columns that name a dialogue together. Rows in which the first of them is null (in CSV
-        also empty) belong to the dialogue that is their file.
-    formats
-        The formats that are accepted, of ``csv``, ``json``, ``jsonl`` and ``parquet``; files of
-        others are refused. ``.json`` files are read as JSON Lines by a source without ``json``.
-    row_dialogues
-        Formats in which a row without a key is a dialogue of its own, not its file's: every row
-        where there is no dialogue key.
-    row_id
-        The id of a row that is a dialogue without a key, None if it has no other name than its
-        place.
-    variants
-        Columns that tell apart dialogues of one id, such as the model that answers, each with the
-        word before its value in the dialogue's name: see `suites.identity`.
-    key_within_file
-        Whether the key names a dialogue within its file only. Otherwise rows of one key in two
-        files are refused: one dialogue cannot be cut in two.
-    array_column
-        A column of kind ``json`` that takes an array in the place where a row's object is
-        expected: a whole ``.json`` document, or a line of JSON Lines, is then one row, and its
-        other columns are null. Without one, the elements of a ``.json`` document's array are rows.
-    shard_bytes
-        How many bytes of input are scored together unless the user says otherwise: as many as a
-        shard's fixed cost, some hundred operations on columns, is small beside.
-    rows
-        The path of an array in each line whose elements are the rows, when a column map says so:
-        columns whose path begins with it and ``[].`` are in the element, the others beside the
-        array. Each line is then a dialogue of its own unless a key names it.
-    asked_for
-        The names of columns whose place the user gave: a path that leads nowhere is then an
-        error.
-    chat_rows
-        How chats become rows of the suite; None if the suite does not score chats.
-    chat
-        How these logs are read as chats, if a layout says so.
-    read_in_path
-        A regular expression: what it finds in a file's path is all of it that values depend on,
-        beside the columns ``file``. Empty for nothing. A run whose logs were moved keeps its
-        scores if these parts are the same.
-    """
-
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...]  # the fields that are read; all others are ignored
+    # the columns that name a dialogue together. Rows in which the first of them is null (in CSV
+    # also empty) belong to the dialogue that is their file.
     dialogue_key: tuple[str, ...] = ()
+    # the formats that are accepted, of ``csv``, ``json``, ``jsonl`` and ``parquet``; files of
+    # others are refused. ``.json`` files are read as JSON Lines by a source without ``json``.
     formats: tuple[str, ...] = ("jsonl", "parquet")
+    # formats in which a row without a key is a dialogue of its own, not its file's: every row where
+    # there is no dialogue key
     row_dialogues: tuple[str, ...] = ()
+    # the id of a row that is a dialogue without a key, None if it has no other name than its place
     row_id: RowId | None = None
+    # columns that tell apart dialogues of one id, such as the model that answers, each with the
+    # word before its value in the dialogue's name: see `suites.identity`
     variants: tuple[tuple[str, str], ...] = ()
+    # whether the key names a dialogue within its file only. Otherwise rows of one key in two files
+    # are refused: one dialogue cannot be cut in two.
     key_within_file: bool = False
+    # a column of kind ``json`` that takes an array in the place where a row's object is expected: a
+    # whole ``.json`` document, or a line of JSON Lines, is then one row, and its other columns are
+    # null. Without one, the elements of a ``.json`` document's array are rows.
     array_column: str | None = None
+    # how many bytes of input are scored together unless the user says otherwise: as many as a
+    # shard's fixed cost, some hundred operations on columns, is small beside
     shard_bytes: int = 32 << 20
+    # the path of an array in each line whose elements are the rows, when a column map says so:
+    # columns whose path begins with it and ``[].`` are in the element, the others beside the array.
+    # Each line is then a dialogue of its own unless a key names it.
     rows: str = ""
+    # the names of columns whose place the user gave: a path that leads nowhere is then an error
     asked_for: frozenset[str] = frozenset()
+    # how chats become rows of the suite; None if the suite does not score chats
     chat_rows: ChatRows | None = None
-    chat: "Chat | None" = None
+    chat: "Chat | None" = None  # how these logs are read as chats, if a layout says so
+    # a regular expression: what it finds in a file's path is all of it that values depend on,
+    # beside the columns ``file``. Empty for nothing. A run whose logs were moved keeps its scores
+    # if these parts are the same.
     read_in_path: str = "(?s).+"
 
     @property
@@ -326,47 +267,24 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """A column of an output table.
+    """A column of an output table."""
 
-    Parameters
-    ----------
-    name
-        The column's name in the Parquet file.
-    dtype
-        Its polars data type.
-    description
-        Its content, one line, with its unit if it has one.
-    metric
-        The id of the `Metric` that it contains, or None.
-    nullable
-        Whether it may contain nulls.
-    """
-
-    name: str
-    dtype: pl.DataType
-    description: str
+    name: str  # the column's name in the Parquet file
+    dtype: pl.DataType  # its polars data type
+    description: str  # its content, one line, with its unit if it has one
     _: KW_ONLY
-    metric: str | None = None
-    nullable: bool = False
+    metric: str | None = None  # the id of the `Metric` that it contains, or None
+    nullable: bool = False  # whether it may contain nulls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A named output at one grain.
+    """A named output at one grain."""
 
-    Parameters
-    ----------
-    name
-        The table's name and that of its folder in a run directory.
-    grain
-        What one row is.
-    columns
-        The columns, in order. ``dialogue`` names a row's dialogue in every table of a suite. It is
-        found and explained by its name, and read again by ``file`` of the table ``dialogues``.
-    """
-
-    name: str
-    grain: str
+    name: str  # the table's name and that of its folder in a run directory
+    grain: str  # what one row is
+    # the columns, in order. ``dialogue`` names a row's dialogue in every table of a suite. It is
+    # found and explained by its name, and read again by ``file`` of the table ``dialogues``.
     columns: tuple[OutputColumn, ...]
 
     @property
@@ -377,27 +295,16 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """How dialogues are grouped and compared, in columns of table ``dialogues``.
+    """How dialogues are grouped and compared, in columns of table ``dialogues``."""
 
-    Parameters
-    ----------
-    pair
-        What two dialogues that are a pair have in common: their dialogue, under two models.
-    unit
-        What was drawn from a population: the unit of intervals and tests. Default: the pair.
-    repeat
-        What tells repeated runs of one dialogue apart; empty for nothing.
-    groups
-        What the summary groups by.
-    asked
-        Denominators (`Metric.micro`) that count what a dialogue asks for, whoever answers. The side
-        of a pair with a smaller count lacks input.
-    """
-
+    # what two dialogues that are a pair have in common: their dialogue, under two models
     pair: tuple[str, ...] = ("dialogue",)
+    # what was drawn from a population: the unit of intervals and tests. Default: the pair.
     unit: tuple[str, ...] = ()
-    repeat: str = ""
-    groups: tuple[str, ...] = ()
+    repeat: str = ""  # what tells repeated runs of one dialogue apart; empty for nothing
+    groups: tuple[str, ...] = ()  # what the summary groups by
+    # denominators (`Metric.micro`) that count what a dialogue asks for, whoever answers. The side
+    # of a pair with a smaller count lacks input.
     asked: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -436,70 +343,42 @@ class Design:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """Values that a metric's source document reads alike; a bound that is None is none.
+    """Values that a metric's source document reads alike; a bound that is None is none."""
 
-    Parameters
-    ----------
-    reading
-        What the document calls them, a few words.
-    at_least, at_most
-        Bounds that belong to the band.
-    above, below
-        Bounds that do not.
-    """
-
-    reading: str
+    reading: str  # what the document calls them, a few words
+    # bounds that belong to the band
     at_least: float | None = None
     at_most: float | None = None
+    # bounds that do not
     above: float | None = None
     below: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The values that a metric can have, and how its source reads them.
+    """The values that a metric can have, and how its source reads them."""
 
-    Parameters
-    ----------
-    better
-        Which direction is better.
-    minimum, maximum
-        The bounds, None where unbounded. Default: a share, from 0 to 1.
-    unit
-        The unit; "1" for a ratio.
-    bands
-        How the source reads values; of several bands that contain a value, the first counts. Values
-        that the source says nothing of are in none.
-    by
-        The column of the metric's table by which its definition differs, such as a maximum for each
-        level. Rows of two of its values are neither pooled nor compared. Empty if there is none.
-    """
-
-    better: Literal["higher", "lower", "neither"]
+    better: Literal["higher", "lower", "neither"]  # which direction is better
+    # the bounds, None where unbounded. Default: a share, from 0 to 1.
     minimum: float | None = 0.0
     maximum: float | None = 1.0
-    unit: str = "1"
+    unit: str = "1"  # the unit; "1" for a ratio
+    # how the source reads values; of several bands that contain a value, the first counts. Values
+    # that the source says nothing of are in none.
     bands: tuple[Band, ...] = ()
+    # the column of the metric's table by which its definition differs, such as a maximum for each
+    # level. Rows of two of its values are neither pooled nor compared. Empty if there is none.
     by: str = ""
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Formula:
-    """A metric's formula.
+    """A metric's formula."""
 
-    Parameters
-    ----------
-    latex
-        The formula in LaTeX. Empty if there is only `text`.
-    symbols
-        Its symbols in LaTeX and their meanings in words.
-    text
-        The formula in plain text; of `latex` unless it is given.
-    """
-
+    # the formula in LaTeX. Empty if there is only `text`.
     latex: str
-    symbols: tuple[tuple[str, str], ...]
-    text: str
+    symbols: tuple[tuple[str, str], ...]  # its symbols in LaTeX and their meanings in words
+    text: str  # the formula in plain text; of `latex` unless it is given
 
     def __init__(self, latex: str = "", *symbols: tuple[str, str], text: str = "") -> None:
         """Write the formula in plain text."""
@@ -510,56 +389,36 @@ class Formula:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A value that is the quotient of two columns of its row, or of its row's evidence.
+    """A value that is the quotient of two columns of its row, or of its row's evidence."""
 
-    Parameters
-    ----------
-    above, below
-        The columns.
-    working
-        The formula with values, as in `Metric.derivation`. Default: above / below.
-    """
-
+    # the columns
     above: str
     below: str
+    # the formula with values, as in `Metric.derivation`. Default: above / below.
     working: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """Rows in which a definition gives the value, whatever the dialogue.
+    """Rows in which a definition gives the value, whatever the dialogue."""
 
-    Parameters
-    ----------
-    column, value
-        A column of the metric's table and its value in these rows.
-    only_in
-        The conditions of the study in whose dialogues the column has another value, if there are
-        conditions: only there the metric says something.
-    """
-
+    # a column of the metric's table and its value in these rows
     column: str
     value: str | int | bool
+    # the conditions of the study in whose dialogues the column has another value, if there are
+    # conditions: only there the metric says something
     only_in: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class NullRule:
-    """A condition under which a metric has no value.
+    """A condition under which a metric has no value."""
 
-    Parameters
-    ----------
-    when
-        The condition over the rows that the metric is computed from. Null counts as false.
-    reason
-        The reason that the row lists; None: the metric is switched off, and no reason is listed.
-    text
-        The condition in words, after "if": ``the dialogue has no plan``.
-    """
-
+    # the condition over the rows that the metric is computed from. Null counts as false.
     when: pl.Expr = dataclasses.field(compare=False)
+    # the reason that the row lists; None: the metric is switched off, and no reason is listed
     reason: NullReason | None
-    text: str
+    text: str  # the condition in words, after "if": ``the dialogue has no plan``
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
