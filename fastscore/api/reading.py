@@ -28,6 +28,7 @@ from fastscore.files import free_names
 from fastscore.logs.inputs.column_map import (
     EXAMPLE,
     ColumnMap,
+    Flag,
     UnmappedLogError,
     column_flag,
     in_shared_words,
@@ -236,14 +237,18 @@ def _questions(inspection: Inspection, *, is_read: bool) -> Iterator[str]:
         for each in others
         if each.is_unnamed and any("string" in key.types for key in each.found.keys.values())
     ]
-    for turns in dict.fromkeys(map(_keys_of_chats, with_texts)):
-        yield f"`fastscore judge` reads any chat whose keys are named: {turns}"
+    yield from dict.fromkeys(map(_keys_of_chats, with_texts))
 
 
 def _keys_of_chats(found: Profile) -> str:
     """Say what names the keys of chats, in arrays or in rows."""
+    for name, key in found.keys.items():
+        if "array" in key.types and name not in found.arrays:
+            flags = typed([column_flag("messages", name), Flag("alternate", ("user",))])
+            return f"If the user begins, `fastscore judge` reads texts by turns: {flags}"
     turns = column_flag("turns", "KEY") if found.arrays else layout_flag(ROW_PER_TURN)
-    return typed([turns, column_flag("speaker", "KEY"), column_flag("text", "KEY")])
+    flags = typed([turns, column_flag("speaker", "KEY"), column_flag("text", "KEY")])
+    return f"`fastscore judge` reads any chat whose keys are named: {flags}"
 
 
 def _elements_command(inspected: InspectedFile) -> str:

@@ -289,7 +289,8 @@ def agreement_command(files: tuple[Path, ...], format: Format, **how: Any) -> No
     compared too. Each pair of raters gets Cohen's kappa with
     quadratic weights. All raters together get Krippendorff's alpha with ordinal and with interval
     distance, percent agreement, Fleiss' kappa, and Gwet's AC1 and AC2. The 95 % confidence
-    intervals leave out one dialogue at a time and need at least eight.
+    intervals leave out one dialogue at a time and need at least eight, except of the percent
+    agreement.
     """
     from fastscore.results.agreement import agreement, show_agreement
 

@@ -238,7 +238,14 @@ def test_chats_that_no_suite_reads_are_offered_to_a_judge(tmp_path):
     )
     shown = fast("inspect", "keys.jsonl", folder=tmp_path).stdout
     assert "`fastscore judge` reads any chat whose keys are named: --column turns=KEY" in shown
-    for words in (shlex.split(command)[1:], [*shlex.split(named), "-o", "out"]):
+    (tmp_path / "texts.jsonl").write_text(
+        json.dumps({"id": "a", "turns": ["你好", "您好", "谢谢"]})
+    )
+    shown = fast("inspect", "texts.jsonl", folder=tmp_path).stdout
+    texts = "--column messages=turns --alternate user"
+    assert f"If the user begins, `fastscore judge` reads texts by turns: {texts}" in shown
+    of_texts = ["judge", "texts.jsonl", *texts.split(), "--model", "M", "-o", "out"]
+    for words in (shlex.split(command)[1:], [*shlex.split(named), "-o", "out"], of_texts):
         tried = fast(*words, "--dry-run", folder=tmp_path)
         assert tried.returncode == 0, tried.stderr
         assert "requests   1," in tried.stdout

@@ -17,7 +17,7 @@ import pytest
 import fastscore
 from benchmarks import inference
 from fastscore import open_run
-from fastscore.errors import RunError, UsageError
+from fastscore.errors import InputError, RunError, UsageError
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.findings import list_findings
 from fastscore.results.headlines import read_headlines
@@ -315,3 +315,20 @@ def test_runs_of_different_signatures_are_not_called_better(tmp_path: Path) -> N
     page = write_report(runs, tmp_path / "report.html").read_text()
     assert "have different signatures, so no side is called better: max_text is 1000 in" in page
     assert not re.search('class="(better|worse|higher|lower)"', page)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_run_in_which_nothing_was_scored_has_a_page(tmp_path: Path) -> None:
+    named = {"dialogue_uid": "d", "miner_uid": "7"}
+    rows = [
+        {**named, "event": "predicted", "utterance_index": 0, "step": 0, "prediction": "tea"},
+        {**named, "event": "utterance_complete", "utterance_index": 1, "ground_truth": "tea"},
+    ]
+    log = tmp_path / "log.jsonl"
+    pl.DataFrame(rows).write_ndjson(log)
+    folder = tmp_path / "run"
+    with pytest.raises(InputError, match="Nothing was scored"):
+        fastscore.score(log, fastscore.ScoreDialogue(lex_weight=1.0), output=folder)
+    page = tmp_path / "page.html"
+    write_report([open_run(folder)], page)
+    assert "score_dialogue" in page.read_text(encoding="utf-8")

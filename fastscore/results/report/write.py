@@ -484,9 +484,9 @@ def dialogues_of(suite: Suite, one: Shown, texts: bool = True) -> Values:
     scored = one.run.scan(LABEL_TABLE)
     labels = label_columns(one.run)[:2]
     values = (
-        scored.select(*labels, *(metric.id for metric in metrics))
-        .collect(engine="streaming")
-        .with_columns(dialogues.names.alias("name"))
+        dialogues.names.alias("name")
+        .to_frame()
+        .hstack(scored.select(*labels, *(metric.id for metric in metrics)).collect())
         .with_row_index("row")
     )
     picks, by_metric = _picks(values, metrics if texts else [])
