@@ -38,7 +38,7 @@ from fastscore.logs.read.columns import (
 )
 from fastscore.logs.read.lines import BOM, Lines
 from fastscore.suites.chats import ASSISTANT_ROLE
-from fastscore.suites.declarations import ROW_SCHEMA, Chat, Column, Source
+from fastscore.suites.declarations import ROW_SCHEMA, Chat, Column, RejectReason, Source
 from fastscore.suites.identity import IDENTITY
 
 _STORED = "stored:"
@@ -113,12 +113,11 @@ def mapped_rows(
     found: dict[int, tuple[Places, Column]] = {}
     for column, stored, path in _derived_columns(source):
         if not stored and element is not None:
-            root, _ = find_places(element.data, element.starts, element.ends, _shape(path))
-            found_at = _values(element.data, _inside(root, path))
+            found_at, _ = _located(element.data, element.starts, element.ends, path)
         elif not path and format in _CELLS:
             found_at = _cells(frame[_STORED + stored], column)
         else:
-            found_at = _in_texts(frame[_STORED + stored], path)
+            found_at, _ = _in_texts(frame[_STORED + stored], path)
         if column.only_where is not None:
             name, value = column.only_where
             where = (frame[name] == value).fill_null(False).to_numpy()
@@ -164,22 +163,26 @@ def _cells(texts: pl.Series, column: Column) -> Places:
     return spelled_cells(places, column.kind)
 
 
-def _located(texts: pl.Series, shape: Shape) -> tuple[UInt8Array, Place]:
-    """Return the bytes of JSON texts, and the values of a shape in them.
+def _in_texts(texts: pl.Series, path: Sequence[str], inner: Shape = None) -> tuple[Places, Place]:
+    """Locate the values at a path in JSON texts, absent for all other texts.
 
     Line ends, which JSON has only between values, become spaces.
     """
     if texts.str.contains("[\r\n]").any():
         texts = texts.str.replace_all("[\r\n]", " ")
     held = string_column(texts.name, texts.fill_null(""))
-    return held.data, find_places(held.data, held.offsets[:-1], held.offsets[1:], shape)[0]
+    return _located(held.data, held.offsets[:-1], held.offsets[1:], path, inner)
 
 
-def _shape(path: Sequence[str], inner: Shape = None) -> Shape:
-    """Return the shape of objects around a value at a path."""
+def _located(
+    data: UInt8Array, starts: Int64Array, ends: Int64Array, path: Sequence[str], inner: Shape = None
+) -> tuple[Places, Place]:
+    """Locate the values at a path, and those of a shape in them."""
+    shape = inner
     for key in reversed(path):
-        inner = {key: inner}
-    return inner
+        shape = {key: shape}
+    place, _ = find_places(data, starts, ends, shape)
+    return _values_at(data, place, path), _inside(place, path)
 
 
 def _inside(place: Place, path: Sequence[str]) -> Place:
@@ -188,14 +191,9 @@ def _inside(place: Place, path: Sequence[str]) -> Place:
     return place
 
 
-def _values(data: UInt8Array, place: Place) -> Places:
-    return Places("jsonl", data, place.tags, place.start, place.end)
-
-
-def _in_texts(texts: pl.Series, path: Sequence[str]) -> Places:
-    """Return the values at a path in JSON texts, absent for all other texts."""
-    data, root = _located(texts, _shape(path))
-    return _values(data, _inside(root, path))
+def _values_at(data: UInt8Array, place: Place, path: Sequence[str] = ()) -> Places:
+    found = _inside(place, path)
+    return Places("jsonl", data, found.tags, found.start, found.end)
 
 
 def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places, list[Reject]]:
@@ -206,7 +204,7 @@ def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places
     at_key = frame[_STORED + source.rows]
     # the path may be a single key that contains dots
     if path and at_key.null_count() < frame.height:
-        texts, path = at_key.fill_null(json_texts(_in_texts(texts, path))), []
+        texts, path = at_key.fill_null(json_texts(_in_texts(texts, path)[0])), []
     paths = () if source.chat is None else _own_paths(source.chat)
     arrays, below = _located_elements(texts, path, _joined_shape(paths))
     if source.chat is not None:
@@ -214,24 +212,16 @@ def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places
         plain = _plain_arrays(at_path, arrays.tags, below, source.chat)
         if plain is not None:
             arrays, below = _located_elements(plain, (), {})
-    is_array = arrays.tags == tokens.ARRAY
-    rejects = [
-        replace(
-            _reject(frame, row, arrays, column, 1),
-            reason="missing_field" if arrays.tags[row] <= 1 else "wrong_type",
-            expected="an array of rows",
-        )
-        for row in np.flatnonzero(~is_array).tolist()
-    ]
+    rejects = []
+    for row in np.flatnonzero(arrays.tags != tokens.ARRAY).tolist():
+        reason: RejectReason = "missing_field" if arrays.tags[row] <= tokens.NULL else "wrong_type"
+        reject = _reject(frame, row, arrays, column, 1)
+        rejects.append(replace(reject, reason=reason, expected="an array of rows"))
     rows, is_object = frame[below.owner], below.tags == tokens.OBJECT
-    element = _values(arrays.data, below)
+    element = _values_at(arrays.data, below)
+    what: dict[str, Any] = {"field": None, "reason": "not_an_object", "expected": "a JSON object"}
     rejects += [
-        replace(
-            _reject(rows, row, element, column, 1),
-            field=None,
-            reason="not_an_object",
-            expected="a JSON object",
-        )
+        replace(_reject(rows, row, element, column, 1), **what)
         for row in np.flatnonzero(~is_object).tolist()
     ]
     return rows.filter(pl.Series(is_object)), element.at(np.flatnonzero(is_object)), rejects
@@ -239,10 +229,9 @@ def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places
 
 def _located_elements(texts: pl.Series, path: Sequence[str], inner: Shape) -> tuple[Places, Place]:
     """Locate arrays and their elements, with the values of a shape in each."""
-    data, root = _located(texts, _shape(path, [inner]))
-    arrays = _inside(root, path)
-    assert arrays.elements is not None  # its shape has elements
-    return _values(data, arrays), arrays.elements
+    arrays, place = _in_texts(texts, path, [inner])
+    assert place.elements is not None  # its shape has elements
+    return arrays, place.elements
 
 
 def _own_paths(chat: Chat) -> tuple[tuple[str, ...], ...]:
@@ -266,7 +255,7 @@ def rebuilt(
     rows = chat.rows if chat is not None and chat.rows.user_begins else None
     fields, left_out, is_user = [], np.zeros(len(elements.tags), np.bool_), None
     for path, name in keys.items():
-        found = _values(arrays.data, _inside(elements, path.split(".")))
+        found = _values_at(arrays.data, elements, path.split("."))
         raw = json_texts(found)
         if name in words:
             meant = _map_words(found, raw, words[name])
@@ -275,7 +264,7 @@ def rebuilt(
         if rows is not None and name == rows.speaker:
             is_user = raw.ne_missing(_quoted(dict(rows.words)[ASSISTANT_ROLE]))
         fields.append(pl.concat_str(pl.lit(_quoted(name) + ":"), raw))
-    whole = json_texts(_values(arrays.data, elements))
+    whole = json_texts(_values_at(arrays.data, elements))
     objects = pl.select(
         owner=pl.Series(elements.owner),
         text=pl.when(pl.Series(elements.tags == tokens.OBJECT))
@@ -394,16 +383,25 @@ def chat_lines(
 
 
 def _rewritten(lines: Lines, chat: Chat, file: str) -> Lines:
+    """Convert lines that are documents to rows. Invalid documents are left to the reader."""
     if not lines.data:
         return lines
     texts: list[bytes] = []
     places: list[tuple[int, int]] = []
-    for begin, number, text in _documents(lines):
-        place = lines.offset + begin
+    place, numbers = lines.offset, lines.numbers
+    for at, line in enumerate(bytes(lines.data).splitlines(keepends=True)):
+        number = lines.line + at if numbers is None else int(numbers[min(at, len(numbers) - 1), 1])
         name = f"{file}:{number}:{place}" if lines.in_document and place else f"{file}:{number}"
-        rows = _row_texts(text, chat, name)
+        text = line.rstrip(b"\r\n")
+        try:
+            document = load_json(text.removeprefix(BOM).strip())
+        except ValueError:
+            rows = [text]
+        else:
+            rows = [dump_json(row) for row in chat_rows(document, chat, name)]
         texts += rows
         places += [(number, place)] * len(rows)
+        place += len(line)
     found = np.array(places, np.int64).reshape(-1, 2)
     return _with_rows(lines, texts, found[:, 0], np.ascontiguousarray(found[:, 1]))
 
@@ -416,31 +414,6 @@ def _with_rows(
     begins = np.concatenate(([0], ends[:-1]))[: len(texts)]
     data = b"".join([text + b"\n" for text in texts])
     return replace(lines, data=data, numbers=np.stack((begins, numbers), 1), offsets=offsets)
-
-
-def _documents(lines: Lines) -> Iterator[tuple[int, int, bytes]]:
-    """Yield documents: position in the lines, line number, bytes."""
-    data = bytes(lines.data)
-    begin, number = 0, lines.line
-    numbers = lines.numbers
-    for place, line in enumerate(data.splitlines(keepends=True)):
-        if numbers is not None and place < len(numbers):
-            number = int(numbers[place, 1])
-        yield begin, number, line.rstrip(b"\r\n")
-        begin += len(line)
-        number += 1
-
-
-def _row_texts(text: bytes, chat: Chat, name: str) -> Sequence[bytes]:
-    """Return the rows of a document as JSON. Invalid documents are left to the reader."""
-    stripped = text.removeprefix(BOM).strip()
-    if not stripped:
-        return [text]
-    try:
-        document: Any = load_json(stripped)
-    except ValueError:
-        return [text]
-    return [dump_json(row) for row in chat_rows(document, chat, name)]
 
 
 def document_source(source: Source) -> Source:
