@@ -275,10 +275,15 @@ def _lazily(
     def frames(
         names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _: int | None
     ) -> Iterator[pl.DataFrame]:
-        # polars limits rows before it filters them
-        for frame in _limited(read(names), limit):
-            found = frame if predicate is None else _kept(frame, predicate)
+        left = limit
+        for frame in read(names) if left != 0 else ():
+            # polars limits rows before it filters them
+            found = frame if left is None else frame.head(left)
+            left = None if left is None else left - found.height
+            found = found if predicate is None else _kept(found, predicate)
             yield found.select([*schema] if names is None else names)
+            if left == 0:
+                return
 
     return register_io_source(
         frames, schema=schema, is_pure=True, explain_name="fastscore", explain_detail=name
@@ -310,20 +315,6 @@ def _warn_of_rejects(parts: Iterable[Part]) -> Iterator[pl.DataFrame]:
             "rejects=True).",
             RejectsWarning,
         )
-
-
-def _limited(frames: Iterable[pl.DataFrame], limit: int | None) -> Iterator[pl.DataFrame]:
-    left = limit
-    if left == 0:
-        return
-    for frame in frames:
-        if left is None:
-            yield frame
-            continue
-        yield frame.head(left)
-        left -= frame.height
-        if left <= 0:
-            return
 
 
 def _kept(frame: pl.DataFrame, predicate: pl.Expr) -> pl.DataFrame:

@@ -33,10 +33,13 @@ from fastscore_jit.memory import (
 from fastscore_jit.validation import as_vector
 
 from fastscore_readers.fill import (
+    FAULT,
+    FAULT_ITEMS,
     PLACES,
     LineScan,
     allocate_columns,
     fill_columns,
+    moved,
     scan_of,
     with_capacity,
 )
@@ -75,7 +78,7 @@ begins; whether a rejected record continues; whether a record may begin with a b
 
 MARKS_AFTER = 4
 """The number of sentinel marks after the last mark."""
-FAULT_ITEMS = 6
+N_ITEMS = len(FAULT_ITEMS)
 _BOM = 0xEF
 
 _cell_marks = byte_marks(b'",\n\r', range(0x80, 0x100))
@@ -88,9 +91,7 @@ class Records(NamedTuple):
     # uint64: a row of one unused slot and one a column for each good record
     slots: npt.NDArray[np.uint64]
     rows: Int64Array  # int64 (3 * capacity,): line, start and end of the good records
-    # int64 (6 * capacity,): line, start, end, status, position and number of cells of the faulty
-    # records
-    faults: Int64Array
+    faults: Int64Array  # int64 (7 * capacity,): the items of `fill.FAULT` of the faulty records
 
 
 @inlined
@@ -221,8 +222,8 @@ def walk_records(
             enter(records.rows, row, number, begin, end)
             row += 1
         else:
-            at = FAULT_ITEMS * fault
-            for item, value in enumerate((number, begin, end, status, place, cell)):
+            at = N_ITEMS * fault
+            for item, value in enumerate((number, begin, end, status, place, cell, slot_of.size)):
                 put_item(records.faults, at + item, value)
             fault += 1
             state[CUT] = is_cut and end >= size
@@ -268,12 +269,12 @@ def scan_csv(
     found = Records(
         np.zeros(most * width, np.uint64),
         np.empty(3 * most, np.int64),
-        np.empty(FAULT_ITEMS * most, np.int64),
+        np.empty(N_ITEMS * most, np.int64),
     )
     state = np.zeros(STATE_ITEMS, np.int64)
     state[NUMBER] = line
     columns = allocate_columns(kinds)
-    faults = [np.empty((FAULT_ITEMS, 0), np.int64)]
+    faults = [np.empty(0, FAULT)]
     at, size = 0, BLOCK_BYTES
     memory, walk, fill = None, None, None
     while at < data.size and state[N_LINES] - state[N_BLANK] < records:
@@ -296,7 +297,7 @@ def scan_csv(
                 break
             size *= 2
             continue
-        faults.append(_faults(memory, found, state) + np.array([[0], [at], [at], [0], [at], [0]]))
+        faults.append(moved(_faults(memory, found, state), at))
         at, size = at + int(state[STOP]), BLOCK_BYTES
         wider = with_capacity(columns, int(state[N_ROWS]), at, data.size)
         if fill is None or wider is not columns:
@@ -306,21 +307,21 @@ def scan_csv(
             fill = prepared(fill_columns, memory.data, found.slots, found.rows, columns, state)
         fill()
     counts = state[[N_LINES, N_BLANK, NUMBER]].tolist()
-    scan = scan_of(data, columns, np.concatenate(faults, 1), slot_of.size, counts, again)
+    scan = scan_of(data, columns, np.concatenate(faults), counts, again)
     return replace(scan, syntax="csv", stop=at, cut=bool(state[CUT]), has_mark=bool(state[MARKED]))
 
 
-def _faults(memory: BlockMemory, found: Records, state: Int64Array) -> npt.NDArray[np.int64]:
-    """Return the faults of a window, int64 (6, m), with those of records that are invalid UTF-8."""
-    faults = found.faults[: FAULT_ITEMS * state[N_FAULTS]].reshape(-1, FAULT_ITEMS)
+def _faults(memory: BlockMemory, found: Records, state: Int64Array) -> npt.NDArray[np.void]:
+    """Return the faults of a window, `fill.FAULT`, with those of records that are invalid UTF-8."""
+    faults = found.faults[: N_ITEMS * state[N_FAULTS]].reshape(-1, N_ITEMS)
     # a window mostly cuts its last character, which is the next one's; one that a record's end
     # cuts is noted up to three bytes after it
     bad = memory.index.bad[: state[N_BAD]]
     if not bad.size or bad.min() >= state[STOP] + 3:
-        return faults.T
+        return faults.view(FAULT)[:, 0]
     n = int(state[N_ROWS])
     rows, slots = found.rows[: 3 * n].reshape(n, 3), found.slots.reshape(found.rows.size // 3, -1)
-    every = np.concatenate([np.pad(rows, ((0, 0), (0, FAULT_ITEMS - 3))), faults])
+    every = np.concatenate([np.pad(rows, ((0, 0), (0, N_ITEMS - 3))), faults])
     for record, (_, begin, end, status, *_) in enumerate(every.tolist()):
         try:
             memory.data[begin:end].tobytes().decode()
@@ -331,4 +332,5 @@ def _faults(memory: BlockMemory, found: Records, state: Int64Array) -> npt.NDArr
     kept = int(is_good.sum())
     rows[:kept], slots[:kept] = rows[is_good[:n]], slots[:n][is_good[:n]]
     state[N_ROWS] = kept
-    return every[np.lexsort((every[:, START], is_good))][: len(every) - kept].T
+    ordered = every[np.lexsort((every[:, START], is_good))][: len(every) - kept]
+    return ordered.view(FAULT)[:, 0]

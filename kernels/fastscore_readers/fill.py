@@ -260,6 +260,12 @@ def fill_columns(data: Any, slots: Any, rows: Any, columns: Columns, state: Any)
     fill_rows(data, slots, rows, columns, state)
 
 
+FAULT_ITEMS = ("line", "start", "end", "status", "position", "cells", "width")
+FAULT = np.dtype([(name, np.int64) for name in FAULT_ITEMS])
+"""A faulty line: its number and bytes (of broken quoting, those of the record's first line), the
+fault (such as `faults.NOT_JSON`) and its byte position, the cells that it has and should have."""
+
+
 @dataclass(frozen=True, slots=True)
 class LineScan:
     """Lines (CSV: records) of a buffer: n good ones, m faulty ones, k wanted names."""
@@ -276,19 +282,7 @@ class LineScan:
     # absent values and filled columns.
     value_start: Int64Array
     value_end: Int64Array
-    # Number and bytes of each faulty line, int64 (m,). If quoting is broken, the record's first
-    # line.
-    fault_line: Int64Array
-    fault_start: Int64Array
-    fault_end: Int64Array
-    # the fault (such as `faults.NOT_JSON` or `csv_records.TOO_LONG`) and its byte position, int64
-    # (m,)
-    fault_status: Int64Array
-    fault_position: Int64Array
-    # the number of cells read of a faulty record, and the expected number, int64 (m,); 0 without
-    # cells
-    fault_cells: Int64Array
-    fault_width: Int64Array
+    faults: npt.NDArray[np.void]  # the faulty lines, `FAULT` (m,)
     # the numbers of all lines and of blank ones
     n_lines: int
     n_blank: int
@@ -312,12 +306,11 @@ class LineScan:
 def scan_of(
     data: UInt8Array,
     columns: Columns,
-    faults: npt.NDArray[np.int64],
-    width: int,
+    faults: npt.NDArray[np.void],
     counts: Sequence[int],
     again: Callable[[], LineScan],
 ) -> LineScan:
-    """Return the scan of filled columns and of faults, int64 (6, m).
+    """Return the scan of filled columns.
 
     ``counts`` are the lines, the blank lines and the number of the next line.
     """
@@ -333,19 +326,21 @@ def scan_of(
         tags=columns.tags[:, :n],
         value_start=places[:, :, 0],
         value_end=places[:, :, 1],
-        fault_line=faults[0],
-        fault_start=faults[1],
-        fault_end=faults[2],
-        fault_status=faults[3],
-        fault_position=faults[4],
-        fault_cells=faults[5],
-        fault_width=np.full(faults.shape[1], width, np.int64),
+        faults=faults,
         n_lines=n_lines,
         n_blank=n_blank,
         next_line=next_line,
         filled=filled_columns(columns),
         again=cache(again),
     )
+
+
+def moved(faults: npt.NDArray[np.void], by: int) -> npt.NDArray[np.void]:
+    """Return faults at other positions."""
+    faults = faults.copy()
+    for name in ("start", "end", "position"):
+        faults[name] += by
+    return faults
 
 
 def joined_scans(data: UInt8Array, scans: Sequence[tuple[int, LineScan]]) -> LineScan:
@@ -359,16 +354,17 @@ def joined_scans(data: UInt8Array, scans: Sequence[tuple[int, LineScan]]) -> Lin
 
     def join(name: str) -> npt.NDArray[np.int64]:
         arrays = [getattr(scan, name) for scan in parts]
-        if name.endswith(("start", "end", "position")):
+        if name.endswith(("start", "end")):
             arrays = [array + shift for array, shift in zip(arrays, shifts, strict=True)]
         return np.concatenate(arrays, -1)
 
     names, keys = list(LineScan.__dataclass_fields__), parts[0].filled
-    joined: dict[str, Any] = {name: join(name) for name in names[1 : names.index("n_lines")]}
+    joined: dict[str, Any] = {name: join(name) for name in names[1 : names.index("faults")]}
     return replace(
         parts[-1],
         data=data,
         **joined,
+        faults=np.concatenate([moved(scan.faults, shift) for shift, scan in scans]),
         n_lines=sum(scan.n_lines for scan in parts),
         n_blank=sum(scan.n_blank for scan in parts),
         filled={key: joined_columns([scan.filled[key] for scan in parts]) for key in keys},

@@ -75,16 +75,16 @@ def scanned(data: bytes, width: int, records: int = 1 << 14) -> tuple[list[Naive
                 assert columns[slot][row] == (text if text or slot % 2 else None)
             place = (int(scan.line[row]), at + int(scan.start[row]), at + int(scan.end[row]))
             found.append(NaiveRecord(*place, "row", cells))
-        for row, status in enumerate(scan.fault_status.tolist()):
-            begin, end = at + int(scan.fault_start[row]), at + int(scan.fault_end[row])
-            found.append(NaiveRecord(int(scan.fault_line[row]), begin, end, STATUS[status]))
+        for row, status in enumerate(scan.faults["status"].tolist()):
+            begin, end = at + int(scan.faults["start"][row]), at + int(scan.faults["end"][row])
+            found.append(NaiveRecord(int(scan.faults["line"][row]), begin, end, STATUS[status]))
             if status == NOT_UTF8:
-                position = int(scan.fault_position[row] - scan.fault_start[row])
+                position = int(scan.faults["position"][row] - scan.faults["start"][row])
                 with pytest.raises(UnicodeDecodeError) as error:
                     data[begin:end].decode()
                 assert error.value.start == position
-        assert np.all(np.diff(scan.fault_start) > 0)
-        assert scan.n_lines - scan.n_blank == scan.line.size + scan.fault_line.size
+        assert np.all(np.diff(scan.faults["start"]) > 0)
+        assert scan.n_lines - scan.n_blank == scan.line.size + scan.faults["line"].size
         at, line, blank = at + scan.stop, scan.next_line, blank + scan.n_blank
     return sorted(found, key=lambda record: record.start), blank
 
@@ -147,14 +147,14 @@ def test_a_record_that_the_buffer_cuts_is_left():
         # a return may be half of a line end
         assert scan.stop == (0 if size < 5 else 5 if size < 15 else 15), size
         assert scan.line.tolist() == [1, 2][: (size >= 5) + (size >= 15)]
-        assert scan.fault_line.size == 0
+        assert scan.faults["line"].size == 0
 
 
 def test_a_record_that_is_too_long_is_given_up_at_its_first_line():
     data = np.frombuffer(b'a,"b\nc,d\ne,f\ng,h', np.uint8)
     scan = scan_csv(data, np.arange(2), [PLACES] * 2, final=False, limit=8)
-    assert scan.fault_status.tolist() == [TOO_LONG]
-    assert (scan.fault_start[0], scan.fault_end[0]) == (0, 4)
+    assert scan.faults["status"].tolist() == [TOO_LONG]
+    assert (scan.faults["start"][0], scan.faults["end"][0]) == (0, 4)
     assert scan.line.tolist() == [2, 3]
     assert not scan.cut
     scan = scan_csv(

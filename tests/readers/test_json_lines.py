@@ -54,10 +54,10 @@ def check_against_json(data: bytes) -> None:
     assert scan.next_line == len(expected) + 1
     found = zip(scan.line, scan.start, scan.end, strict=True)
     assert list(found) == [(line.number, line.start, line.end) for line in rows]
-    places = zip(scan.fault_line, scan.fault_start, scan.fault_end, strict=True)
+    places = zip(scan.faults["line"], scan.faults["start"], scan.faults["end"], strict=True)
     assert list(places) == [(line.number, line.start, line.end) for line in faults]
-    assert [STATUS[int(code)] for code in scan.fault_status] == [line.status for line in faults]
-    for position, line in zip(scan.fault_position, faults, strict=True):
+    assert [STATUS[int(code)] for code in scan.faults["status"]] == [line.status for line in faults]
+    for position, line in zip(scan.faults["position"], faults, strict=True):
         assert line.start <= position <= line.end
     for index, line in enumerate(rows):
         for key, name in enumerate(KEYS):
@@ -195,7 +195,7 @@ def test_depth(length):
     ):
         scan = jsonl.scan_jsonl(as_bytes(line), (b"a",))
         assert scan.line.size == (length <= tokens.MAX_DEPTH)
-        assert scan.fault_status.tolist() == [faults.TOO_DEEP] * (length > tokens.MAX_DEPTH)
+        assert scan.faults["status"].tolist() == [faults.TOO_DEEP] * (length > tokens.MAX_DEPTH)
 
 
 def test_last_equal_key_wins_and_escaped_keys_match():
@@ -263,7 +263,7 @@ def test_many_short_lines_have_room_behind_one_very_long_line():
     for fill in (None, {b"a": TEXT}):
         scan = jsonl.scan_jsonl(as_bytes(data), (b"a",), fill=fill)
         assert scan.line.tolist() == list(range(1, many + 2))
-        assert scan.fault_line.tolist() == list(range(many + 2, 2 * many + 2))
+        assert scan.faults["line"].tolist() == list(range(many + 2, 2 * many + 2))
         assert scan.tags[0].tolist() == [tokens.STRING] + [tokens.INTEGER] * many
 
 

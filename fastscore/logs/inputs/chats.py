@@ -8,7 +8,7 @@ through `chat_rows`, one by one.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial, reduce
+from functools import partial, reduce
 from itertools import product
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
@@ -184,9 +184,6 @@ def _dialogues_at(
     document: Any, place: str, layout: ChatLayout
 ) -> Iterator[tuple[str | None, Any]]:
     """Yield the dialogues at a place; in an array all elements, if one of them has turns."""
-    keys = _first_keys(place)
-    if keys and isinstance(document, dict) and keys.isdisjoint(document):
-        return
     found = list(_at_place(document, place))
     if not place.endswith(_ALL):
         has_turns = any(_has_turns(dialogue, layout) for _, dialogue in found)
@@ -199,14 +196,6 @@ def _dialogues_at(
     for key, dialogue in found:
         if are_arrays or (isinstance(dialogue, dict) and _has_turns(dialogue, layout)):
             yield key, dialogue
-
-
-@cache
-def _first_keys(place: str) -> frozenset[str]:
-    """Return the keys one of which a document must have for a place; none if it is the place."""
-    path = place.removesuffix(_ALL).removesuffix(_EACH).removesuffix(".")
-    ends = [at for at, sign in enumerate(path) if sign == "."]
-    return frozenset(path[:end] for end in (*ends, len(path)) if path)
 
 
 def _at_place(document: Any, place: str) -> Iterator[tuple[str | None, Any]]:

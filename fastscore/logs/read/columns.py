@@ -10,7 +10,7 @@ that JSON cannot represent (bytes, dates) is refused.
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -164,33 +164,24 @@ def _filled_series(scan: fill.LineScan, key: int) -> pl.Series | None:
 
 def spelled_cells(found: Places, kind: ColumnKind, names_dialogue: bool = False) -> Places:
     """Set cells' types by their contents. Empty cells are null, except plain texts."""
-    tags, starts, ends = found.tags, found.starts, found.ends
+    data, tags, starts, ends = found.data, found.tags.copy(), found.starts, found.ends
     if kind not in ("text", "json"):
-        tags, starts, ends = parse_spellings(found.data, tags, starts, ends)
+        texts = texts_at(data, starts, ends, tags == tokens.STRING)
+        starts, ends = starts.copy(), ends.copy()
+        for tag, form in _FORMS.items():
+            unknown = tags == tokens.STRING
+            if unknown.any():
+                spells = texts.str.contains(rf"^[ \t]*{form}[ \t]*$").fill_null(False).to_numpy()
+                tags[unknown & spells] = tag
+        rows = np.flatnonzero(tags != found.tags)
+        spaced = rows[(data[starts[rows]] <= tokens.SPACE) | (data[ends[rows] - 1] <= tokens.SPACE)]
+        after = texts.gather(spaced).str.strip_chars_start(" \t")
+        starts[spaced] = ends[spaced] - after.str.len_bytes().to_numpy()
+        ends[spaced] = starts[spaced] + after.str.strip_chars_end(" \t").str.len_bytes().to_numpy()
+        starts[rows] += data[starts[rows]] == ord("+")
     if kind != "text" or names_dialogue:
-        empty = (tags != tokens.ABSENT) & (starts == ends)
-        tags = np.where(empty, tokens.NULL, tags).astype(np.uint8)
+        tags[(tags != tokens.ABSENT) & (starts == ends)] = tokens.NULL
     return replace(found, tags=tags, starts=starts, ends=ends)
-
-
-def parse_spellings(
-    data: UInt8Array, tags: UInt8Array, starts: Int64Array, ends: Int64Array
-) -> tuple[UInt8Array, Int64Array, Int64Array]:
-    """Return which cells of CSV contain a boolean or a number."""
-    texts = texts_at(data, starts, ends, tags == tokens.STRING)
-    found, starts, ends = tags.copy(), starts.copy(), ends.copy()
-    for tag, form in _FORMS.items():
-        unknown = found == tokens.STRING
-        if unknown.any():
-            spells = texts.str.contains(rf"^[ \t]*{form}[ \t]*$").fill_null(False).to_numpy()
-            found[unknown & spells] = tag
-    rows = np.flatnonzero(found != tags)
-    spaced = rows[(data[starts[rows]] <= tokens.SPACE) | (data[ends[rows] - 1] <= tokens.SPACE)]
-    after = texts.gather(spaced).str.strip_chars_start(" \t")
-    starts[spaced] = ends[spaced] - after.str.len_bytes().to_numpy()
-    ends[spaced] = starts[spaced] + after.str.strip_chars_end(" \t").str.len_bytes().to_numpy()
-    starts[rows] += data[starts[rows]] == ord("+")
-    return found, starts, ends
 
 
 def describe(found: Places, row: int) -> str:
@@ -213,8 +204,6 @@ def describe(found: Places, row: int) -> str:
     }
     return f"{kinds.get(tag, 'string')} {text}"
 
-
-Buffers = list[npt.NDArray[Any]]
 
 INTEGER_RANGE = (-(1 << 63), (1 << 63) - 1)
 KINDS: dict[str, pl.DataType] = {
@@ -356,70 +345,51 @@ def _null_column(found: Places, column: Column) -> Converted:
 
 def _text(found: Places, column: Column) -> Converted:
     """Convert strings, and other values that the column accepts as text."""
-    valid = _is_tagged(found, tokens.STRING, tokens.ESCAPED)
-    views = np.zeros((valid.size, 4), np.int32)
-    plain = np.where(found.tags == tokens.STRING, found.starts, -1)
-    located_values.views(found.data, plain, found.ends, 0, views)
-    buffers: Buffers = [views, found.data]
+    values = [texts_at(found.data, found.starts, found.ends, _is_tagged(found, tokens.STRING))]
     broken = _NO_ROWS
-    escaped = np.flatnonzero(found.tags == tokens.ESCAPED)
+    escaped = np.flatnonzero(_is_tagged(found, tokens.ESCAPED))
     if escaped.size:
-        texts, starts, ends = found.unescaped(escaped)
+        data, starts, ends = found.unescaped(escaped)
         broken = escaped[ends < 0]
-        valid[broken] = False
-        starts[ends < 0] = -1
-        _write_views(escaped, texts, starts, ends, buffers)
-    if (found.tags[~valid] > tokens.NULL).any():
-        _accept_as_text(found, column, valid, buffers)
-    faults = _wrong_type_codes(found, valid)
+        values.append(_texts_of(escaped, found.tags.size, data, starts, ends))
+    if (~_is_tagged(found, tokens.STRING, tokens.ESCAPED) & (found.tags > tokens.NULL)).any():
+        values += _accepted_as_text(found, column)
+    text = pl.select(pl.coalesce(values)).to_series()
+    faults = _wrong_type_codes(found, text.is_not_null().to_numpy())
     faults[broken] = _fault_code("lone_surrogate")
-    return Converted(buffer_series("string_view", valid, *buffers), faults)
+    return Converted(text, faults)
 
 
-def _write_views(
-    rows: Int64Array, data: UInt8Array, starts: Int64Array, ends: Int64Array, buffers: Buffers
-) -> None:
-    """Write the views of some rows, and add their bytes as a new last buffer."""
-    own = np.zeros((rows.size, 4), np.int32)
-    located_values.views(data, starts, ends, len(buffers) - 1, own)
-    buffers[0][rows] = own
-    buffers.append(data)
+def _texts_of(
+    rows: Int64Array, n_rows: int, data: UInt8Array, starts: Int64Array, ends: Int64Array
+) -> pl.Series:
+    """Make a column with texts in some rows, null elsewhere and where an end is -1."""
+    begins, until = np.zeros((2, n_rows), np.int64)
+    valid = np.zeros(n_rows, np.bool_)
+    begins[rows], until[rows], valid[rows] = starts, ends, ends >= 0
+    return texts_at(data, begins, until, valid)
 
 
-def _accept_as_text(found: Places, column: Column, valid: Mask, buffers: Buffers) -> None:
-    """Write the views of non-string values that are accepted as text."""
+def _accepted_as_text(found: Places, column: Column) -> Iterator[pl.Series]:
+    """Yield the texts of non-string values that are accepted, null in other rows."""
     if "falsy" in column.accepts:
-        # a view of zeros is the empty text
-        valid |= _falsy(found)
+        yield pl.select(pl.when(pl.Series(_falsy(found))).then(pl.lit(""))).to_series()
     if "integer" in column.accepts:
         rows = np.flatnonzero(_is_tagged(found, tokens.INTEGER))
         starts, ends = found.starts[rows], found.ends[rows]
         # -0 is the only integer whose text differs from its digits
         zeros = (ends - starts == 2) & (found.data[ends - 1] == ord("0"))
         starts[zeros] += found.data[starts[zeros]] == ord("-")
-        _write_views(rows, found.data, starts, ends, buffers)
-        valid[rows] = True
-        _accept_whole(found, valid, buffers)
+        yield _texts_of(rows, found.tags.size, found.data, starts, ends)
+        floats = np.flatnonzero(_is_tagged(found, tokens.FLOAT))
+        whole = [_whole(found, row)[0] for row in floats.tolist()]
+        nulls = _null_column(found, column).values
+        yield nulls.scatter(floats, [None if each is None else str(each) for each in whole])
     if "boolean" in column.accepts:
-        booleans = np.flatnonzero(_is_tagged(found, tokens.FALSE, tokens.TRUE) & ~valid)
-        # a view of one byte: its length, then the byte
-        buffers[0][booleans, :2] = np.stack(
-            (np.ones(booleans.size), ord("0") + (found.tags[booleans] == tokens.TRUE)), axis=1
-        )
-        valid[booleans] = True
-
-
-def _accept_whole(found: Places, valid: Mask, buffers: Buffers) -> None:
-    """Write the views of integers that are written as doubles, as digits."""
-    floats = np.flatnonzero(_is_tagged(found, tokens.FLOAT) & ~valid)
-    values = [_whole(found, row)[0] for row in floats.tolist()]
-    rows = floats[[value is not None for value in values]]
-    texts = [str(value).encode() for value in values if value is not None]
-    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-    if rows.size:
-        data = np.frombuffer(b"".join(texts), np.uint8)
-        _write_views(rows, data, ends - np.diff(ends, prepend=0), ends, buffers)
-        valid[rows] = True
+        is_true = pl.Series(found.tags == tokens.TRUE)
+        digit = pl.when(is_true).then(pl.lit("1")).otherwise(pl.lit("0"))
+        is_boolean = pl.Series(_is_tagged(found, tokens.FALSE, tokens.TRUE))
+        yield pl.select(pl.when(is_boolean).then(digit)).to_series()
 
 
 def _falsy(found: Places) -> Mask:

@@ -196,7 +196,7 @@ def _first_skipped(data: UInt8Array, scan: LineScan, header: bytes) -> tuple[int
 
     A line end after a header is a blank line.
     """
-    starts = np.concatenate((scan.start, scan.fault_start)) if scan.has_mark else scan.start[:0]
+    starts = np.concatenate((scan.start, scan.faults["start"])) if scan.has_mark else scan.start[:0]
     marks = starts[data[starts] == BOM[0]].tolist()
     of_size = scan.start[scan.end - scan.start == len(header)]
     headers = of_size[data[of_size] == header[0]].tolist()
@@ -222,12 +222,12 @@ def _first_record(stream: BlockStream) -> tuple[LineScan, Block, int, bytes]:
         buffer = np.frombuffer(pending, np.uint8)[begin:]
         scanner = _Scanner(_NO_CELLS, (), separator.character)
         scan = scanner.scan(buffer, line=1 + (begin > 0), final=stream.final, records=1)
-        if scan.fault_line.size or stream.ended:
+        if scan.faults["line"].size or stream.ended:
             break
         pending = stream.more(len(pending), pending)
     header = b""
-    if scan.fault_line.size and scan.fault_status[0] == WRONG_CELL_COUNT:
-        record = pending[begin:][scan.fault_start[0] : scan.fault_end[0]]
+    if scan.faults["line"].size and scan.faults["status"][0] == WRONG_CELL_COUNT:
+        record = pending[begin:][scan.faults["start"][0] : scan.faults["end"][0]]
         header = bytes(pending[:begin]) + bytes(record) if len(record) else b""
     return scan, pending, begin, header
 
@@ -243,7 +243,7 @@ def header_names(header: bytes) -> tuple[str, ...]:
     separator = find_separator(header)
     header = header[separator.skipped :]
     data = np.frombuffer(header, np.uint8)
-    width = int(_Scanner(_NO_CELLS, (), separator.character).scan(data).fault_cells[0])
+    width = int(_Scanner(_NO_CELLS, (), separator.character).scan(data).faults["cells"][0])
     scan = _Scanner(np.arange(width), [PLACES] * width, separator.character).scan(data, records=1)
     (cells,) = _cell_texts(scan)
     return tuple(cell.strip().lower() for cell in cells)
@@ -269,19 +269,19 @@ def _refusal(
 
     def reject(field: str | None, reason: RejectReason, what: str, expected: str) -> Reject:
         line, start = 1, 0
-        if found.fault_line.size:
-            line, start = int(found.fault_line[0]), int(found.fault_start[0])
+        if found.faults["line"].size:
+            line, start = int(found.faults["line"][0]), int(found.faults["start"][0])
         raw = decode(bytes(data[start : start + 8 * FOUND_CHARACTERS]))
         return Reject(file, line, offset + start, field, reason, what, expected, raw)
 
-    if not found.fault_line.size:
+    if not found.faults["line"].size:
         return reject(None, "no_header", "no line that is not empty", "a header row")
     if not header:
         broken: dict[int, tuple[RejectReason, str]] = {
             NOT_UTF8: ("not_utf8", "bytes that are not UTF-8"),
             TOO_LONG: ("line_too_long", f"more than {MAX_RECORD_BYTES} bytes"),
         }
-        status = int(found.fault_status[0])
+        status = int(found.faults["status"][0])
         reason, what = broken.get(status, ("bad_quoting", "a broken quote"))
         return reject(None, reason, what, "a header row")
     names = header_names(header)

@@ -192,10 +192,17 @@ def _unpacked_blocks(
                 observe(block)
             return block
 
-        parts = as_utf8(unpacked(read, compression, size))
-        if limits is not None and not compression.startswith("utf"):
-            parts = _bounded(parts, path, packed_bytes, limits)
-        yield from gathered(parts, size)
+        bounds = None if compression.startswith("utf") else limits
+
+        def parts() -> Iterator[bytes]:
+            n_bytes = 0
+            for part in as_utf8(unpacked(read, compression, size)):
+                n_bytes += len(part)
+                if bounds is not None:
+                    bounds.check_unpacked(path, packed_bytes, n_bytes)
+                yield part
+
+        yield from gathered(parts(), size)
 
 
 def gathered(parts: Iterator[Block], size: int) -> Iterator[bytes]:
@@ -215,14 +222,6 @@ def gathered(parts: Iterator[Block], size: int) -> Iterator[bytes]:
         raise
     if joined:
         yield b"".join(joined)
-
-
-def _bounded(parts: Iterator[bytes], path: str, packed: int, limits: Limits) -> Iterator[bytes]:
-    unpacked = 0
-    for part in parts:
-        unpacked += len(part)
-        limits.check_unpacked(path, packed, unpacked)
-        yield part
 
 
 def unreadable(path: str, error: OSError) -> InputError:

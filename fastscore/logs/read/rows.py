@@ -195,10 +195,10 @@ class Batch:
 
 
 def _marks(scan: LineScan) -> Int64Array:
-    starts = scan.fault_start[scan.fault_end - scan.fault_start >= len(BOM)]
+    starts = scan.faults["start"][scan.faults["end"] - scan.faults["start"] >= len(BOM)]
     heads = scan.data[starts[:, None] + np.arange(len(BOM))]
-    is_mark: npt.NDArray[np.bool_] = (heads == np.frombuffer(BOM, np.uint8)).all(axis=1)
-    return starts[is_mark]
+    marks: Int64Array = starts[(heads == np.frombuffer(BOM, np.uint8)).all(axis=1)]
+    return marks
 
 
 def gather(streams: Iterable[tuple[int, Iterable[Lines]]]) -> Iterator[Batch]:
@@ -210,20 +210,15 @@ def gather(streams: Iterable[tuple[int, Iterable[Lines]]]) -> Iterator[Batch]:
     size = 0
     for part, stream in streams:
         for lines in stream:
-            if lines.refused is not None:
-                if waiting:
-                    yield _batch(waiting)
-                yield _batch([(part, lines)])
-                waiting, size = [], 0
-                continue
             # a block without its cut last line is not joined to another
-            is_large = len(lines.data) >= BLOCK_BYTES // 2 or lines.dense
-            if is_large and waiting:
+            is_apart = lines.dense or len(lines.data) >= BLOCK_BYTES // 2
+            is_apart |= lines.refused is not None
+            if is_apart and waiting:
                 yield _batch(waiting)
                 waiting, size = [], 0
             waiting.append((part, lines))
             size += len(lines.data)
-            if is_large or size >= BLOCK_BYTES // 2 or lines.damage is not None:
+            if is_apart or size >= BLOCK_BYTES // 2 or lines.damage is not None:
                 yield _batch(waiting)
                 waiting, size = [], 0
     if waiting:
@@ -290,17 +285,15 @@ FAULTS: dict[int, tuple[RejectReason, str]] = {
 
 def line_fault(scan: LineScan, batch: Batch, files: Sequence[str], index: int) -> Reject:
     """Return the reject of a faulty line."""
-    start, end = int(scan.fault_start[index]), int(scan.fault_end[index])
-    status = int(scan.fault_status[index])
-    parts, offsets = batch.places(scan.fault_start[index : index + 1])
+    line, start, end, status, _, _, width = scan.faults[index].item()
+    (part,), (offset,) = batch.places(np.array([start]))
     reason, expected = FAULTS[status]
     if status == csv_records.WRONG_CELL_COUNT:
-        expected = f"{int(scan.fault_width[index])} cells, as the header has"
+        expected = f"{width} cells, as the header has"
     elif scan.syntax == "json" and status in (faults.NOT_JSON, faults.NOT_OBJECT):
         expected = "a JSON object"
-    place = files[parts[0]], int(scan.fault_line[index]), int(offsets[0])
-    raw = raw_line(scan, start, end)
-    return Reject(*place, None, reason, _found(scan, index), expected, raw)
+    found, raw = _found(scan, index), raw_line(scan, start, end)
+    return Reject(files[part], line, int(offset), None, reason, found, expected, raw)
 
 
 def raw_line(scan: LineScan, start: int, end: int) -> str:
@@ -310,9 +303,7 @@ def raw_line(scan: LineScan, start: int, end: int) -> str:
 
 
 def _found(scan: LineScan, index: int) -> str:
-    start, end = int(scan.fault_start[index]), int(scan.fault_end[index])
-    position = int(scan.fault_position[index])
-    status = int(scan.fault_status[index])
+    _, start, end, status, position, cells, _ = scan.faults[index].item()
     if status == faults.NOT_OBJECT:
         return cut(raw_line(scan, position, end).rstrip(), FOUND_CHARACTERS)
     if status == faults.TOO_DEEP:
@@ -320,7 +311,6 @@ def _found(scan: LineScan, index: int) -> str:
     if status == csv_records.TOO_LONG:
         return f"more than {MAX_RECORD_BYTES} bytes"
     if status == csv_records.WRONG_CELL_COUNT:
-        cells = int(scan.fault_cells[index])
         return "1 cell" if cells == 1 else f"{cells} cells"
     where = f"at byte {position - start + 1} of the"
     if status == csv_records.UNTERMINATED_QUOTE:
@@ -355,10 +345,12 @@ def note_damage(
     line = scan.next_line if last.data else last.line
     offset, size = last.offset + len(last.data), scan.data.size
     reject = damaged(damage, files[int(batch.parts[-1])], line, offset)
-    unfinished = scan.fault_end.size > 0 and int(scan.fault_end[-1]) == size
+    unfinished = scan.faults["end"].size > 0 and int(scan.faults["end"][-1]) == size
     if unfinished and last.data and last.data[-1:] not in (b"\n", b"\r"):
         start, of_line = rejects.pop(
-            next(i for i, (start, _) in enumerate(rejects) if start == int(scan.fault_start[-1]))
+            next(
+                i for i, (start, _) in enumerate(rejects) if start == int(scan.faults["start"][-1])
+            )
         )
         own = {name: getattr(reject, name) for name in ("reason", "found", "expected")}
         rejects.append((start, replace(of_line, **own)))
@@ -583,17 +575,17 @@ def _rejects(
     bad_row: Callable[[int], Reject],
 ) -> list[tuple[int, Reject]]:
     """List faulty lines and rows, each with its start in the batch; very many are counted."""
-    n_faults = scan.fault_start.size
+    n_faults = scan.faults["start"].size
     if not n_faults + rows.size:
         return []
-    starts = np.concatenate((scan.fault_start, scan.start[rows]))
+    starts = np.concatenate((scan.faults["start"], scan.start[rows]))
     placed = pl.DataFrame(
         {
             "start": starts,
             "file": batch.places(starts)[0],
-            "line": np.concatenate((scan.fault_line, scan.line[rows])),
+            "line": np.concatenate((scan.faults["line"], scan.line[rows])),
             # faults of whole lines have no column
-            "kind": np.concatenate((-1 - scan.fault_status, kinds[rows])),
+            "kind": np.concatenate((-1 - scan.faults["status"], kinds[rows])),
             "number": np.arange(starts.size),
         }
     ).sort("start", maintain_order=True)

@@ -42,6 +42,7 @@ from fastscore_jit.validation import as_vector, same_length
 
 from fastscore_readers.fill import (
     COLUMNS,
+    FAULT,
     PLACES,
     ROWS,
     Columns,
@@ -278,7 +279,7 @@ class Walker:
     arrays: int = 0  # the slot for lines that are arrays, 0 without one
     state: Int64Array = field(default_factory=lambda: np.zeros(STATE_ITEMS, np.int64))
     faults: "array[int]" = field(default_factory=lambda: array("q"))
-    """Number, start, end, status and position of each faulty line; bytes are those of the data."""
+    """The items of each faulty line, `fill.FAULT`; bytes are those of the data."""
     notes: Notes = field(default_factory=lambda: _own.notes)
     """Notes of the last block; of all blocks if none are put into slots."""
     memory: BlockMemory = field(default_factory=lambda: _own.memory)
@@ -365,8 +366,8 @@ class Walker:
                 # no quote or bracket of it can affect the next line
                 memory.data[start:end] = _NO_JSON
                 status, at = fault
-                place = (number, begin + start, begin + end, status, begin + start + at)
-                self.faults.extend(place)
+                place = begin + start
+                self.faults.extend((number, place, begin + end, status, place + at, 0, 0))
         state[EXPECTED] = len(suspects) - good
         if good:
             state[NUMBER : NUMBER + N_COUNTED] = state[BEFORE : BEFORE + N_COUNTED]
@@ -411,10 +412,8 @@ def scan_jsonl(
     columns = allocate_columns([(fill or {}).get(key, PLACES) for key in keys])
     columns = walker.walk(data, block_ends(data), columns)
     again = partial(scan_jsonl, data, keys, restarts=restarts, array_key=array_key)
-    found = np.frombuffer(walker.faults, np.int64).reshape(-1, 5)
-    faults = np.concatenate([found.T, np.zeros((1, len(found)), np.int64)])
     counts = walker.state[[N_LINES, N_BLANK, NUMBER]].tolist()
-    return scan_of(data, columns, faults, 0, counts, again)
+    return scan_of(data, columns, np.frombuffer(walker.faults, FAULT), counts, again)
 
 
 _TEXT_BYTES = 512 << 10
@@ -520,7 +519,7 @@ def find_places(
     """
     plan, n = plan_of(shape), np.size(starts)
     walker, lines = _walk_texts(data, starts, ends, plan, is_utf8)
-    faulty = np.array(walker.faults[::5], np.int64)
+    faulty = np.frombuffer(walker.faults, FAULT)["line"].copy()
     noted, held = slice(walker.n_notes), walker.notes
     notes = Notes(held.value[noted], held.place[noted], held.parent[noted])
     return _places_of(notes, lines, plan, shape, n), faulty
