@@ -22,8 +22,7 @@ from fastscore.results.comparison import Comparison
 from fastscore.results.differences import Inference, Side, add_sides, concluded
 from fastscore.statistics.clustered import clustered_mean
 from fastscore.suites.declarations import Design, Formula, Metric, Scale
-from fastscore.suites.estimates import estimate
-from fastscore.suites.sums import Sums
+from fastscore.suites.sums import Sums, estimate
 
 Values = npt.NDArray[np.float64]
 Generator = np.random.Generator

@@ -167,8 +167,7 @@ def report_command(runs: tuple[Path, ...], output: Path, no_texts: bool, **desig
     """
     from fastscore.logs.score_input import LogsWarning
     from fastscore.results.differences import Inference
-    from fastscore.results.findings import findings_lines, list_findings
-    from fastscore.results.headlines import read_headlines
+    from fastscore.results.findings import findings_lines, list_findings, read_headlines
     from fastscore.results.report.write import write_report
     from fastscore.results.runs import open_run
 

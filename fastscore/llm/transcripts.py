@@ -28,7 +28,7 @@ from fastscore.logs.samples.inspection import CHATS, CHATS_SOURCE, turns_of_chat
 from fastscore.logs.samples.refusals import MissingColumnsError, UnknownWordsError
 from fastscore.logs.samples.screening import screen
 from fastscore.logs.score_input import ScoreInput
-from fastscore.results.dialogues import place_of_log
+from fastscore.results.explaining import place_of_log
 from fastscore.results.runs import open_run
 from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.run.progress import Reporter

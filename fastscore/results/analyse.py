@@ -11,8 +11,7 @@ from fastscore.errors import UsageError, counted, listed, names_arguments
 from fastscore.files import ANALYSIS, check_output
 from fastscore.results.agreement import read_judgements, require_columns
 from fastscore.results.differences import Inference
-from fastscore.results.findings import list_findings
-from fastscore.results.headlines import read_headlines
+from fastscore.results.findings import list_findings, read_headlines
 from fastscore.results.metric_text import write_csv
 from fastscore.results.report.metrics import Charts
 from fastscore.results.report.write import date_of, render_page, section_values, systems_of

@@ -25,8 +25,7 @@ from fastscore.statistics.curves import GRID, Curve, Test, difference_curve, sig
 from fastscore.statistics.significance import Values, holm
 from fastscore.suites.base import families
 from fastscore.suites.declarations import NULL_REASONS, Design, Metric
-from fastscore.suites.estimates import estimate, joint_estimate
-from fastscore.suites.sums import BETWEEN, Sums, shown_name, sum_values
+from fastscore.suites.sums import BETWEEN, Sums, estimate, joint_estimate, shown_name, sum_values
 
 DIALOGUE = "dialogue"
 LEAST_SYSTEMS = 3

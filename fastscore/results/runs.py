@@ -41,10 +41,9 @@ from fastscore.settings.extras import explained, require
 from fastscore.settings.options import available_processors, build_options, check_arguments
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import LABEL_TABLE, REJECTS_TABLE, Metric
-from fastscore.suites.estimates import Part, estimate_metrics
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL, SUMMARY_SCHEMA, summarise
-from fastscore.suites.sums import BETWEEN, joined_values, require_labels
+from fastscore.suites.sums import BETWEEN, Part, estimate_metrics, joined_values, require_labels
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame

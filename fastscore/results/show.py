@@ -89,7 +89,7 @@ def show_summary(
         )
     headlines = None
     if baselines:
-        from fastscore.results.headlines import baseline_grid, baseline_records, read_headlines
+        from fastscore.results.findings import baseline_grid, baseline_records, read_headlines
 
         headlines = read_headlines(run, cluster=cluster)
         content["baselines"] = baseline_records(headlines)

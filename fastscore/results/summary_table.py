@@ -22,9 +22,8 @@ from fastscore.results.runs import defined_parts
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Band, Metric
-from fastscore.suites.estimates import Part
 from fastscore.suites.summary import overall_rows
-from fastscore.suites.sums import BETWEEN
+from fastscore.suites.sums import BETWEEN, Part
 from fastscore.terminal.grids import Column, Grid, column_of, html_table
 
 if TYPE_CHECKING:

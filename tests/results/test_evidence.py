@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from fastscore.results.dialogues import Dialogues
-from fastscore.results.explaining import explain
+from fastscore.results.explaining import Dialogues, explain
 from fastscore.results.runs import Run
 from fastscore.suites.showing import Explanation
 from tests.conftest import often

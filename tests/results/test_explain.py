@@ -20,8 +20,8 @@ import fastscore
 from fastscore.api.examples import write_example
 from fastscore.errors import InputError, UsageError
 from fastscore.logs.plan.shards import plan_shards
-from fastscore.results.dialogues import Dialogues
 from fastscore.results.explaining import (
+    Dialogues,
     Explanations,
     choose_dialogue,
     explain,
@@ -276,7 +276,7 @@ def test_dialogues_of_a_packed_log_are_read_from_any_of_its_shards(
     packed.write_bytes(gzip.compress(whole))
     run = fastscore.score(packed, "guest_simulation", output=tmp_path / "run", embedder=None)
     small = functools.partial(plan_shards, shard_bytes=len(whole) // 3)
-    monkeypatch.setattr("fastscore.results.dialogues.plan_shards", small)
+    monkeypatch.setattr("fastscore.results.explaining.plan_shards", small)
     assert [len(each.raw) for each in Dialogues(run).read(range(6))] == [2] * 6
 
 

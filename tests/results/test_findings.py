@@ -20,8 +20,8 @@ from fastscore.results.findings import (
     against_agent,
     findings_lines,
     list_findings,
+    read_headlines,
 )
-from fastscore.results.headlines import read_headlines
 from fastscore.results.report.write import _places
 from fastscore.results.runs import Run, notes_on_rows
 from fastscore.settings.options import lexicon_content

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import fastscore
 from fastscore.cli import cli
 from fastscore.results.checks import CheckLimits, check
-from fastscore.results.headlines import read_headlines
+from fastscore.results.findings import read_headlines
 from fastscore.results.runs import Run, defined_parts
 from fastscore.results.show import list_runs
 from fastscore.results.summary_table import overview

@@ -10,8 +10,7 @@ import pytest
 
 import fastscore
 from fastscore.results.differences import Inference
-from fastscore.results.findings import compare_groups
-from fastscore.results.headlines import read_headlines
+from fastscore.results.findings import compare_groups, read_headlines
 from fastscore.results.report.metrics import Shown
 from fastscore.results.report.write import _comparisons
 from fastscore.suites import registry

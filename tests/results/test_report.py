@@ -18,9 +18,8 @@ import fastscore
 from benchmarks import inference
 from fastscore import open_run
 from fastscore.errors import InputError, RunError, UsageError
-from fastscore.results.dialogues import Dialogues
-from fastscore.results.findings import list_findings
-from fastscore.results.headlines import read_headlines
+from fastscore.results.explaining import Dialogues
+from fastscore.results.findings import list_findings, read_headlines
 from fastscore.results.report.metrics import Charts, axis_reach, shortened
 from fastscore.results.report.write import (
     LONGEST_TEXT,

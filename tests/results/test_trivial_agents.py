@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import fastscore
 from fastscore.cli import cli
-from fastscore.results.dialogues import Dialogues
+from fastscore.results.explaining import Dialogues
 from fastscore.results.runs import Run
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.suites.sums import defined_value

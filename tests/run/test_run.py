@@ -55,7 +55,7 @@ OF_FAILURES = {
     "fastscore.logs.samples.rewrites",
 }
 OF_OTHER_RUNS = {
-    "fastscore.results.headlines",
+    "fastscore.results.findings",
     "fastscore.run.shared_files",
     "fastscore.vectors.store",
     "rich",

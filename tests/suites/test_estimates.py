@@ -17,8 +17,15 @@ from fastscore.suites.declarations import (
     Metric,
     Scale,
 )
-from fastscore.suites.estimates import Part, estimate
-from fastscore.suites.sums import ALONE, Sums, joined_values, name_of, sum_by_dialogue
+from fastscore.suites.sums import (
+    ALONE,
+    Part,
+    Sums,
+    estimate,
+    joined_values,
+    name_of,
+    sum_by_dialogue,
+)
 
 SCORE = Metric(
     id="score",

@@ -12,7 +12,7 @@ import pytest
 
 import fastscore
 from fastscore.errors import InputError, UsageError
-from fastscore.results.dialogues import Dialogues
+from fastscore.results.explaining import Dialogues
 from fastscore.suites import registry
 from tests.run.running import contents
 

@@ -18,7 +18,7 @@ import polars as pl
 from markupsafe import Markup
 
 from fastscore.results.comparison import Comparison
-from fastscore.results.headlines import Headlines, baseline_text, estimate_of
+from fastscore.results.findings import Headlines, baseline_text, estimate_of
 from fastscore.results.metric_text import (
     bands_text,
     decimals_for,
@@ -35,10 +35,9 @@ from fastscore.settings.extras import explained
 from fastscore.statistics.clustered import Estimate
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
-from fastscore.suites.estimates import Part
 from fastscore.suites.showing import Chart, Listing, Series
 from fastscore.suites.summary import ALL
-from fastscore.suites.sums import defined_value
+from fastscore.suites.sums import Part, defined_value
 from fastscore.suites.svg import drawing_settings, svg_of, with_new_letters, with_own_ids
 from fastscore.terminal import wrapped
 

@@ -28,10 +28,9 @@ from fastscore.results.compare import (
     require_one_suite,
 )
 from fastscore.results.comparison import Comparison, headline, verdict_notes
-from fastscore.results.dialogues import Dialogues
 from fastscore.results.differences import Inference
-from fastscore.results.findings import list_findings
-from fastscore.results.headlines import Headlines, read_headlines
+from fastscore.results.explaining import Dialogues
+from fastscore.results.findings import Headlines, list_findings, read_headlines
 from fastscore.results.metric_text import interval_text, value_text
 from fastscore.results.report.metrics import (
     Charts,

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from fastscore import open_run
-from fastscore.results.dialogues import Dialogues
-from fastscore.results.explaining import explain
+from fastscore.results.explaining import Dialogues, explain
 from tests.conftest import fastscore_command
 from tests.suites.memory_finance.tracing import dialog, turn
 

@@ -5,13 +5,13 @@ from typing import Any
 import polars as pl
 
 from fastscore.suites.base import CommittedRun
-from fastscore.suites.estimates import estimate_metrics
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
 from fastscore.suites.memory_finance.metrics import RECITING, REFUSING
 from fastscore.suites.memory_finance.schema import TURNS
 from fastscore.suites.memory_finance.show import report_sections
 from fastscore.suites.memory_finance.summarise import legacy_summary
 from fastscore.suites.summary import summarise
+from fastscore.suites.sums import estimate_metrics
 from tests.suites.memory_finance.tracing import dialog, score, turn
 
 

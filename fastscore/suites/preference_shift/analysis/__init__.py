@@ -4,7 +4,9 @@ Everything is computed from the committed tables; nothing is scored again. The s
 file give the same files, byte for byte.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -15,25 +17,25 @@ from fastscore.suites.judged import collect_judged, describe_rejects
 from fastscore.suites.preference_shift.analysis.figures import MODELS_SHOWN, draw_figures
 from fastscore.suites.preference_shift.analysis.tables import (
     ALL,
+    CONVERSATION,
+    GROUP_SCHEMA,
+    HEADLINES,
+    MODEL,
     SCORE_NAMES,
     UNIT,
     Scored,
     ablations,
     components,
+    construct_validity,
+    convergent_validity,
     make_scored,
-    read_weights,
-    top_concepts,
+    segment_similarities,
+    untestable,
     weight_grid,
     window_sweep,
 )
-from fastscore.suites.preference_shift.analysis.validity import (
-    CONVERSATION,
-    HEADLINES,
-    construct_validity,
-    convergent_validity,
-    segment_similarities,
-    untestable,
-)
+from fastscore.suites.preference_shift.catalogue import load_catalogue
+from fastscore.suites.preference_shift.concepts import concepts_of
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.showing import Drawing, Listing, Row, Section
 
@@ -272,6 +274,77 @@ def _judged(tables: Tables) -> list[str]:
         f"within models over {row['n']:,} conversations (p {_p('rho_holm_p')(row)}, Holm)."
         for row in rows.drop_nulls("rho").iter_rows(named=True)
     ]
+
+
+MOST_OVER_ALL, MOST_OF_A_MODEL = 200, 100
+"""How many concepts of a field are listed, as the successor of the public evaluation lists them."""
+
+TOP_CONCEPTS_SCHEMA: dict[str, pl.DataType] = {
+    **GROUP_SCHEMA,
+    "kind": pl.String(),
+    "field": pl.String(),
+    "rank": pl.Int64(),
+    "concept": pl.String(),
+    "n_turns": pl.Int64(),
+    "n_conversations": pl.Int64(),
+    "share_of_turns": pl.Float64(),
+}
+"""A concept that only the user (``missing``) or only the system (``hallucinated``) often has."""
+
+
+def top_concepts(turns: pl.LazyFrame) -> pl.DataFrame:
+    """List the concepts that are missing or hallucinated most often, by field."""
+    counted = pl.concat(
+        turns.select("dialogue", "model", concept=f"{kind}_concepts")
+        .explode("concept")
+        .drop_nulls("concept")
+        .group_by("model", "concept")
+        .agg(
+            kind=pl.lit(kind),
+            n_turns=pl.len().cast(pl.Int64),
+            n_conversations=C("dialogue").n_unique().cast(pl.Int64),
+        )
+        for kind in ("missing", "hallucinated")
+    ).collect()
+    n_turns = turns.group_by(value="model").agg(turns=pl.len()).collect()
+    over_all = (
+        counted.group_by("kind", "concept")
+        .agg(C("n_turns", "n_conversations").sum())
+        .with_columns(turns=n_turns["turns"].sum(), value=pl.lit(None, dtype=pl.String))
+    )
+    parts = [_ranked(over_all, ALL, MOST_OVER_ALL)]
+    if n_turns["value"].drop_nulls().len() > 1:
+        of_models = counted.rename({"model": "value"}).join(n_turns, on="value")
+        parts.append(_ranked(of_models, MODEL, MOST_OF_A_MODEL))
+    return pl.concat(parts)
+
+
+def _ranked(counted: pl.DataFrame, group: str, most: int) -> pl.DataFrame:
+    """Keep the most frequent concepts of each kind and field, ranked."""
+    rank = pl.int_range(1, 1 + pl.len(), dtype=pl.Int64).over("value", "kind", "field")
+    return (
+        counted.with_columns(
+            group=pl.lit(group),
+            field=C("concept").str.split_exact("=", 1).struct[0],
+            share_of_turns=C("n_turns") / C("turns"),
+        )
+        .sort("value", C("kind") == "hallucinated", "field", -C("n_turns"), "concept")
+        .with_columns(rank=rank)
+        .filter(C("rank") <= most)
+        .select(*TOP_CONCEPTS_SCHEMA)
+    )
+
+
+def read_weights(scored: Scored) -> tuple[pl.DataFrame | None, str]:
+    """Read the catalogue that the run names, if it is still there as it was."""
+    path = Path(scored.options.catalogue)
+    try:
+        digest = hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()
+    except OSError as error:
+        return None, f"{path}: the run's catalogue cannot be read ({error.strerror})."
+    if f"catalogue=blake2b:{digest}" not in scored.signature.split("|"):
+        return None, f"{path}: not the catalogue that the run was scored with."
+    return concepts_of(load_catalogue(scored.options.catalogue), scored.options).weights, ""
 
 
 TITLE = "Adaptation to preference shifts"

@@ -22,6 +22,7 @@ from fastscore.errors import counted
 from fastscore.suites.judged import Judged
 from fastscore.suites.preference_shift.analysis.tables import (
     ALL,
+    CONVERSATION,
     MODEL,
     SCORE_NAMES,
     SCORE_RANGES,
@@ -30,8 +31,8 @@ from fastscore.suites.preference_shift.analysis.tables import (
     mean_intervals,
     of_models,
     turns_around_shifts,
+    with_judge,
 )
-from fastscore.suites.preference_shift.analysis.validity import CONVERSATION, with_judge
 from fastscore.suites.preference_shift.metrics import SLOWEST_DELAY
 from fastscore.suites.showing import Drawing
 from fastscore.suites.svg import drawing_settings, svg_of, with_own_ids

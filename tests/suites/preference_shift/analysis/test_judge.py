@@ -10,8 +10,7 @@ import pytest
 
 from fastscore.results.agreement import read_judgements
 from fastscore.suites.judged import MEAN, Judged, collect_judged, describe_rejects, judge_source
-from fastscore.suites.preference_shift.analysis.tables import Scored
-from fastscore.suites.preference_shift.analysis.validity import convergent_validity
+from fastscore.suites.preference_shift.analysis.tables import Scored, convergent_validity
 from tests.suites.preference_shift.analysis.analysing import scored_of, tables_of
 from tests.suites.preference_shift.analysis.test_statistics import log
 

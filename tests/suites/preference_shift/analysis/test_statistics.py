@@ -7,21 +7,18 @@ from typing import Any
 import polars as pl
 import pytest
 
+from fastscore.suites.preference_shift.analysis import TOP_CONCEPTS_SCHEMA, top_concepts
 from fastscore.suites.preference_shift.analysis.tables import (
-    TOP_CONCEPTS_SCHEMA,
     Scored,
     ablated_scores,
     ablations,
-    first_recoveries,
-    simplex,
-    top_concepts,
-    weight_grid,
-    window_sweep,
-)
-from fastscore.suites.preference_shift.analysis.validity import (
     around_shifts,
     construct_validity,
+    first_recoveries,
     segment_similarities,
+    simplex,
+    weight_grid,
+    window_sweep,
 )
 from tests.suites.preference_shift import conversing
 from tests.suites.preference_shift.analysis.analysing import ITEMS, Row, scored_of, tables_of

@@ -10,16 +10,14 @@ from scipy import stats
 
 from fastscore.suites.judged import JUDGE_REJECT_SCHEMA, JUDGE_SCHEMA, MEAN, OVERALL, Judged
 from fastscore.suites.preference_shift.analysis.tables import (
+    CONVERGENT_SCHEMA,
     SCORE_NAMES,
     Scored,
+    convergent_validity,
     mean_intervals,
     paired_difference,
-    with_corrected,
-)
-from fastscore.suites.preference_shift.analysis.validity import (
-    CONVERGENT_SCHEMA,
-    convergent_validity,
     untestable,
+    with_corrected,
 )
 from fastscore.suites.preference_shift.options import PreferenceShift
 from tests.statistics.test_correlation import plain_kendall, plain_spearman
