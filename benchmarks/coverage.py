@@ -371,7 +371,7 @@ def coverage(name: str, population: Population, simulations: int) -> Iterator[Ra
         held = refused = 0
         for _ in range(simulations):
             drawn = population.draw(generator, n)
-            found = clustered_mean(drawn.sums, drawn.counts, minimum=low, maximum=high)
+            found = clustered_mean(drawn.sums, drawn.counts, (low, high))
             if found.low is None or found.high is None:
                 refused += 1
             else:

@@ -231,7 +231,7 @@ def pooled_mean(by_user: bool) -> Callable[[Generator], bool]:
 
 def proportion(p: float, n: int) -> Callable[[Generator], bool]:
     def held(g: Generator) -> bool:
-        found = clustered_mean((g.random(n) < p) * 1.0, np.ones(n), minimum=0.0, maximum=1.0)
+        found = clustered_mean((g.random(n) < p) * 1.0, np.ones(n), (0.0, 1.0))
         return bool((found.low or 0) <= p <= (found.high or 0))
 
     return held

@@ -487,7 +487,7 @@ def _alpha(found: Coefficient, n_repeats: int) -> dict[str, Any]:
 def _mean(scores: pl.DataFrame, rubric: Rubric) -> Estimate:
     """Return the mean of scores with an interval over units, inside the scale."""
     units = scores.group_by("unit").agg(pl.col("score").sum(), pl.len().cast(pl.Float64).alias("n"))
-    return clustered_mean(units["score"], units["n"], minimum=rubric.low, maximum=rubric.high)
+    return clustered_mean(units["score"], units["n"], (rubric.low, rubric.high))
 
 
 def _positions(

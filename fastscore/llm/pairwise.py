@@ -297,8 +297,7 @@ def summarise_pairs(name: str, lines: Sequence[Mapping[str, Any]]) -> dict[str, 
     rate = clustered_mean(
         [{A: 1.0, TIE: 0.5, B: 0.0}[verdict] for verdict in verdicts],
         [1.0] * len(verdicts),
-        minimum=0.0,
-        maximum=1.0,
+        (0.0, 1.0),
     )
     answers = [tuple(order["answer"][name] for order in line["orders"]) for line in lines]
     decided = wins + losses

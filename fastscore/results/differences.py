@@ -301,12 +301,12 @@ def _difference(
         lost, parts = [_lost(side, metric) for side in (a, b)], None
         n_base = rows[0]["id"].n_unique()
     (x, y), shared = _aligned(rows, metric, may_share=how.shares_units)
-    ends: dict[str, Any] = {"minimum": metric.scale.minimum, "maximum": metric.scale.maximum}
     repeated = None
     if how.design.repeat:
         cells = [_cells(side, metric) for side in rows]
         repeated = repeated_difference(*cells) if all(map(len, rows)) else None
-    curve = difference_curve(x, y, shared=shared, test=how.test, repeated=repeated, **ends)
+    ends, test = metric.scale.ends, how.test
+    curve = difference_curve(x, y, shared=shared, ends=ends, test=test, repeated=repeated)
     scales = [_scales(side, metric) for side in rows]
     is_defined = all(scales) and scales[0] != scales[1]
     higher, lower, uneven = _pair_signs(x, y, curve) if paired and shared else (None, None, 0.0)

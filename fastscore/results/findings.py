@@ -95,8 +95,8 @@ def _compare(agent: str, own: Part, other: Part) -> Baseline:
     pairs = a.join(b, on=UNIT, suffix="/own").sort(UNIT)
     of_agent = Clusters(pairs["sum"].to_numpy(), pairs["n"].to_numpy())
     of_run = Clusters(pairs["sum/own"].to_numpy(), pairs["n/own"].to_numpy())
-    low, high = own.metric.scale.minimum, own.metric.scale.maximum
-    curve = difference_curve(of_agent, of_run, shared=True, test="t", minimum=low, maximum=high)
+    ends = own.metric.scale.ends
+    curve = difference_curve(of_agent, of_run, shared=True, ends=ends, test="t")
     return Baseline(agent, of_agent.mean, of_run.mean, curve.estimate)
 
 

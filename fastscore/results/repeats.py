@@ -97,7 +97,7 @@ def describe_passes(
             place = {"group": group, "side": name, "metric": metric.id}
             notes += _uneven(frame, metric, name)
             for k, one in enumerate(_passes(frame), 1):
-                estimate = clustered_mean(one.sums, one.counts, minimum=0, maximum=1)
+                estimate = clustered_mean(one.sums, one.counts, (0, 1))
                 rows.append({**place, **_row(k, frame.height, estimate)})
         for (a, first), (b, second) in combinations(found.items(), 2):
             pairs = first.join(second, on=["pair", "unit"], suffix="/b", maintain_order="left")
@@ -107,7 +107,7 @@ def describe_passes(
             # the difference of pass^1 is that of the metric, which has an interval for new repeats
             sides_of_k = zip(_passes(pairs), _passes(pairs, "/b"), strict=False)
             for k, (one, two) in islice(enumerate(sides_of_k, 1), 1, None):
-                curve = difference_curve(one, two, shared=True, minimum=0, maximum=1, test="t")
+                curve = difference_curve(one, two, shared=True, ends=(0, 1), test="t")
                 rows.append({**place, **_row(k, pairs.height, curve.estimate)})
     return rows, notes
 

@@ -219,7 +219,7 @@ def categorical_agreement(
 
     codes = _cluster_codes(usable, clusters)[several]
     sums, sizes = np.bincount(codes, agreed(equal)[several]), np.bincount(codes)
-    mean = clustered_mean(sums, sizes.astype(np.float64), minimum=0.0, maximum=1.0)
+    mean = clustered_mean(sums, sizes.astype(np.float64), (0.0, 1.0))
     reason: AgreementReason | None = None if mean.low is not None else "too_few_values"
     found = {"percent_agreement": Coefficient(n, mean.value, mean.low, mean.high, reason)}
     if is_between:

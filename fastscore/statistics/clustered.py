@@ -39,6 +39,10 @@ POWER = 0.8
 LEAST_UNITS = 3
 """The fewest units with an interval or a test: two have one degree of freedom, so say nothing."""
 
+Ends = tuple[float | None, float | None]
+"""The smallest and largest value that there can be, None where there is no end."""
+UNBOUNDED: Ends = (None, None)
+
 EstimateReason = Literal["too_few_units", "zero_variance", "several_scales"]
 
 
@@ -104,16 +108,13 @@ class Clusters:
 def clustered_mean(
     sums: npt.ArrayLike,
     counts: npt.ArrayLike,
+    ends: Ends = UNBOUNDED,
     *,
-    minimum: float | None = None,
-    maximum: float | None = None,
     level: float = LEVEL,
 ) -> Estimate:
     """Return a mean over rows with an interval that takes clusters as the units."""
     totals, numbers = finite(sums, "sums"), finite(counts, "counts")
-    (found,) = clustered_means(
-        totals, numbers, (0, totals.size), minimum=minimum, maximum=maximum, level=level
-    )
+    (found,) = clustered_means(totals, numbers, (0, totals.size), ends, level=level)
     if found.value is None and found.n_units:  # too few for an interval
         return replace(found, value=Clusters(totals, numbers).mean)
     return found
@@ -123,17 +124,16 @@ def clustered_means(
     sums: npt.ArrayLike,
     counts: npt.ArrayLike,
     bounds: Sequence[int],
+    ends: Ends = UNBOUNDED,
     *,
-    minimum: float | None = None,
-    maximum: float | None = None,
     level: float = LEVEL,
 ) -> list[Estimate]:
     """Return the estimates of `clustered_mean` for many groups of clusters."""
     totals, numbers = finite(sums, "sums"), finite(counts, "counts")
     if totals.size != numbers.size:
         raise ValueError(f"sums has {totals.size} values and counts {numbers.size}")
-    ends = np.asarray(bounds, np.int64)
-    sizes = ends[1:] - ends[:-1]
+    places = np.asarray(bounds, np.int64)
+    sizes = places[1:] - places[:-1]
     groups = np.repeat(np.arange(sizes.size), sizes)
     kept = numbers > 0
     totals, numbers, groups = totals[kept], numbers[kept], groups[kept]
@@ -146,14 +146,14 @@ def clustered_means(
     # groups of as many clusters are computed side by side
     for n in np.unique(n_units[n_units >= LEAST_UNITS]).tolist():
         alike = np.flatnonzero(n_units == n)
-        places = begins[alike, None] + np.arange(n)
-        of_units, counts_of = totals[places], numbers[places]
+        chosen = begins[alike, None] + np.arange(n)
+        of_units, counts_of = totals[chosen], numbers[chosen]
         rows = counts_of.sum(axis=1, keepdims=True)
         means = of_units.sum(axis=1) / rows[:, 0]
         variances = (_influences(of_units, counts_of) ** 2).sum(axis=1)
         moments = np.column_stack([means, variances, satterthwaite_degrees(counts_of / rows)])
         for place, (mean, variance, degrees) in zip(alike.tolist(), moments.tolist(), strict=True):
-            found[place] = _bounded(mean, variance, degrees, n, minimum, maximum, level)
+            found[place] = _bounded(mean, variance, degrees, n, ends, level)
     return found
 
 
@@ -250,15 +250,14 @@ def _difference_variance(a: Clusters, b: Clusters, *, shared: bool) -> tuple[flo
     return total, 1 / inverse
 
 
-def _half_bounded(
-    mean: float, half: float, minimum: float | None, maximum: float | None
-) -> tuple[float, float]:
+def _half_bounded(mean: float, half: float, ends: Ends) -> tuple[float, float]:
     """Return the interval of a range with at most one end: then the variance grows away from it.
 
     This is the limit of Wilson's interval as the other end goes to infinity.
     """
+    minimum, maximum = ends
     if minimum is not None and maximum is None and mean > minimum:
-        low, high = _half_bounded(-mean, half, None, -minimum)
+        low, high = _half_bounded(-mean, half, (None, -minimum))
         return -high, -low
     if minimum is not None or maximum is None or mean >= maximum:
         return mean - half, mean + half
@@ -278,21 +277,15 @@ def _one_minus(shares: Values) -> Values:
 
 
 def _bounded(
-    mean: float,
-    variance: float,
-    degrees: float,
-    n_units: int,
-    minimum: float | None,
-    maximum: float | None,
-    level: float,
+    mean: float, variance: float, degrees: float, n_units: int, ends: Ends, level: float
 ) -> Estimate:
     """Return the interval of a mean: Wilson's in a range that has two ends, else that of t."""
-    error = math.sqrt(variance)
+    error, (minimum, maximum) = math.sqrt(variance), ends
     quantile = t_quantile(degrees, level)
     if minimum is None or maximum is None or not minimum <= mean <= maximum:
         if variance == 0.0:
             return Estimate(mean, None, None, 0.0, degrees, n_units, "zero_variance")
-        low, high = _half_bounded(mean, quantile * error, minimum, maximum)
+        low, high = _half_bounded(mean, quantile * error, ends)
         return Estimate(mean, low, high, error, degrees, n_units)
     width = maximum - minimum
     place = (mean - minimum) / width

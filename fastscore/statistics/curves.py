@@ -32,7 +32,9 @@ from fastscore.statistics.clustered import (
     LEAST_UNITS,
     LEVEL,
     POWER,
+    UNBOUNDED,
     Clusters,
+    Ends,
     Estimate,
     EstimateReason,
     clustered_difference,
@@ -72,8 +74,7 @@ class Curve:
     degrees: float | None = None
     sides: tuple[Clusters, ...] = ()
     counts: tuple[int, ...] = ()
-    minimum: float | None = None
-    width: float | None = None
+    ends: Ends = UNBOUNDED
     permuted: tuple[float, str] | None = None
     least_p: float = 0.0
     repeat_variance: float = 0.0
@@ -90,6 +91,7 @@ class Curve:
 
     def interval(self, level: float) -> tuple[float | None, float | None]:
         """Return the confidence interval at a level; no ends if there is none."""
+        width = self.width
         if self.method in ("none", "sign") or self.value is None:
             return None, None
         if self.method in BY_T:
@@ -98,12 +100,10 @@ class Curve:
         elif self.method == "hybrid":
             low, high = self._hybrid(level)
         elif self.method == "proportions":
-            low, high = (end * self._width for end in newcombe(*self.counts, level=level))
+            low, high = (end * _known(width) for end in newcombe(*self.counts, level=level))
         else:
-            low, high = (end * self._width for end in bonett_price(*self.counts, level=level))
-        if self.width is None:
-            return low, high
-        return max(low, -self.width), min(high, self.width)
+            low, high = (end * _known(width) for end in bonett_price(*self.counts, level=level))
+        return (low, high) if width is None else (max(low, -width), min(high, width))
 
     @property
     def estimate(self) -> Estimate:
@@ -231,16 +231,17 @@ class Curve:
         return (low + high) / 4
 
     def _hybrid(self, level: float) -> tuple[float, float]:
-        maximum = None if self.minimum is None else self.minimum + self._width
         (below_a, above_a), (below_b, above_b) = (
-            _reaches(side, self.minimum, maximum, level) for side in self.sides
+            _reaches(side, self.ends, level) for side in self.sides
         )
         low = _known(self.value) - math.hypot(below_b, above_a)
         return low, _known(self.value) + math.hypot(above_b, below_a)
 
     @property
-    def _width(self) -> float:
-        return 1.0 if self.width is None else self.width
+    def width(self) -> float | None:
+        """The width of the range, None without two ends."""
+        low, high = self.ends
+        return None if low is None or high is None else high - low
 
 
 def difference_curve(
@@ -248,16 +249,13 @@ def difference_curve(
     b: Clusters,
     *,
     shared: bool,
-    minimum: float | None = None,
-    maximum: float | None = None,
+    ends: Ends = UNBOUNDED,
     test: Test = "auto",
     repeated: Estimate | None = None,
 ) -> Curve:
     """Choose the method by what the data are, and return the curve of ``mean b - mean a``."""
-    bounded = minimum is not None and maximum is not None
-    width = _known(maximum) - _known(minimum) if bounded else None
     found = clustered_difference(a, b, shared=shared)
-    curve = Curve("t", found.value, found.n_units, minimum=minimum, width=width)
+    curve = Curve("t", found.value, found.n_units, ends=ends)
     if found.value is None or found.n_units < LEAST_UNITS:
         return replace(curve, method="none", reason="too_few_units")
     curve = replace(curve, error=found.standard_error, degrees=found.degrees_of_freedom)
@@ -269,15 +267,14 @@ def difference_curve(
             degrees=repeated.degrees_of_freedom,
             repeat_variance=max(0.0, more),
         )
-    at_maximum = _at_ends(a, b, minimum, maximum, shared=shared) if bounded else None
+    at_maximum = _at_ends(a, b, ends, shared=shared)
     if at_maximum is not None:
         return _of_proportions(curve, *at_maximum, shared=shared)
     if not found.standard_error and shared:
         largest = max(abs(a.mean), abs(b.mean))
         value = 0.0 if abs(found.value) <= GRID * largest else found.value
         return replace(curve, method="sign", value=value, error=0.0, reason="zero_variance")
-    is_hybrid = bounded and not shared and _is_hybrid(a, b, minimum, maximum)
-    if is_hybrid:
+    if not shared and _is_hybrid(a, b, ends):
         curve = replace(curve, method="hybrid", sides=(a, b))
     elif not found.standard_error:
         return replace(curve, method="none", reason="zero_variance")
@@ -358,10 +355,11 @@ def _of_proportions(curve: Curve, x: Array, y: Array, *, shared: bool) -> Curve:
     return replace(curve, method="paired proportions", counts=(higher, lower, x.size))
 
 
-def _at_ends(
-    a: Clusters, b: Clusters, minimum: float | None, maximum: float | None, *, shared: bool
-) -> tuple[Array, Array] | None:
+def _at_ends(a: Clusters, b: Clusters, ends: Ends, *, shared: bool) -> tuple[Array, Array] | None:
     """Return which units are at the maximum, if all are at an end and have as many rows."""
+    minimum, maximum = ends
+    if minimum is None or maximum is None:
+        return None
     if shared and not (((a.counts > 0) & (b.counts > 0)).all() and a.counts[0] == b.counts[0]):
         return None
     sides = []
@@ -373,18 +371,20 @@ def _at_ends(
     return sides[0], sides[1]
 
 
-def _is_hybrid(a: Clusters, b: Clusters, minimum: float | None, maximum: float | None) -> bool:
+def _is_hybrid(a: Clusters, b: Clusters, ends: Ends) -> bool:
     """Tell whether half of a side is at an end of the range, where samples spread too little for t.
 
     Both sides then have intervals of their own.
     """
+    if None in ends:
+        return False
     at_ends = []
     for side in (a, b):
         means = side.sums / side.counts
-        at_ends.append(max((means == minimum).mean(), (means == maximum).mean()))
-        if clustered_mean(side.sums, side.counts, minimum=minimum, maximum=maximum).low is None:
+        at_ends += [float((means == end).mean()) for end in ends]
+        if clustered_mean(side.sums, side.counts, ends).low is None:
             return False
-    return bool(max(at_ends) >= HALF)
+    return max(at_ends) >= HALF
 
 
 def _is_constant(side: Clusters) -> bool:
@@ -407,11 +407,9 @@ def _pooled(curve: Curve, a: Clusters, b: Clusters) -> Curve:
     )
 
 
-def _reaches(
-    side: Clusters, minimum: float | None, maximum: float | None, level: float
-) -> tuple[float, float]:
+def _reaches(side: Clusters, ends: Ends, level: float) -> tuple[float, float]:
     """Return how far a side's own interval reaches below and above its mean."""
-    found = clustered_mean(side.sums, side.counts, minimum=minimum, maximum=maximum, level=level)
+    found = clustered_mean(side.sums, side.counts, ends, level=level)
     value, low, high = map(_known, (found.value, found.low, found.high))
     return value - low, high - value
 

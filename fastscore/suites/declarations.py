@@ -370,6 +370,11 @@ class Scale:
     # level. Rows of two of its values are neither pooled nor compared. Empty if there is none.
     by: str = ""
 
+    @property
+    def ends(self) -> tuple[float | None, float | None]:
+        """The minimum and the maximum."""
+        return self.minimum, self.maximum
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class Formula:

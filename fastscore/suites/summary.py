@@ -395,8 +395,7 @@ def _summarise_group(
     bits = grids[column]
     of_units = sums.units[f"{column}:sum"].cast(pl.Float64) * 2.0**-bits
     counts = sums.units[f"{column}:n"].to_numpy()
-    ends: dict[str, Any] = {"minimum": metric.scale.minimum, "maximum": metric.scale.maximum}
-    found = clustered_means(of_units.to_numpy(), counts, sums.bounds, **ends)
+    found = clustered_means(of_units.to_numpy(), counts, sums.bounds, metric.scale.ends)
     height = len(found)
 
     def of(name: str) -> list[Any]:

@@ -543,8 +543,7 @@ class Part:
         found = clustered_mean(
             (units["exact"].cast(pl.Float64) * 2.0**-self.bits).to_numpy(),
             units["n"].cast(pl.Float64).to_numpy(),
-            minimum=self.metric.scale.minimum,
-            maximum=self.metric.scale.maximum,
+            self.metric.scale.ends,
         )
         total, n = (int(self.units[name].sum()) for name in ("exact", "n"))
         return replace(found, value=mean_of(total, n, self.bits) if n else None)

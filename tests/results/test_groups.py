@@ -79,7 +79,7 @@ def test_units_of_rows_are_found_through_their_dialogue(run: Run) -> None:
         named=True,
     )
     # shares of "abcd" by edit distance: a has 1, 3/4 and 2/4, b 3/4, 1/4 and 1, others 1 and 0
-    expected = clustered_mean([2.25, 2.0, 1.0, 0.0], [3, 3, 1, 1], minimum=0.0, maximum=1.0)
+    expected = clustered_mean([2.25, 2.0, 1.0, 0.0], [3, 3, 1, 1], (0.0, 1.0))
     assert (row["n"], row["n_units"], row["mean"]) == (8, 4, 5.25 / 8)
     assert (row["ci_low"], row["ci_high"]) == (
         pytest.approx(expected.low, rel=1e-12),

@@ -69,14 +69,14 @@ def test_one_row_a_unit_is_the_t_interval() -> None:
 
 def test_twenty_successes_of_twenty_have_the_score_interval_of_t() -> None:
     # Wilson at p = 1: low = n / (n + q^2), with the 97.5 % quantile of t with 19 degrees, 2.0930
-    found = clustered_mean(np.ones(20), np.ones(20), minimum=0.0, maximum=1.0)
+    found = clustered_mean(np.ones(20), np.ones(20), (0.0, 1.0))
     assert found.low == pytest.approx(20 / (20 + 2.0930240544082634**2), abs=1e-12)
     assert found.high == 1.0
 
 
 def test_a_share_has_wilsons_interval_with_the_effective_number_of_units() -> None:
     # 3 of 10: variance p (1 - p) / (n - 1), so 9 effective units; quantile of t with 9: 2.2622
-    found = clustered_mean(np.arange(10) < 3, np.ones(10), minimum=0.0, maximum=1.0)
+    found = clustered_mean(np.arange(10) < 3, np.ones(10), (0.0, 1.0))
     n, q = 9, 2.2621571628540993
     low, high = sorted(np.roots([1 + q**2 / n, -(2 * 0.3 + q**2 / n), 0.09]).tolist())
     assert (found.low, found.high) == pytest.approx((low, high))
@@ -84,12 +84,12 @@ def test_a_share_has_wilsons_interval_with_the_effective_number_of_units() -> No
 
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_fewer_than_three_units_have_no_interval(n: int) -> None:
-    found = clustered_mean(np.full(n, 0.5), np.ones(n), minimum=0.0, maximum=1.0)
+    found = clustered_mean(np.full(n, 0.5), np.ones(n), (0.0, 1.0))
     assert found == Estimate(0.5 if n else None, n_units=n, reason="too_few_units")
 
 
 def test_equal_units_within_the_range_have_no_interval() -> None:
-    found = clustered_mean(np.full(5, 0.5), np.ones(5), minimum=0.0, maximum=1.0)
+    found = clustered_mean(np.full(5, 0.5), np.ones(5), (0.0, 1.0))
     assert (found.low, found.high, found.reason) == (None, None, "zero_variance")
 
 
@@ -102,7 +102,7 @@ def test_intervals_stay_in_the_range_and_hold_the_mean_in_any_order(
 ) -> None:
     sums = np.array([mean * count for mean, count in clusters])
     counts = np.array([float(count) for _, count in clusters])
-    found = clustered_mean(sums, counts, minimum=0.0, maximum=1.0)
+    found = clustered_mean(sums, counts, (0.0, 1.0))
     assert found.n_units == (counts > 0).sum()
     if found.low is not None:
         assert found.value is not None
@@ -111,7 +111,7 @@ def test_intervals_stay_in_the_range_and_hold_the_mean_in_any_order(
     order = np.argsort(
         [hash((float(s), float(c), str(shuffler))) for s, c in zip(sums, counts, strict=True)]
     )
-    again = clustered_mean(sums[order], counts[order], minimum=0.0, maximum=1.0)
+    again = clustered_mean(sums[order], counts[order], (0.0, 1.0))
     assert again == found
 
 
@@ -122,7 +122,7 @@ def test_the_sign_of_a_test_is_that_of_the_difference_shown() -> None:
         np.append(np.full(11, 1.6) + np.linspace(-0.1, 0.1, 11), 39.6),
         np.append(np.full(11, 4.0), 60),
     )
-    found = difference_curve(a, b, shared=False, minimum=0.0, maximum=1.0, test="t").estimate
+    found = difference_curve(a, b, shared=False, ends=(0.0, 1.0), test="t").estimate
     # (17.6 + 39.6) / 104 - 0.5
     assert found.value == pytest.approx(0.05)
     assert found.low is not None
@@ -180,16 +180,16 @@ def test_a_difference_of_rows_has_the_error_of_deleting_each_cluster() -> None:
 
 def test_a_range_with_one_end_has_the_limit_of_wilsons_interval() -> None:
     values = RNG.exponential(size=9)
-    found = clustered_mean(values, np.ones(9), minimum=0.0)
+    found = clustered_mean(values, np.ones(9), (0.0, None))
     # Wilson's in a range so wide that its other end does not count
-    wide = clustered_mean(values, np.ones(9), minimum=0.0, maximum=1e9)
+    wide = clustered_mean(values, np.ones(9), (0.0, 1e9))
     assert (found.low, found.high) == pytest.approx((wide.low, wide.high), rel=1e-6)
-    mirrored = clustered_mean(-values, np.ones(9), maximum=0.0)
+    mirrored = clustered_mean(-values, np.ones(9), (None, 0.0))
     assert found.low is not None
     assert found.high is not None
     assert (mirrored.low, mirrored.high) == pytest.approx((-found.high, -found.low))
     # by hand: 1, 2, 6 with mean 3 and error sqrt(7 / 3): (3 - m)^2 = q^2 (7 / 3) m / 3, q = 4.3027
     q = scipy.stats.t.ppf(0.975, 2)
     low, high = sorted(np.roots([1, -(6 + q**2 * 7 / 9), 9]).tolist())
-    by_hand = clustered_mean(np.array([1.0, 2.0, 6.0]), np.ones(3), minimum=0.0)
+    by_hand = clustered_mean(np.array([1.0, 2.0, 6.0]), np.ones(3), (0.0, None))
     assert (by_hand.low, by_hand.high) == pytest.approx((low, high))

@@ -21,7 +21,7 @@ from fastscore.statistics.curves import (
 from fastscore.statistics.significance import Values
 from tests.statistics.test_clustered import units
 
-RANGE = {"minimum": 0.0, "maximum": 1.0}
+RANGE = {"ends": (0.0, 1.0)}
 
 
 def flags(successes: int, n: int) -> Clusters:

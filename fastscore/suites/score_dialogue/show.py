@@ -93,7 +93,7 @@ def _line(by_dialogue: pl.DataFrame, name: str) -> pl.DataFrame:
     rows = []
     for (step,), of_step in by_dialogue.group_by("step", maintain_order=True):
         sums, counts = of_step[f"{name}:sum"], of_step[f"{name}:n"]
-        found = clustered_mean(sums, counts, minimum=bounds[0], maximum=bounds[1])
+        found = clustered_mean(sums, counts, bounds)
         rows.append((step, found.value, found.low, found.high))
     schema = {"x": pl.Int64(), "y": pl.Float64(), "low": pl.Float64(), "high": pl.Float64()}
     return pl.DataFrame(rows, schema, orient="row")

@@ -6,7 +6,6 @@ bytes.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -88,28 +87,16 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How one model is drawn in all figures."""
-
-    colour: str
-    marker: str
-    line: Any
-    hatch: str
-
-    @property
-    def line_style(self) -> dict[str, Any]:
-        """How a line through points of the model is drawn."""
-        return {"color": self.colour, "marker": self.marker, "ls": self.line}
-
-    @property
-    def filled(self) -> dict[str, Any]:
-        """How an area of the model is filled."""
-        return {"facecolor": self.colour, "hatch": self.hatch, "edgecolor": "black"}
-
-
-LOOKS = [Look(*parts) for parts in zip(COLOURS, MARKERS, LINES, HATCHES, strict=True)]
-"""Of the models by place among the sorted names."""
+LINE_STYLES: list[dict[str, Any]] = [
+    {"color": colour, "marker": marker, "ls": line}
+    for colour, marker, line in zip(COLOURS, MARKERS, LINES, strict=True)
+]
+"""Of lines through points of the models, by place among the sorted names."""
+FILLS: list[dict[str, Any]] = [
+    {"facecolor": colour, "hatch": hatch, "edgecolor": "black"}
+    for colour, hatch in zip(COLOURS, HATCHES, strict=True)
+]
+"""Of areas."""
 
 
 def by_model(frame: pl.DataFrame, models: list[str]) -> dict[str, pl.DataFrame]:
@@ -141,12 +128,11 @@ def with_errors(axis: Any, x: str, means: pl.DataFrame, place: int, n_models: in
     Small offsets keep the bars of models at one x apart. With more models than `ERRORS_SHOWN` the
     bars would hide the lines and are left out.
     """
-    look = LOOKS[place]
     return axis.errorbar(
         means[x] + (place - (n_models - 1) / 2) * min(0.12, 0.5 / n_models),
         means["mean"].fill_null(np.nan),
         yerr=error_bars(means) if n_models <= ERRORS_SHOWN else None,
-        **look.line_style,
+        **LINE_STYLES[place],
         elinewidth=0.9,
         capsize=1.5,
     )
@@ -198,9 +184,8 @@ def judge_figure(
     low, high = judged.scale
     for axis, name in zip(axes, names, strict=False):
         groups = by_model(_points(frame, f"judge:{name}"), models)
-        for points, look in zip(groups.values(), LOOKS, strict=False):
-            style = look.line_style | HOLLOW
-            axis.plot(points["tas"], points["height"], ms=4, alpha=0.8, **style)
+        for points, style in zip(groups.values(), LINE_STYLES, strict=False):
+            axis.plot(points["tas"], points["height"], ms=4, alpha=0.8, **style | HOLLOW)
         axis.set_title(f"{name}\n")
         axis.text(0, 1.02, _rho(table, name), transform=axis.transAxes, va="bottom")
         axis.set_ylim(low - 0.3, high + 0.3)
@@ -209,7 +194,7 @@ def judge_figure(
     figure.supxlabel("TAS of the conversation", fontsize=8.5)
     figure.supylabel("judge's score", fontsize=8.5)
     shown = models or [ALL_LABEL]
-    handles = [Line2D([], [], **look.line_style | HOLLOW) for look in LOOKS[: len(shown)]]
+    handles = [Line2D([], [], **style | HOLLOW) for style in LINE_STYLES[: len(shown)]]
     legend_above(figure, handles, shown)
     listed = ", ".join(f"{name} {count:,}" for name, count in counts.items())
     caption = (
@@ -280,8 +265,8 @@ def distributions(scored: Scored, models: list[str]) -> Drawing:
     for axis, score in zip(axes, BOXES, strict=True):
         values = [frame[score].drop_nulls().to_numpy() for frame in groups.values()]
         drawn = axis.boxplot(values, **BOX_STYLE)
-        for box, look in zip(drawn["boxes"], LOOKS, strict=False):
-            box.set(alpha=0.55, **look.filled)
+        for box, fill in zip(drawn["boxes"], FILLS, strict=False):
+            box.set(alpha=0.55, **fill)
         axis.grid(axis="y", visible=False)
         axis.set_title(SCORE_NAMES[score])
     names = []
@@ -306,17 +291,12 @@ def radar(scored: Scored, models: list[str]) -> Drawing:
     figure = blank(4.1)
     axis: Any = figure.add_subplot(projection="polar")
     angles = np.linspace(0, 2 * np.pi, len(SPOKES), endpoint=False)
-    for (model, frame), look in zip(groups.items(), LOOKS, strict=False):
+    for (model, frame), style in zip(groups.items(), LINE_STYLES, strict=False):
         values = frame.select(value.mean().alias(name) for name, value in SPOKES.items()).row(0)
         present = [k for k, value in enumerate(values) if value is not None]
         around = [*present, *present[:1]]
-        axis.plot(
-            angles[around],
-            [values[k] for k in around],
-            **look.line_style,
-            label=model,
-            clip_on=False,
-        )
+        reach = [values[k] for k in around]
+        axis.plot(angles[around], reach, **style, label=model, clip_on=False)
     axis.set_theta_offset(np.pi / 2)
     axis.set_theta_direction(-1)
     axis.set_xticks(angles, list(SPOKES))
@@ -353,7 +333,7 @@ def ablation_bars(table: pl.DataFrame, models: list[str]) -> Drawing:
         axis.grid(axis="x", visible=False)
         axis.set_title(f"{references[0].upper()} and its ablations")
     axes[0].set_ylabel("mean over conversations")
-    handles = [Patch(alpha=0.75, **look.filled) for look in LOOKS[: len(names)]]
+    handles = [Patch(alpha=0.75, **fill) for fill in FILLS[: len(names)]]
     legend_above(figure, handles, names)
     drawn = pl.concat([rows_of(table, model) for model in names])
     of_tas, of_cas = (drawn.filter(C("variant") == name) for name in ("tas", "cas"))
@@ -377,15 +357,12 @@ def rows_of(table: pl.DataFrame, model: str) -> pl.DataFrame:
 def bars(axis: Any, heights: Any, place: int, n_models: int, **more: Any) -> None:
     """Draw a model's bars beside those of the other models."""
     width = 0.8 / n_models
-    look = LOOKS[place]
     axis.bar(
         np.arange(len(heights)) + (place - (n_models - 1) / 2) * width,
         heights,
         width=width * 0.92,
-        color=look.colour,
         alpha=0.75,
-        hatch=look.hatch,
-        edgecolor="black",
+        **FILLS[place],
         lw=0.6,
         **more,
     )
@@ -399,8 +376,8 @@ def weight_maps(grid: pl.DataFrame, models: list[str]) -> Drawing | None:
     columns = min(3, panels)
     rows_of_panels = -(-panels // columns)
     figure = blank(0.4 + 2.2 * rows_of_panels)
-    grid_of_axes = figure.subplots(rows_of_panels, columns, sharex=True, sharey=True, squeeze=False)
-    axes = grid_of_axes.ravel()
+    shape: dict[str, Any] = {"sharex": True, "sharey": True, "squeeze": False}
+    axes = figure.subplots(rows_of_panels, columns, **shape).ravel()
     shown = [rows_of(grid, model).drop_nulls("tas") for model in names]
     values = pl.concat(shown)["tas"].to_numpy()
     if not values.size:
@@ -444,10 +421,10 @@ def _leaders(figure: Figure, axis: Any, grid: pl.DataFrame, models: list[str]) -
     shown = grid.filter((C("group") == MODEL) & C("value").is_in(models))
     leading = shown.filter(C("tas") == C("tas").max().over("w_cc", "w_cr"))
     handles = {}
-    for model, look in zip(models, LOOKS, strict=False):
+    for model, color, marker in zip(models, COLOURS, MARKERS, strict=False):
         rows = leading.filter(C("value") == model)
         if not rows.is_empty():
-            points: dict[str, Any] = {"color": look.colour, "marker": look.marker}
+            points: dict[str, Any] = {"color": color, "marker": marker}
             axis.scatter(rows["w_cc"], rows["w_cr"], **points, s=30, lw=0)
             handles[model] = Line2D([], [], **points, ls="")
     legend_above(figure, list(handles.values()), list(handles))
@@ -628,7 +605,7 @@ def around_shifts_figure(scored: Scored, models: list[str]) -> Drawing | None:
     for axis, label in zip(axes, PARTS.values(), strict=True):
         axis.axvline(0, **DASHED)
         axis.set(title=label, xlabel="turns from the shift", ylim=(-0.02, 1.02))
-    handles = [Line2D([], [], **look.line_style) for look in LOOKS[: len(groups)]]
+    handles = [Line2D([], [], **style) for style in LINE_STYLES[: len(groups)]]
     legend_above(figure, handles, list(groups))
     n_by = near.group_by("distance").len()["len"].to_numpy()
     caption = (

@@ -15,21 +15,20 @@ import numpy.typing as npt
 import polars as pl
 from polars import col as C
 
+from fastscore.statistics import ALPHA
 from fastscore.statistics.agreement import (
     MEASURES,
     Correlation,
     clustered_correlation,
     detectable_correlation,
 )
-from fastscore.statistics.clustered import LEVEL, Clusters, clustered_mean, hedges_g
+from fastscore.statistics.clustered import LEVEL, Clusters, Ends, clustered_mean, hedges_g
 from fastscore.statistics.curves import Curve, difference_curve
 from fastscore.statistics.significance import Values, holm
 from fastscore.suites.judged import MEAN, OVERALL, Judged
 from fastscore.suites.preference_shift.metrics import DIALOGUE_METRICS
 from fastscore.suites.preference_shift.options import PreferenceShift
 
-Bounds = tuple[float | None, float | None]
-ALPHA = 0.05
 MEAN_SCHEMA: dict[str, pl.DataType] = {
     **dict.fromkeys(("n", "n_units", "n_null"), pl.Int64()),
     **dict.fromkeys(("mean", "low", "high"), pl.Float64()),
@@ -50,39 +49,24 @@ DIFFERENCE_SCHEMA: dict[str, pl.DataType] = {
 
 
 def mean_intervals(
-    frame: pl.DataFrame, columns: Sequence[str], bounds: Mapping[str, Bounds]
+    frame: pl.DataFrame, columns: Sequence[str], bounds: Mapping[str, Ends]
 ) -> list[dict[str, Any]]:
     """Return the mean of every column over its rows that are not null, with a 95 % interval."""
-    sums, counts = cluster_sums(frame, columns)
-    means = {
-        column: clustered_mean(
-            sums[:, k], counts[:, k], minimum=bounds[column][0], maximum=bounds[column][1]
-        )
-        for k, column in enumerate(columns)
-    }
-    return [
-        {
-            "n": frame[column].count(),
-            "n_null": frame[column].null_count(),
-            "n_units": mean.n_units,
-            "mean": mean.value,
-            "low": mean.low,
-            "high": mean.high,
-            "reason": mean.reason,
-        }
-        for column, mean in means.items()
-    ]
+    rows = []
+    of_columns = zip(columns, *(of.T for of in cluster_sums(frame, columns)), strict=True)
+    for column, sums, numbers in of_columns:
+        mean = clustered_mean(sums, numbers, bounds[column])
+        counts = {"n": frame[column].count(), "n_null": frame[column].null_count()}
+        ends = {"low": mean.low, "high": mean.high, "reason": mean.reason}
+        rows.append({**counts, "n_units": mean.n_units, "mean": mean.value, **ends})
+    return rows
 
 
-def paired_difference(
-    frame: pl.DataFrame, first: str, second: str, bounds: Bounds
-) -> dict[str, Any]:
+def paired_difference(frame: pl.DataFrame, first: str, second: str, bounds: Ends) -> dict[str, Any]:
     """Compare two columns of one range over the rows that have both, first minus second."""
     sums, counts = cluster_sums(frame.drop_nulls([first, second]), [first, second])
     of_first, of_second = map(Clusters, sums.T, counts.T)
-    curve = difference_curve(
-        of_second, of_first, shared=True, minimum=bounds[0], maximum=bounds[1], test="t"
-    )
+    curve = difference_curve(of_second, of_first, shared=True, ends=bounds, test="t")
     low, high = curve.interval(LEVEL)
     effect, effect_low, effect_high = hedges_g(of_second, of_first, paired=True) or [None] * 3
     return {
@@ -161,7 +145,7 @@ _SCORES = {
     "cas_all": "cas_all",
     "i_around_shifts": "topic_interference_around_shifts",
 }
-_RANGES = {metric.id: (metric.scale.minimum, metric.scale.maximum) for metric in DIALOGUE_METRICS}
+_RANGES = {metric.id: metric.scale.ends for metric in DIALOGUE_METRICS}
 SCORE_RANGES = {name: _RANGES[column] for name, column in _SCORES.items()} | {
     "cc_of_concepts": _RANGES["cross_coherence"]
 }
@@ -319,12 +303,8 @@ def weight_grid(scored: Scored) -> pl.DataFrame:
     for group, frame in by_group(scored.conversations.drop_nulls(PARTS)):
         sums, counts = cluster_sums(frame, PARTS)
         for w_cc, w_cr, w_copying in simplex().tolist():
-            tas = clustered_mean(
-                sums @ [w_cc, w_cr, -w_copying],
-                counts[:, 0],
-                minimum=-w_copying,
-                maximum=w_cc + w_cr,
-            )
+            of_units, ends = sums @ [w_cc, w_cr, -w_copying], (-w_copying, w_cc + w_cr)
+            tas = clustered_mean(of_units, counts[:, 0], ends)
             of_group = (*group.values(), w_cc, w_cr, w_copying, frame.height)
             rows.append((*of_group, tas.value, tas.low, tas.high, None))
     table = pl.DataFrame(rows, schema=GRID_SCHEMA, orient="row")

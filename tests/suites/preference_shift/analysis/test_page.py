@@ -19,7 +19,13 @@ from fastscore.errors import RunConflictError, UsageError
 from fastscore.results.analyse import Analysis, analyse
 from fastscore.suites.preference_shift import analysis
 from fastscore.suites.preference_shift.analysis import figures as drawing
-from fastscore.suites.preference_shift.analysis.figures import COLOURS, LOOKS, MODELS_SHOWN
+from fastscore.suites.preference_shift.analysis.figures import (
+    COLOURS,
+    HATCHES,
+    LINES,
+    MARKERS,
+    MODELS_SHOWN,
+)
 from fastscore.suites.svg import svg_of
 from tests.conftest import fastscore_command, fastscore_process, often
 from tests.results import test_report_in_a_browser as reports
@@ -208,8 +214,8 @@ def test_tables_carry_the_signature_and_no_nan(run: Path, folder: Path) -> None:
 
 
 def test_no_two_models_look_alike_even_in_grey() -> None:
-    for part in ("colour", "marker", "line", "hatch"):
-        assert len({str(getattr(look, part)) for look in LOOKS}) == len(COLOURS) == MODELS_SHOWN
+    for part in (COLOURS, MARKERS, LINES, HATCHES):
+        assert len({*map(str, part)}) == len(part) == MODELS_SHOWN
 
 
 def test_without_shifts_or_a_judge_the_page_says_so(folder: Path, tmp_path: Path) -> None:
