@@ -20,12 +20,11 @@ import polars as pl
 
 from fastscore.api.advice import fitting_suite_named
 from fastscore.api.arguments import SuiteName
-from fastscore.errors import InputError, UsageError, did_you_mean, names_arguments
+from fastscore.errors import InputError, UsageError, names_arguments
 from fastscore.files import ANNOTATIONS, check_output
 from fastscore.llm.client import (
     ChatClient,
     Expectation,
-    Job,
     Question,
     Structured,
     ask_each,
@@ -44,12 +43,7 @@ from fastscore.llm.requests import (
     read_prompts,
     request_of,
 )
-from fastscore.llm.spending import (
-    MANIFEST,
-    Spent,
-    TooManyFailuresError,
-    UnusableError,
-)
+from fastscore.llm.spending import FAILURES, MANIFEST, Spent, TooManyFailuresError, UnusableError
 from fastscore.llm.transcripts import DATA, quoted, screened
 from fastscore.logs.inputs.column_map import map_source
 from fastscore.logs.inputs.layout import layout_map
@@ -118,7 +112,6 @@ def annotate_concepts(
     messages: list[Messages] = [
         ((SYSTEM, system), (USER, prompt["user"].format(text=text))) for text in texts
     ]
-    manifest = asked.output.with_name(f"{asked.output.name}.{MANIFEST}")
     check_output(asked.output, "a file of concepts", begins='{"text":')
 
     def write(answers: Sequence[Structured[dict[str, list[str]]] | None]) -> None:
@@ -132,16 +125,9 @@ def annotate_concepts(
             lines.append(line)
         commit_lines(asked.output, lines)
 
-    return _annotate(
-        asked,
-        "concepts",
-        manifest,
-        messages,
-        schema,
-        lambda found: _concepts(found, fields),
-        write,
-        reporter,
-    )
+    files = asked.output.with_name(f"{asked.output.name}.{MANIFEST}"), asked.output
+    read = partial(_concepts, fields=fields)
+    return _annotate(asked, "concepts", files, messages, schema, read, write, reporter)
 
 
 def _concepts(found: dict[str, Any], fields: Sequence[str]) -> dict[str, list[str]]:
@@ -159,7 +145,7 @@ def _concepts(found: dict[str, Any], fields: Sequence[str]) -> dict[str, list[st
 def annotate_states(asked: AskingAboutLogs, reporter: Reporter, *, level: int = 0) -> Annotated:
     """Write the states of guests, a file a conversation as published, below a folder.
 
-    A message of which no answer could be used has no row.
+    A message of which no answer could be used has no row there, but a line in `FAILURES`.
     """
     options = build_options(GuestSimulation, {"level": level})
     rows, labels = by_conversation(_rows(asked, "guest_simulation", reporter), options)
@@ -188,11 +174,11 @@ def annotate_states(asked: AskingAboutLogs, reporter: Reporter, *, level: int = 
     )
     schema = object_schema({**enums, ORDER_COLUMN: {"type": "array", "items": item}})
     messages = _guest_messages(rows, asked_rows)
-    own = ("exp*", MANIFEST, "manifest.spending.json")
+    own = ("exp*", FAILURES, MANIFEST, "manifest.spending.json")
     check_output(asked.output, ANNOTATIONS, own, alone=asked.overwrite)
     write = partial(_write_states, asked.output, rows, labels, asked_rows)
-    manifest = asked.output / MANIFEST
-    return _annotate(asked, "states", manifest, messages, schema, _state, write, reporter)
+    files = asked.output / MANIFEST, asked.output / FAILURES
+    return _annotate(asked, "states", files, messages, schema, _state, write, reporter)
 
 
 def _guest_messages(rows: pl.DataFrame, asked_rows: Sequence[int]) -> list[Messages]:
@@ -221,15 +207,16 @@ def _state(found: dict[str, Any]) -> dict[str, Any]:
         if found.get(name) not in words:
             raise UnusableError(f"{name} is {found.get(name)!r:.40}, none of {', '.join(words)}")
     items = found.get(ORDER_COLUMN)
-    if not isinstance(items, list) or not all(map(_is_item, items)):
+    is_order = isinstance(items, list) and all(
+        isinstance(item, dict)
+        and isinstance(item.get("name"), str)
+        and type(item.get("quantity")) is int
+        and item["quantity"] >= 1
+        for item in items
+    )
+    if not is_order:
         raise UnusableError(f"{ORDER_COLUMN} is no list of items with name and quantity")
     return found
-
-
-def _is_item(item: object) -> bool:
-    if not isinstance(item, dict) or not isinstance(item.get("name"), str):
-        return False
-    return type(item.get("quantity")) is int and item["quantity"] >= 1
 
 
 def _write_states(
@@ -241,20 +228,26 @@ def _write_states(
 ) -> None:
     rows = rows.select("conversation", "message_id", index=MESSAGE_INDEX)
     header = ("message_index", "message_id", *STATE_COLUMNS, ORDER_COLUMN)
-    by_file: dict[Path, list[Any]] = {}
+    by_file: dict[str, list[Any]] = {}
+    failures = []
     for row, answer in zip(asked_rows, answers, strict=True):
         conversation, id, index = rows.row(row)
         label = labels.row(conversation, named=True)
         name = f"exp{label['experiment_level'] or 0}/{label['conversation_id']}_states.csv"
-        written = by_file.setdefault(folder / name, [])
+        written = by_file.setdefault(name, [])
         if answer is not None and answer.value is not None:
             state = [answer.value[each] for each in STATE_COLUMNS]
             order = orjson.dumps(answer.value[ORDER_COLUMN]).decode()
             written.append((index, id, *state, order))
-    for path, written in by_file.items():
+        elif answer is not None and (failed := answer.failure) is not None:
+            place = {"file": name, "message_index": index, "message_id": id}
+            why = {"kind": failed.kind, "reason": failed.reason, "answer": failed.answer}
+            failures.append({**place, **why, "attempts": failed.attempts})
+    for name, written in by_file.items():
         text = io.StringIO(newline="")
         csv.writer(text).writerows([header, *written])
-        commit_bytes(path, text.getvalue().encode())
+        commit_bytes(folder / name, text.getvalue().encode())
+    commit_lines(folder / FAILURES, failures)
 
 
 def _rows(asked: AskingAboutLogs, suite: SuiteName, reporter: Reporter) -> pl.DataFrame:
@@ -274,14 +267,18 @@ def _rows(asked: AskingAboutLogs, suite: SuiteName, reporter: Reporter) -> pl.Da
 def _annotate(
     asked: AskingAboutLogs,
     what: str,
-    manifest: Path,
+    files: tuple[Path, Path],
     messages: Sequence[Messages],
     schema: dict[str, Any],
     read: Callable[[dict[str, Any]], Read],
     write: Callable[[Sequence[Structured[Read] | None]], None],
     reporter: Reporter,
 ) -> Annotated:
-    """Ask for every annotation, have the answers written, and record what that used up."""
+    """Ask for every annotation, have the answers written, and record what that used up.
+
+    The files are the manifest, and that which lists failures.
+    """
+    manifest, failures = files
 
     def question(messages: Messages) -> Question[Read]:
         request = asked.models.request(asked.model, *messages, seed=asked.seed, schema=schema)
@@ -303,8 +300,9 @@ def _annotate(
 
     if asked.overwrite:
         manifest.unlink(missing_ok=True)
-        for path in asked.output.glob("exp*/*_states.csv"):
-            path.unlink()
+        for name in (FAILURES, "exp*/*_states.csv"):
+            for path in asked.output.glob(name):
+                path.unlink()
 
     def written(answers: Sequence[Structured[Read] | None], _: object) -> tuple[int, int, int]:
         write(answers)
@@ -317,15 +315,13 @@ def _annotate(
         messages,
         lambda each: ask_until_read(client, question(each)),
         written,
-        Job(
-            stage="annotate",
-            noun="annotations",
-            described=described,
-            manifest=manifest,
-            failures=asked.output,
-            counts={"annotations": 1},
-        ),
         reporter,
+        stage="annotate",
+        noun="annotations",
+        described=described,
+        manifest=manifest,
+        failures=failures,
+        counts={"annotations": 1},
         samples=range(len(messages)),
         n_samples=len(messages),
     )
@@ -333,9 +329,6 @@ def _annotate(
 
 
 _TYPICAL_ANSWER = "x" * 200
-
-
-_OF_SUITES = ("catalogue", "merge_speakers", "level")
 
 
 @names_arguments
@@ -412,20 +405,17 @@ def annotate(
     ... ).expected
     """
     given = locals()
-    check_arguments(annotate, {name: given[name] for name in ("logs", "what", *_OF_SUITES)})
+    own = ("logs", "what", "catalogue", "merge_speakers", "level")
+    check_arguments(annotate, {name: given[name] for name in own})
     asked = request_of(AskingAboutLogs, given)
     reporter = SilentReporter()
     if what == "states":
         done = annotate_states(asked, reporter, level=level)
-    elif what == "concepts" and catalogue is not None:
-        path = os.fspath(catalogue)
-        done = annotate_concepts(asked, path, reporter, merge_speakers=merge_speakers)
-    elif what == "concepts":
+    elif catalogue is None:
         raise UsageError("catalogue is missing: concepts are values of its items.")
     else:
-        raise UsageError(
-            f"Unknown annotation {what!r}.", did_you_mean(what, ("concepts", "states"))
-        )
+        path = os.fspath(catalogue)
+        done = annotate_concepts(asked, path, reporter, merge_speakers=merge_speakers)
     if done.refusal is not None:
         raise done.refusal
     return done

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
 
 import orjson
@@ -38,7 +38,6 @@ from fastscore.llm.requests import (
     Answer,
     ChatRequest,
     ModelOptions,
-    Response,
     api_key,
     estimated_tokens,
     find_object,
@@ -54,7 +53,6 @@ from fastscore.llm.spending import (
     REJECTED,
     SERVER_ERROR,
     TIMED_OUT,
-    Bound,
     Failure,
     Meter,
     SampleError,
@@ -62,7 +60,6 @@ from fastscore.llm.spending import (
     TooManyFailuresError,
     UnusableError,
     spending_recorded,
-    too_many,
 )
 from fastscore.run.progress import Reporter
 from fastscore.settings.extras import missing_package
@@ -179,21 +176,6 @@ class ClosedError(Exception):
     """The client was closed while a request waited."""
 
 
-class Asks(Protocol):
-    """Whatever answers requests: the client, or a stand-in that only counts them."""
-
-    @property
-    def options(self) -> ModelOptions:
-        """How models are asked."""
-
-    def ask(self, request: ChatRequest) -> Answer:
-        """Return the answer to a request.
-
-        Raises `SampleError` if this request alone failed, `BudgetError`, `ModelServerError` if none
-        can succeed, or `ClosedError`.
-        """
-
-
 class ChatClient:
     """Asks a server with the usual protocol, within the budget of its options or of a meter."""
 
@@ -221,13 +203,17 @@ class ChatClient:
         return self.store.get(request.key(self.options.endpoint)) is not None
 
     def ask(self, request: ChatRequest) -> Answer:
-        """Return the answer to a request."""
+        """Return the answer to a request.
+
+        Raises `SampleError` if this request alone failed, `BudgetError`, `ModelServerError` if none
+        can succeed, or `ClosedError`.
+        """
         key = request.key(self.options.endpoint)
         while True:
             with self._lock:
                 kept = self.store.get(key)
                 if kept is not None:
-                    self.meter.count(hits=1)
+                    self.meter.count(Spent(hits=1))
                     return kept
                 other = self._flying.get(key)
                 if other is None:
@@ -260,22 +246,9 @@ class ChatClient:
                 f"an answer of {request.model} is not kept in {self.options.answers}",
                 "Run without replay to ask for it.",
             )
-        started = time.monotonic()
-        bound, response = self._create(request)
-        answer = read_answer(response, request, round(time.monotonic() - started, 3))
-        self.meter.settle(
-            bound,
-            prompt_tokens=answer.prompt_tokens,
-            completion_tokens=answer.completion_tokens,
-            seconds=answer.seconds,
-        )
-        return replace(answer, text=self._redacted(answer.text, None))
-
-    def _create(self, request: ChatRequest) -> tuple[Bound, Response]:
-        """Send a request; return its reservation in the budget, still open, and the response."""
         import openai
 
-        assert self._server is not None
+        started = time.monotonic()
         try:
             self._server.chat.completions.with_raw_response.create(**request.body())
         except openai.APIStatusError as error:
@@ -286,8 +259,15 @@ class ChatClient:
             ) from None
         except openai.APIConnectionError as error:
             raise self._connection_error(error) from None
-        received: tuple[Bound, Response] = self._under_way.received
-        return received
+        bound, response = self._under_way.received  # the reservation is still open
+        answer = read_answer(response, request, round(time.monotonic() - started, 3))
+        used = Spent(
+            prompt_tokens=answer.prompt_tokens,
+            completion_tokens=answer.completion_tokens,
+            seconds=answer.seconds,
+        )
+        self.meter.settle(bound, used)
+        return replace(answer, text=self._redacted(answer.text, None))
 
     def _status_error(self, error: Any) -> Exception:
         body = error.body if isinstance(error.body, dict) else {}
@@ -381,8 +361,10 @@ class ChatClient:
             def send(self, request: httpx2.Request, **given: Any) -> httpx2.Response:
                 if closed.is_set():
                     raise ClosedError
-                bound = Bound(len(request.content), options.answer_tokens)
-                meter.reserve(bound, is_retry=request.headers.get(_RETRY_HEADER, "0") != "0")
+                is_retry = request.headers.get(_RETRY_HEADER, "0") != "0"
+                bound = meter.reserve(
+                    len(request.content), options.answer_tokens, is_retry=is_retry
+                )
                 under_way.deadline = time.monotonic() + options.timeout
                 try:
                     response = super().send(request, **{**given, "stream": True})
@@ -391,21 +373,22 @@ class ChatClient:
                     finally:
                         response.close()
                 except httpx2.ConnectError as error:
-                    meter.settle(bound)
+                    meter.settle(bound, Spent())
                     # a server that never answered is not waited for
                     if not meter.spent.tokens:
                         raise no_connection(str(error)) from None
                     raise
                 except BaseException as error:  # what was sent may be charged for
-                    meter.lose(bound, timeouts=int(isinstance(error, httpx2.TimeoutException)))
+                    is_late = isinstance(error, httpx2.TimeoutException)
+                    meter.settle(bound, replace(bound, timeouts=int(is_late)))
                     raise
                 if not response.is_success:
-                    meter.settle(bound)
+                    meter.settle(bound, Spent())
                     return response
                 try:
                     under_way.received = bound, parse_response(response.content)
                 except ValueError as error:  # sent again, as other broken responses are
-                    meter.lose(bound)
+                    meter.settle(bound, bound)
                     raise httpx2.RemoteProtocolError(str(error)) from error
                 return response
 
@@ -635,41 +618,35 @@ def as_done(futures: dict[Future[Any], Any]) -> Iterator[Future[Any]]:
         yield from done
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """What the tasks of `ask_each` are about, and the files that tell of them."""
-
-    stage: str
-    noun: str  # of samples, in the plural
-    described: Mapping[str, Any]
-    manifest: Path
-    failures: Path
-    counts: Mapping[str, int]  # what one task makes, for the progress display
-
-
 def ask_each(
     client: ChatClient,
     tasks: Sequence[Task],
     ask: Callable[[Task], Structured[Read]],
     write: Callable[[Sequence[Structured[Read] | None], dict[str, Any]], Written],
-    job: Job,
     reporter: Reporter,
     *,
+    stage: str,
+    noun: str,
+    described: Mapping[str, Any],
+    manifest: Path,
+    failures: Path,
+    counts: Mapping[str, int],
     samples: Sequence[int],
     n_samples: int,
     done: Callable[[Task, Structured[Read]], object] = lambda task, result: None,
 ) -> tuple[Written, TooManyFailuresError | None]:
     """Ask for every task, in threads, until more samples failed than may; record what that costs.
 
-    `samples` has the sample that each task belongs to, `done` is called with each result. `write`
-    gets all of them, None for a task that was not asked for, and the outcome to add to. Returns
-    what it returns, and the error of too many failures, which are listed in the file of failures.
+    `samples` has the sample that each task belongs to, and `noun` names samples. `counts` is what a
+    task makes, for the progress display; `done` is called with each result. `write` gets all of
+    them, None for a task that was not asked for, and the outcome to add to. Returns what it
+    returns, and the error of too many failures, which are listed in the file `failures`.
     """
     limit, failed = client.options.max_failures, set[int]()
     found: list[Structured[Read] | None] = [None] * len(tasks)
-    with spending_recorded(job.manifest, job.described, client.meter) as outcome:
+    with spending_recorded(manifest, described, client.meter) as outcome:
         with (
-            reporter.stage(job.stage, len(tasks)) as progress,
+            reporter.stage(stage, len(tasks)) as progress,
             asking_threads(client, reporter) as pool,
         ):
             before, is_stopped = client.spent, False
@@ -681,14 +658,14 @@ def ask_each(
                 found[number] = result = future.result()
                 if result.failure is not None and samples[number] not in failed:
                     failed.add(samples[number])
-                    client.meter.count(failures=1)
+                    client.meter.count(Spent(failures=1))
                 if len(failed) > limit.allowed(n_samples) and not is_stopped:
                     is_stopped = True
                     for waiting in futures:
                         waiting.cancel()
                 now = client.spent
                 n_requests, n_tokens = now.requests - before.requests, now.tokens - before.tokens
-                progress.advance({**job.counts, "requests": n_requests, "tokens": n_tokens})
+                progress.advance({**counts, "requests": n_requests, "tokens": n_tokens})
                 before = now
                 done(tasks[number], result)
         written = write(found, outcome)
@@ -696,6 +673,11 @@ def ask_each(
         kinds = Counter(each.kind for each in causes)
         outcome["status"] = "incomplete" if kinds or None in found else "complete"
         outcome["failures"] = dict(sorted(kinds.items()))
-    first = causes[0] if causes else None
-    place = str(job.failures)
-    return written, too_many(first, len(failed), n_samples, limit, noun=job.noun, place=place)
+    if len(failed) <= limit.allowed(n_samples):
+        return written, None
+    hint = f"{causes[0].hint} " if causes[0].hint else ""
+    return written, TooManyFailuresError(
+        f"{len(failed):,} of {n_samples:,} {noun} failed, more than max_failures {limit} allows; "
+        f"the first: {causes[0].reason}.",
+        f"{hint}All failures are listed in {failures}. The same command asks for them again.",
+    )

@@ -32,7 +32,6 @@ from fastscore.files import check_output, hash_bytes
 from fastscore.llm.client import (
     ChatClient,
     Expectation,
-    Job,
     Question,
     Structured,
     ask_each,
@@ -43,14 +42,13 @@ from fastscore.llm.requests import (
     OPENAI,
     SYSTEM,
     USER,
-    ChatRequest,
     Judging,
-    ModelOptions,
     StrPath,
     check_members,
     object_schema,
 )
 from fastscore.llm.spending import (
+    FAILURES,
     MANIFEST,
     Meter,
     Spent,
@@ -62,7 +60,7 @@ from fastscore.run.commit import commit_json, commit_lines, commit_table
 from fastscore.run.progress import Reporter
 from fastscore.run.writer import LOCK_NAME, run_lock
 from fastscore.settings.options import TEXT_BYTES, TomlTable, parse_toml, read_option_file
-from fastscore.statistics.agreement import Coefficient, clustered_correlation, krippendorff_alpha
+from fastscore.statistics.agreement import clustered_correlation, krippendorff_alpha
 from fastscore.statistics.clustered import Clusters, Estimate, clustered_mean
 from fastscore.statistics.curves import difference_curve
 from fastscore.statistics.significance import holm
@@ -150,19 +148,16 @@ def load_rubric(named: StrPath) -> Rubric:
         tables = parse_toml(usual, source)
         found |= {each: tables[each] for each in missing}
         content += usual
-    return _parse(TomlTable(source, "", found), path.stem, hash_bytes(content))
-
-
-def _parse(top: TomlTable, name: str, digest: str) -> Rubric:
+    top = TomlTable(source, "", found)
     top.check_names(_TABLES)
     scale, shown = top.table("scale", ("low", "high")), top.table("shown", _SHOWN)
     prompts = top.table("prompt", _PROMPTS)
     low = scale.whole("low")
     return Rubric(
-        name=name,
+        name=path.stem,
         prompts={each: _prompt(prompts, each) for each in _PROMPTS},
         title=top.text("title"),
-        digest=digest,
+        digest=hash_bytes(content),
         low=low,
         high=scale.whole("high", low + 1),
         questions=_questions(top),
@@ -242,9 +237,34 @@ def question_of(
     transcript: Transcript, rubric: Rubric, repeat: int, asked: Judging
 ) -> Question[dict[str, int]]:
     """Return what a repeat (from 0) asks a judge about a dialogue."""
-    slots = _slots(rubric, rotated(tuple(rubric.questions), repeat))
+    dimensions = rotated(tuple(rubric.questions), repeat)
+    turns = rubric.shown(transcript.turns)
+    highlights = [
+        text[: rubric.characters]
+        for speaker, text in turns
+        if speaker in rubric.speakers and rubric.highlights.search(text)
+    ]
+    slots = {
+        "low": rubric.low,
+        "high": rubric.high,
+        "middle": (rubric.low + rubric.high) // 2,
+        "members": ", ".join(f'"{name}"' for name in dimensions),
+    }
+    user = rubric.prompts["user"].format(
+        dimensions="\n".join(f"- {name}: {rubric.questions[name]}" for name in dimensions),
+        highlights=quoted("wishes", highlights) if highlights else "(nothing of the kind)",
+        conversation=shown_conversation(transcript, rubric),
+        **slots,
+    )
+    request = asked.models.request(
+        asked.model,
+        (SYSTEM, rubric.prompts["system"].format(**slots).strip() + DATA),
+        (USER, user.strip()),
+        seed=(asked.seed * 1_000_003 + repeat * 1_009) % 2**31,
+        schema=rubric.schema,
+    )
     return Question(
-        judge_request(transcript, rubric, asked.model, asked.models, repeat, asked.seed),
+        request,
         lambda found: checked_scores(found, rubric),
         lambda fault: rubric.prompts["again"].format(fault=fault, **slots).strip(),
     )
@@ -256,48 +276,12 @@ def rotated(dimensions: tuple[str, ...], repeat: int) -> tuple[str, ...]:
     return dimensions[first:] + dimensions[:first]
 
 
-def judge_request(
-    transcript: Transcript, rubric: Rubric, model: str, asked: ModelOptions, repeat: int, seed: int
-) -> ChatRequest:
-    """Return what is asked of a judge about a dialogue."""
-    dimensions = rotated(tuple(rubric.questions), repeat)
-    turns = rubric.shown(transcript.turns)
-    highlights = [
-        text[: rubric.characters]
-        for speaker, text in turns
-        if speaker in rubric.speakers and rubric.highlights.search(text)
-    ]
-    slots = _slots(rubric, dimensions)
-    user = rubric.prompts["user"].format(
-        dimensions="\n".join(f"- {name}: {rubric.questions[name]}" for name in dimensions),
-        highlights=quoted("wishes", highlights) if highlights else "(nothing of the kind)",
-        conversation=shown_conversation(transcript, rubric),
-        **slots,
-    )
-    return asked.request(
-        model,
-        (SYSTEM, rubric.prompts["system"].format(**slots).strip() + DATA),
-        (USER, user.strip()),
-        seed=(seed * 1_000_003 + repeat * 1_009) % 2**31,
-        schema=rubric.schema,
-    )
-
-
 def shown_conversation(transcript: Transcript, rubric: Rubric) -> str:
     """Return a dialogue's turns as a judge is shown them."""
     turns = rubric.shown(transcript.turns)
     return quoted(
         "conversation", (f"{speaker}: {text[: rubric.characters]}" for speaker, text in turns)
     )
-
-
-def _slots(rubric: Rubric, dimensions: Sequence[str]) -> dict[str, Any]:
-    return {
-        "low": rubric.low,
-        "high": rubric.high,
-        "middle": (rubric.low + rubric.high) // 2,
-        "members": ", ".join(f'"{name}"' for name in dimensions),
-    }
 
 
 def checked_scores(found: dict[str, Any], rubric: Rubric) -> dict[str, int]:
@@ -313,7 +297,7 @@ def checked_scores(found: dict[str, Any], rubric: Rubric) -> dict[str, int]:
 
 
 JUDGEMENTS, REPEATS, PAIRS = "judgements.jsonl", "repeats.parquet", "pairs.jsonl"
-FAILURES, SUMMARY = "failures.jsonl", "summary.json"
+SUMMARY = "summary.json"
 _FILES = (JUDGEMENTS, REPEATS, PAIRS, FAILURES, SUMMARY, MANIFEST, "manifest.spending.json")
 
 Columns = Mapping[str, Callable[[Mapping[str, Any]], str]]
@@ -384,30 +368,15 @@ def _write(
 
 def place_rows(transcripts: Sequence[Transcript]) -> pl.DataFrame:
     """Return a row a dialogue: its number, place, ids and length."""
-    return pl.DataFrame(
-        [
-            (
-                row,
-                each.file,
-                each.line,
-                each.dialogue,
-                each.unit,
-                each.model,
-                sum(len(text.split()) for _, text in each.turns),
-                len(each.turns),
-            )
-            for row, each in enumerate(transcripts)
-        ],
-        schema={
-            "row": pl.Int64,
-            "file": pl.String,
-            "line": pl.Int64,
-            **dict.fromkeys(("dialogue", "unit", "model"), pl.String),
-            "words": pl.Int64,
-            "turns": pl.Int64,
-        },
-        orient="row",
-    )
+    schema = {"row": pl.Int64, "file": pl.String, "line": pl.Int64}
+    schema |= dict.fromkeys(("dialogue", "unit", "model"), pl.String)
+    schema |= dict.fromkeys(("words", "turns"), pl.Int64)
+    rows = []
+    for row, each in enumerate(transcripts):
+        n_words = sum(len(text.split()) for _, text in each.turns)
+        ids = each.dialogue, each.unit, each.model
+        rows.append((row, each.file, each.line, *ids, n_words, len(each.turns)))
+    return pl.DataFrame(rows, schema, orient="row")
 
 
 def _means(repeats: pl.DataFrame, rubric: Rubric, judged_by: str) -> list[dict[str, Any]]:
@@ -454,13 +423,17 @@ def _dimension(scores: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str
     length = clustered_correlation("spearman", means["words"], means["score"], units)
     by_position, no_position = _positions(scores, len(rubric.questions), n_repeats)
     mean = _mean(means.select("unit", "score"), rubric)
+    ordinal = asdict(krippendorff_alpha(matrix, "ordinal", units))
+    interval = asdict(krippendorff_alpha(matrix, "interval", units))
+    if n_repeats == 1:
+        ordinal["reason"] = interval["reason"] = ONE_REPEAT
     found = {
         "n": means.height,
         "mean": mean.value,
         "low": mean.low,
         "high": mean.high,
-        "alpha_ordinal": _alpha(krippendorff_alpha(matrix, "ordinal", units), n_repeats),
-        "alpha_interval": _alpha(krippendorff_alpha(matrix, "interval", units), n_repeats),
+        "alpha_ordinal": ordinal,
+        "alpha_interval": interval,
         "all_repeats_agree": (means["spread"] == 0).mean() if n_repeats > 1 else None,
         "by_position": by_position,
         "length_rho": length.value,
@@ -477,11 +450,6 @@ def _dimension(scores: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str
         "length_p": length.reason,
     }
     return {**found, "nulls": {name: reasons[name] for name in reasons if found[name] is None}}
-
-
-def _alpha(found: Coefficient, n_repeats: int) -> dict[str, Any]:
-    described = asdict(found)
-    return described if n_repeats > 1 else {**described, "reason": ONE_REPEAT}
 
 
 def _mean(scores: pl.DataFrame, rubric: Rubric) -> Estimate:
@@ -644,15 +612,13 @@ def judge_samples(
             tasks,
             lambda task: ask_until_read(client, question(task)),
             lambda answers, _: write(answers),
-            Job(
-                stage="judge",
-                noun=noun,
-                described=described,
-                manifest=asked.output / MANIFEST,
-                failures=asked.output / FAILURES,
-                counts={"judgements": 1},
-            ),
             reporter,
+            stage="judge",
+            noun=noun,
+            described=described,
+            manifest=asked.output / MANIFEST,
+            failures=asked.output / FAILURES,
+            counts={"judgements": 1},
             samples=samples,
             n_samples=len({*samples}),
         )

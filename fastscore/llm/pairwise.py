@@ -8,15 +8,12 @@ orders. Everything else is a tie: the order decided, or nothing did.
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise as neighbours
 from typing import Any, Literal
 
 from fastscore.errors import UsageError, names_arguments
 from fastscore.files import hash_bytes
 from fastscore.llm.client import ChatClient, Question, Structured
 from fastscore.llm.judgements import (
-    FAILURES,
     PAIRS,
     SUMMARY,
     Judged,
@@ -40,7 +37,7 @@ from fastscore.llm.requests import (
     read_prompts,
     request_of,
 )
-from fastscore.llm.spending import Meter, UnusableError
+from fastscore.llm.spending import FAILURES, Meter, UnusableError
 from fastscore.llm.transcripts import (
     DATA,
     Transcript,
@@ -64,35 +61,16 @@ _VERDICTS = {A: {"1": A, "2": B, TIE: TIE}, B: {"1": B, "2": A, TIE: TIE}}
 _TYPICAL_REASON = "x" * 200
 _EXPECTED = 'an object with a reason and "1", "2" or "tie" for each dimension'
 
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two dialogues of one id."""
-
-    a: Transcript
-    b: Transcript
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """An answer: the preferred side of each dimension, and why."""
-
-    sides: Mapping[str, str]
-    reason: str
-
-
-Answers = tuple[Structured[Verdict] | None, Structured[Verdict] | None]
-"""The answers about one pair, with A shown first and with B; None if it was not asked."""
+Pair = tuple[Transcript, Transcript]
+"""Two dialogues of one id."""
+Verdict = tuple[dict[str, str], str]
+"""An answer: the preferred side of each dimension, and why."""
 
 
 def run_judging(asked: Judging, reporter: Reporter, meter: Meter | None = None) -> Judged:
-    """Judge dialogues one by one, or in pairs if there is a side B."""
-    run = run_pairwise if asked.against else run_judge
-    return run(asked, reporter, meter)
-
-
-def run_pairwise(asked: Judging, reporter: Reporter, meter: Meter | None = None) -> Judged:
-    """Judge side A, the inputs of `asked`, against side B."""
+    """Judge dialogues one by one, or side A, the inputs, in pairs against side B."""
+    if not asked.against:
+        return run_judge(asked, reporter, meter)
     if asked.rubric:  # its faults before any log is read
         load_rubric(asked.rubric)
     if asked.repeats != 1:
@@ -122,7 +100,7 @@ def run_pairwise(asked: Judging, reporter: Reporter, meter: Meter | None = None)
     if client is None:
         answer = _TYPICAL_REASON + '"personalization": "1", ' * len(questions_of(rubric))
         return dry_run(asked, map(question, tasks), answer)
-    shown = [side for pair in pairs for side in (pair.a, pair.b)]
+    shown = [side for pair in pairs for side in pair]
     described = {
         "suite": suite,
         "inputs": input_names(asked, asked.inputs),
@@ -133,8 +111,7 @@ def run_pairwise(asked: Judging, reporter: Reporter, meter: Meter | None = None)
         "turns_cut": count_cut_turns(shown, rubric, reporter),
     }
 
-    def write(found: Sequence[Structured[Verdict] | None]) -> dict[str, Any]:
-        answers = list(zip(found[::2], found[1::2], strict=True))
+    def write(answers: Sequence[Structured[Verdict] | None]) -> dict[str, Any]:
         return _write(asked, pairs, answers, rubric, described)
 
     return judge_samples(asked, described, tasks, question, write, client, reporter, "pairs")
@@ -143,15 +120,15 @@ def run_pairwise(asked: Judging, reporter: Reporter, meter: Meter | None = None)
 def pair_up(side_a: Sequence[Transcript], side_b: Sequence[Transcript]) -> list[Pair]:
     """Return the dialogues that both sides have, in the order of side A."""
     for name, side in ((A, side_a), (B, side_b)):
-        ids = sorted(each.dialogue for each in side)
-        twice = next((one for one, other in neighbours(ids) if one == other), None)
-        if twice is not None:
+        counts = Counter(each.dialogue for each in side)
+        if repeated := [id for id, n in counts.items() if n > 1]:
             raise UsageError(
-                f"Side {name} has several dialogues with id {twice!r}, so pairs cannot be told.",
+                f"Side {name} has several dialogues with id {min(repeated)!r}, so pairs cannot be "
+                "told.",
                 "Give logs of one model a side.",
             )
     others = {each.dialogue: each for each in side_b}
-    pairs = [Pair(each, others[each.dialogue]) for each in side_a if each.dialogue in others]
+    pairs = [(each, others[each.dialogue]) for each in side_a if each.dialogue in others]
     if not pairs:
         raise UsageError(
             f"The sides share no dialogue: A begins with {side_a[0].dialogue!r}, B with "
@@ -169,8 +146,7 @@ def questions_of(rubric: Rubric) -> dict[str, str]:
 def _question(pair: Pair, first: str, rubric: Rubric, asked: Judging) -> Question[Verdict]:
     """Return what is asked about a pair, with one side shown first."""
     questions = questions_of(rubric)
-    shown = (pair.a, pair.b) if first == A else (pair.b, pair.a)
-    one, two = (shown_conversation(each, rubric) for each in shown)
+    one, two = (shown_conversation(each, rubric) for each in (pair if first == A else pair[::-1]))
     words = {
         "members": ", ".join(f'"{name}"' for name in questions),
         "dimensions": "\n".join(f"- {name}: {text}" for name, text in questions.items()),
@@ -204,27 +180,50 @@ def read_verdict(found: Mapping[str, Any], members: Sequence[str], first: str) -
         if verdict not in ("1", "2", TIE):
             raise UnusableError(f'{name} is {found[name]!r:.40}, not "1", "2" or "tie"')
         sides[name] = _VERDICTS[first][verdict]
-    return Verdict(sides, found[REASON])
+    return sides, found[REASON]
 
 
 def _write(
     asked: Judging,
     pairs: Sequence[Pair],
-    answers: Sequence[Answers],
+    answers: Sequence[Structured[Verdict] | None],
     rubric: Rubric,
     described: dict[str, Any],
 ) -> dict[str, Any]:
-    """Write a folder of judged pairs; return its summary."""
+    """Write a folder of judged pairs, each with an answer for A first and one for B first.
+
+    Returns its summary. An answer is None if it was not asked for.
+    """
     members = tuple(questions_of(rubric))
     digest = hash_bytes(f"{rubric.digest} {PROMPTS_DIGEST} {DATA}".encode())
     judged_by = f"{described['model']} by {rubric.name} in pairs {digest[:12]}"
-    lines, failures, not_asked = [], [], 0
-    for pair, of_pair in zip(pairs, answers, strict=True):
-        failed = _failure_lines(pair, of_pair)
+    lines: list[dict[str, Any]] = []
+    failures: list[dict[str, Any]] = []
+    not_asked = 0
+    line: dict[str, Any]
+    for (a, b), *of_pair in zip(pairs, answers[::2], answers[1::2], strict=True):
+        orders: list[dict[str, Any]] = []
+        failed: list[dict[str, Any]] = []
+        for first, found in zip((A, B), of_pair, strict=True):
+            if found is not None and found.value is not None:
+                sides, reason = found.value
+                line = {"first": first, "answer": sides, "reason": reason}
+                orders.append(line | {"attempts": found.attempts})
+            elif found is not None and found.failure is not None:
+                why = found.failure
+                line = {"dialogue": a.dialogue, "first": first, "kind": why.kind}
+                line |= {"reason": why.reason, "expected": _EXPECTED}
+                failed.append(line | {"answer": why.answer, "attempts": why.attempts})
         failures += failed
-        if None not in of_pair and not failed:
-            lines.append(_pair_line(pair, of_pair, members, judged_by))
         not_asked += None in of_pair and not failed
+        if len(orders) < 2:
+            continue
+        one, two = (order["answer"] for order in orders)
+        line = {"dialogue": a.dialogue, "model_a": a.model, "model_b": b.model}
+        line["verdict"] = {name: one[name] if one[name] == two[name] else TIE for name in members}
+        line |= {"orders": orders, "judged_by": judged_by}
+        line |= {"file_a": a.file, "line_a": a.line, "file_b": b.file, "line_b": b.line}
+        lines.append(line)
     kinds = Counter(line["kind"] for line in failures)
     summary = {
         "fastscore": __version__,
@@ -244,50 +243,6 @@ def _write(
     commit_lines(asked.output / FAILURES, failures)
     commit_json(asked.output / SUMMARY, summary)
     return summary
-
-
-def _pair_line(
-    pair: Pair, of_pair: Answers, members: Sequence[str], judged_by: str
-) -> dict[str, Any]:
-    orders = [
-        {
-            "first": first,
-            "answer": dict(found.value.sides),
-            "reason": found.value.reason,
-            "attempts": found.attempts,
-        }
-        for first, found in zip((A, B), of_pair, strict=True)
-        if found is not None and found.value is not None
-    ]
-    one, two = (found.value.sides for found in of_pair if found and found.value)
-    return {
-        "dialogue": pair.a.dialogue,
-        "model_a": pair.a.model,
-        "model_b": pair.b.model,
-        "verdict": {name: one[name] if one[name] == two[name] else TIE for name in members},
-        "orders": orders,
-        "judged_by": judged_by,
-        "file_a": pair.a.file,
-        "line_a": pair.a.line,
-        "file_b": pair.b.file,
-        "line_b": pair.b.line,
-    }
-
-
-def _failure_lines(pair: Pair, of_pair: Answers) -> list[dict[str, Any]]:
-    return [
-        {
-            "dialogue": pair.a.dialogue,
-            "first": first,
-            "kind": found.failure.kind,
-            "reason": found.failure.reason,
-            "expected": _EXPECTED,
-            "answer": found.failure.answer,
-            "attempts": found.failure.attempts,
-        }
-        for first, found in zip((A, B), of_pair, strict=True)
-        if found is not None and found.failure is not None
-    ]
 
 
 def summarise_pairs(name: str, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -11,8 +11,9 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, astuple, dataclass, fields
 from datetime import UTC, datetime
+from operator import add, sub
 from pathlib import Path
 from typing import Any
 
@@ -104,21 +105,7 @@ def parse_limit(given: object) -> FailureLimit:
     return FailureLimit(share=share)
 
 
-def too_many(
-    first: Failure | None, failed: int, samples: int, limit: FailureLimit, *, noun: str, place: str
-) -> TooManyFailuresError | None:
-    """Return the error if more samples failed than are allowed; it quotes the first failure."""
-    if first is None or failed <= limit.allowed(samples):
-        return None
-    hint = f"{first.hint} " if first.hint else ""
-    return TooManyFailuresError(
-        f"{failed:,} of {samples:,} {noun} failed, more than max_failures {limit} allows; "
-        f"the first: {first.reason}.",
-        f"{hint}All failures are listed in {place}. The same command asks for them again.",
-    )
-
-
-MANIFEST = "manifest.json"
+MANIFEST, FAILURES = "manifest.json", "failures.jsonl"
 
 
 class BudgetError(FastscoreError):
@@ -181,9 +168,11 @@ class Spent:
     unanswered_completion_tokens: int = 0
     seconds: float = 0.0
 
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(*map(add, astuple(self), astuple(other)))
+
     def __sub__(self, other: "Spent") -> "Spent":
-        one, two = asdict(self), asdict(other)
-        return Spent(**{name: one[name] - two[name] for name in one})
+        return Spent(*map(sub, astuple(self), astuple(other)))
 
     @property
     def tokens(self) -> int:
@@ -191,9 +180,9 @@ class Spent:
         return self.prompt_tokens + self.completion_tokens
 
     @property
-    def most(self) -> "Bound":
-        """The most tokens that it may have been."""
-        return Bound(
+    def most(self) -> tuple[int, int]:
+        """The most tokens that may have been sent, and received."""
+        return (
             self.prompt_tokens + self.unanswered_prompt_tokens,
             self.completion_tokens + self.unanswered_completion_tokens,
         )
@@ -214,25 +203,6 @@ class Spent:
         return ", ".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """The most tokens that a request may use."""
-
-    prompt_tokens: int
-    completion_tokens: int
-
-    @property
-    def tokens(self) -> int:
-        """All of them."""
-        return self.prompt_tokens + self.completion_tokens
-
-    def __add__(self, other: "Bound") -> "Bound":
-        return Bound(
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-        )
-
-
 class Meter:
     """What several threads spend, up to a budget; a budget of None has no limit."""
 
@@ -247,14 +217,15 @@ class Meter:
         self.prices = prices or Prices()
         self.spent = Spent()
         self.watchers: list[Callable[[Spent], None]] = []
-        self._reserved: list[Bound] = []
+        self._reserved: list[Spent] = []
         self._changed = threading.Condition()
 
-    def reserve(self, bound: Bound, *, is_retry: bool = False) -> None:
-        """Count a request that is about to be sent.
+    def reserve(self, sent: int, received: int, *, is_retry: bool = False) -> Spent:
+        """Count a request that is about to be sent; return the most tokens that it may use.
 
         Waits if the budget covers it once requests under way have ended.
         """
+        bound = Spent(unanswered_prompt_tokens=sent, unanswered_completion_tokens=received)
         with self._changed:
             while (exceeded := self._exceeded(bound, self._reserved)) and self._reserved:
                 if self._exceeded(bound, []):
@@ -263,74 +234,54 @@ class Meter:
             if exceeded:
                 raise exceeded
             self._reserved.append(bound)
-            self.count(requests=1, retries=int(is_retry))
+            self.count(Spent(requests=1, retries=int(is_retry)))
             self._tell()
+        return bound
 
-    def settle(self, bound: Bound, **spent: float) -> None:
-        """End a request's reservation; count what it really spent."""
+    def settle(self, bound: Spent, used: Spent) -> None:
+        """End a request's reservation; count what it used.
+
+        Without a response that can be read that is its bound: it may have been charged for.
+        """
         with self._changed:
             self._reserved.remove(bound)
-            self.count(**spent)
+            self.count(used)
             self._tell()
 
     def _tell(self) -> None:
         """Tell watchers what was spent, requests under way at their bound."""
-        prompt = self.spent.unanswered_prompt_tokens
-        completion = self.spent.unanswered_completion_tokens
-        lost = sum(self._reserved, start=Bound(prompt, completion))
-        spent = replace(
-            self.spent,
-            unanswered_prompt_tokens=lost.prompt_tokens,
-            unanswered_completion_tokens=lost.completion_tokens,
-        )
+        spent = sum(self._reserved, start=self.spent)
         for watch in self.watchers:
             watch(spent)
 
-    def lose(self, bound: Bound, *, timeouts: int = 0) -> None:
-        """End the reservation of a request without a response that can be read.
-
-        It may have been charged for, so its bound stays in the budget.
-        """
-        self.settle(
-            bound,
-            timeouts=timeouts,
-            unanswered_prompt_tokens=bound.prompt_tokens,
-            unanswered_completion_tokens=bound.completion_tokens,
-        )
-
-    def count(self, **more: float) -> None:
+    def count(self, more: Spent) -> None:
         """Add to what was spent."""
         with self._changed:
-            spent = asdict(self.spent)
-            self.spent = Spent(**{**spent, **{name: spent[name] + n for name, n in more.items()}})
+            self.spent += more
             self._changed.notify_all()
 
-    def _exceeded(self, bound: Bound, reserved: list[Bound]) -> BudgetError | None:
+    def _exceeded(self, bound: Spent, reserved: list[Spent]) -> BudgetError | None:
         """Return the error of the limit that a request may exceed, if any."""
         spent = self.spent
-        total = sum(reserved, start=spent.most + bound)
-        cost = self.prices.cost(total.prompt_tokens, total.completion_tokens)
+        total = sum(reserved, start=spent + bound).most
         found: tuple[tuple[str, float | None, float], ...] = (
             ("max_requests", self.max_requests, spent.requests + 1),
-            ("max_tokens", self.max_tokens, total.tokens),
-            ("max_cost", self.max_cost, cost),
+            ("max_tokens", self.max_tokens, sum(total)),
+            ("max_cost", self.max_cost, self.prices.cost(*total)),
         )
         for name, limit, most in found:
             # costs are sums of products: equal ones may differ in the last digit
             if limit is not None and most > limit * (1 + 1e-12):
+                up_to = f"{most:,}" if isinstance(most, int) else f"{most:,.6g}"
                 return BudgetError(
                     f"{name}={limit} does not cover the next request, with which up to "
-                    f"{_number(most)} would be spent; {spent.line()}.",
+                    f"{up_to} would be spent; {spent.line()}.",
                     # the budget is of one command
                     "Run the same command again to go on: all answers are kept."
                     if spent.requests
                     else "Raise the limit: it does not cover one request.",
                 )
         return None
-
-
-def _number(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
 
 
 _MAY_CHANGE = ("endpoint", "log_rows_rejected", "only_in_a", "only_in_b")
@@ -366,7 +317,7 @@ def spending_recorded(
             **asdict(used),
             "tokens": used.tokens,
             "cost": prices.cost(used.prompt_tokens, used.completion_tokens),
-            "cost_at_most": prices.cost(used.most.prompt_tokens, used.most.completion_tokens),
+            "cost_at_most": prices.cost(*used.most),
             "prices": asdict(prices),
         }
 

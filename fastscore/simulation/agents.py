@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.llm.client import Asks
+from fastscore.llm.client import ChatClient
 from fastscore.llm.requests import (
     ASSISTANT,
     OPENAI,
@@ -97,18 +97,13 @@ class OfflineAgent:
             constraints = reader.read(conversation[-1]["text"])
             rows = self.retrieval.recommend(constraints, draws)[:SHOWN]
             titles = self.retrieval.titles(rows)
-            return Reply(_compose_reply(constraints, titles, draws), constraints, titles)
+            named = titles[: 2 if draws.happens(0.5) else 1]
+            phrase = draws.choose(_WORDS["phrases"][("nothing", "one", "two")[len(named)]])
+            words = {"understood": restate_constraints(constraints)}
+            words |= zip(("first", "second"), named, strict=False)
+            return Reply(phrase.format(**words), constraints, titles)
 
         return respond
-
-
-def _compose_reply(
-    constraints: Mapping[str, Sequence[str]], titles: Sequence[str], draws: Draws
-) -> str:
-    named = titles[: 2 if draws.happens(0.5) else 1]
-    phrases = _WORDS["phrases"][("nothing", "one", "two")[len(named)]]
-    values = dict(zip(("first", "second"), named, strict=False))
-    return str(draws.choose(phrases).format(understood=restate_constraints(constraints), **values))
 
 
 def restate_constraints(constraints: Mapping[str, Sequence[str]]) -> str:
@@ -219,7 +214,7 @@ class ModelAgent:
 
     name: str
     retrieval: Retrieval
-    client: Asks
+    client: ChatClient
     off_catalogue: OffCatalogue = MARK
     refusals: Refusals = MARK
 
@@ -345,7 +340,7 @@ class ModelPhrasing:
     """A chat model that says a planned turn in other words."""
 
     model: str
-    client: Asks
+    client: ChatClient
 
     @property
     def identity(self) -> str:

@@ -19,13 +19,13 @@ import polars as pl
 
 from fastscore.errors import FastscoreError, RunConflictError, UsageError
 from fastscore.files import EXPERIMENT, check_output
-from fastscore.llm.client import Expectation
+from fastscore.llm.client import ChatClient, Expectation
 from fastscore.llm.judgements import (
     JUDGEMENTS,
     PAIRS,
     check_repeats,
-    judge_request,
     load_rubric,
+    question_of,
 )
 from fastscore.llm.pairwise import run_judging
 from fastscore.llm.requests import (
@@ -419,8 +419,8 @@ def _compare_raters(experiment: Experiment, folder: Path, reporter: Reporter) ->
             commit_table(folder / RANKING / f"{name}.parquet", getattr(ranked, name), {})
 
 
-class _Counting:
-    """Answers at once with as much text as a model would, and counts."""
+class _Counting(ChatClient):
+    """A client that connects to nothing: it answers with as much text as a model would."""
 
     def __init__(self, options: ModelOptions) -> None:
         self.options = options.resolved()
@@ -485,8 +485,8 @@ def _rehearse(experiment: Experiment, agent: str) -> tuple[_Counting, dict[str, 
 def _judge_tokens(part: JudgePart, models: ModelOptions, log: dict[str, Any]) -> int:
     turns = tuple((turn["speaker"], turn["text"]) for turn in log["conversation"])
     transcript = Transcript("", None, "", 0, turns)
-    rubric = load_rubric(part.rubric)
-    request = judge_request(transcript, rubric, part.model, models, 0, part.seed)
+    asked = Judging(inputs=(), model=part.model, output=Path(), seed=part.seed, models=models)
+    request = question_of(transcript, load_rubric(part.rubric), 0, asked).request
     return estimated_tokens(sum(len(text) for _, text in request.messages))
 
 

@@ -11,7 +11,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+import traceback
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -24,9 +25,10 @@ from fastscore_jit.system import safe_import_path, without_interrupts
 
 from fastscore.errors import FastscoreError, RunConflictError, RunError, UsageError
 from fastscore.files import SIMULATION, check_output
-from fastscore.llm.client import ChatClient, ClosedError, Job, Structured, as_done, ask_each
+from fastscore.llm.client import ChatClient, ClosedError, Structured, as_done, ask_each
 from fastscore.llm.requests import OPENAI
 from fastscore.llm.spending import (
+    FAILURES,
     MANIFEST,
     Failure,
     Meter,
@@ -68,9 +70,6 @@ from fastscore.simulation.users import (
     plan_user,
 )
 
-Phrase = Callable[[Sequence[Turn], str, Draws], tuple[str, dict[str, Any]]]
-"""Says what a user means in other words, given the conversation so far; what to note of it."""
-
 
 def converse(
     retrieval: Retrieval,
@@ -80,7 +79,7 @@ def converse(
     seed: int,
     session: int,
     turns: int,
-    phrase: Phrase | None = None,
+    phrase: ModelPhrasing | None = None,
     ids: str = "",
 ) -> dict[str, Any]:
     """Let a planned user talk to an agent."""
@@ -187,7 +186,7 @@ def fingerprint(world: World) -> dict[str, Any]:
     }
 
 
-STATE, FAILURES = ".simulation", "failures.jsonl"
+STATE = ".simulation"
 _DESCRIPTION, _STAGE = "simulation.json", "simulate"
 SESSIONS_A_SHARD = 50
 
@@ -320,7 +319,13 @@ def _simulate_session(world: World, number: int) -> bytes:
     except (FastscoreError, ClosedError, SampleError):
         raise
     except Exception as error:
-        raise agent_failure(world.agent.name, number, error) from error
+        # the agent's own code is the last that was called
+        *_, last = traceback.extract_tb(error.__traceback__)
+        raise RunError(
+            f"The agent {world.agent.name} failed in session {number:05} at "
+            f"{last.filename}:{last.lineno}: {type(error).__name__}: {error}.",
+            "Mend it and run the same command again; finished shards are kept.",
+        ) from error
 
 
 def _simulate_asking(
@@ -350,9 +355,14 @@ def _simulate_asking(
         shard, number = task
         done = open_shards[shard.index]
         done[number] = session.value
-        if len(done) == len(shard.sessions):
-            _write_shard(simulation.output, shard, [done[each] for each in shard.sessions])
-            done.clear()
+        if len(done) < len(shard.sessions):
+            return
+        complete = [line for each in shard.sessions if (line := done[each]) is not None]
+        if len(complete) == len(shard.sessions):
+            commit_shard(simulation.output, shard, complete)
+        elif complete:
+            commit_bytes(simulation.output / shard.name, b"".join(complete))
+        done.clear()
 
     def write(
         sessions: Sequence[Structured[bytes] | None], outcome: dict[str, Any]
@@ -368,21 +378,18 @@ def _simulate_asking(
         commit_lines(state / FAILURES, failed)
         return len(failed), refused
 
-    job = Job(
+    (failed, refused), refusal = ask_each(
+        client,
+        tasks,
+        ask,
+        write,
+        reporter,
         stage=_STAGE,
         noun="sessions",
         described=described,
         manifest=state / MANIFEST,
         failures=state / FAILURES,
         counts={"turns": simulation.turns},
-    )
-    (failed, refused), refusal = ask_each(
-        client,
-        tasks,
-        ask,
-        write,
-        job,
-        reporter,
         samples=[number for _, number in tasks],
         n_samples=simulation.sessions,
         done=keep,
@@ -394,27 +401,6 @@ def _simulate_asking(
 
 _REFUSED = (b'"refused":true', b'"not_reworded":"refused"')
 """How logs mark what an agent or a user's model declined."""
-
-
-def _write_shard(folder: Path, shard: _Shard, lines: Sequence[bytes | None]) -> None:
-    """Write a shard's sessions; without a receipt if one failed."""
-    complete = [line for line in lines if line is not None]
-    if len(complete) == len(lines):
-        commit_shard(folder, shard, complete)
-    elif complete:
-        commit_bytes(folder / shard.name, b"".join(complete))
-
-
-def agent_failure(name: str, session: int, error: Exception) -> RunError:
-    """Say where in an agent's own code a session failed."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else ""
-    return RunError(
-        f"The agent {name} failed in session {session:05}{place}: {type(error).__name__}: {error}.",
-        "Mend it and run the same command again; finished shards are kept.",
-    )
 
 
 @contextmanager

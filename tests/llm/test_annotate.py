@@ -198,6 +198,31 @@ def test_states_that_a_model_reads_are_scored(stub, tmp_path):
     assert styles == ["explores_menu", "does_not_explore_menu"]
 
 
+def test_failed_messages_are_listed_beside_the_states(stub, tmp_path):
+    rows = [
+        {"conversation_id": "c1", "message_id": number, "role": role, "name": name, "content": text}
+        for number, role, name, text in GUEST
+    ]
+    write_lines(tmp_path / "logs.jsonl", rows)
+    stub.answer = lambda body: "no idea"
+    done = annotate_states(
+        asked(stub, tmp_path, tmp_path / "logs.jsonl", "states", max_failures=0, concurrency=1),
+        SilentReporter(),
+    )
+    listed = read_lines(tmp_path / "states" / "failures.jsonl")
+    assert len(listed) == done.failed >= 1
+    assert listed[0] == {
+        "file": "exp0/c1_states.csv",
+        "message_index": 0,
+        "message_id": "2",
+        "kind": "unusable",
+        "reason": "not a JSON object",
+        "answer": "no idea",
+        "attempts": 3,
+    }
+    assert str(tmp_path / "states" / "failures.jsonl") in done.refusal.hint
+
+
 def test_conversations_that_share_a_file_of_states_are_refused(stub, tmp_path):
     said = [{"role": "user", "content": "A cola, please."}]
     chats = [{"id": "c1", "model": model, "messages": said} for model in "ab"]

@@ -20,11 +20,11 @@ from fastscore.llm.client import (
 )
 from fastscore.llm.requests import ChatRequest, ModelOptions
 from fastscore.llm.spending import (
-    Bound,
     BudgetError,
     Meter,
     Prices,
     SampleError,
+    Spent,
     parse_limit,
 )
 from fastscore.run.progress import SilentReporter
@@ -350,17 +350,17 @@ def test_a_budget_holds_for_requests_at_once(stub, tmp_path):
 
 def test_a_meter_adds_up_what_is_under_way():
     meter = Meter(max_tokens=100, max_cost=1.0, prices=Prices(prompt=1e4, completion=0.0))
-    meter.reserve(Bound(40, 10))
-    meter.settle(Bound(40, 10), prompt_tokens=30, completion_tokens=5)
-    meter.reserve(Bound(40, 10))
-    meter.lose(Bound(40, 10), timeouts=1)  # it may have been charged for
+    bound = meter.reserve(40, 10)
+    meter.settle(bound, Spent(prompt_tokens=30, completion_tokens=5))
+    bound = meter.reserve(40, 10)
+    meter.settle(bound, replace(bound, timeouts=1))  # it may have been charged for
     with pytest.raises(BudgetError, match=r"max_tokens=100 .* up to 105 would be spent"):
-        meter.reserve(Bound(20, 0))
-    meter.reserve(Bound(10, 0))
+        meter.reserve(20, 0)
+    meter.reserve(10, 0)
     assert (meter.spent.requests, meter.spent.tokens, meter.spent.timeouts) == (3, 35, 1)
     cheap = Meter(max_cost=0.5, prices=Prices(prompt=1e4, completion=0.0))
     with pytest.raises(BudgetError, match=r"max_cost=0\.5 .* up to 0\.51 would be spent"):
-        cheap.reserve(Bound(51, 1000))
+        cheap.reserve(51, 1000)
 
 
 def test_a_cost_needs_prices():
