@@ -133,17 +133,28 @@ class World:
     def session(self, number: int) -> bytes:
         """Simulate a session; return its log as a line."""
         asked = self.simulation
-        log = converse(
-            self.retrieval,
-            self.policy,
-            self.agent,
-            seed=asked.seed,
-            session=number,
-            turns=asked.turns,
-            phrase=self.phrase,
-            ids=asked.ids,
-        )
-        return orjson.dumps(log, option=orjson.OPT_APPEND_NEWLINE)
+        try:
+            log = converse(
+                self.retrieval,
+                self.policy,
+                self.agent,
+                seed=asked.seed,
+                session=number,
+                turns=asked.turns,
+                phrase=self.phrase,
+                ids=asked.ids,
+            )
+            return orjson.dumps(log, option=orjson.OPT_APPEND_NEWLINE)
+        except (FastscoreError, ClosedError, SampleError):
+            raise
+        except Exception as error:
+            # the agent's own code is the last that was called
+            *_, last = traceback.extract_tb(error.__traceback__)
+            raise RunError(
+                f"The agent {self.agent.name} failed in session {number:05} at "
+                f"{last.filename}:{last.lineno}: {type(error).__name__}: {error}.",
+                "Mend it and run the same command again; finished shards are kept.",
+            ) from error
 
 
 def open_world(simulation: Simulation, meter: Meter | None = None) -> World:
@@ -220,6 +231,10 @@ class _Shard:
     def name(self) -> str:
         return f"sessions-{self.index:05}.jsonl"
 
+    def counts(self, simulation: Simulation) -> dict[str, int]:
+        n = len(self.sessions)
+        return {"sessions": n, "turns": n * simulation.turns}
+
 
 def simulate(simulation: Simulation, reporter: Reporter, meter: Meter | None = None) -> Simulated:
     """Simulate what is not there yet."""
@@ -292,7 +307,7 @@ def _simulate_shards(world: World, shards: list[_Shard], progress: StageProgress
     if workers <= 1:
         for shard in shards:
             _simulate_shard(world, shard)
-            progress.advance(_counts(shard, simulation))
+            progress.advance(shard.counts(simulation))
         return
     with safe_import_path(), _processes(simulation, workers) as pool:
         # a terminal's Ctrl-C goes to workers, too, that still import what ignores it
@@ -300,32 +315,12 @@ def _simulate_shards(world: World, shards: list[_Shard], progress: StageProgress
             futures = {pool.submit(_simulate_in_worker, shard): shard for shard in shards}
         for future in as_done(futures):
             future.result()
-            progress.advance(_counts(futures[future], simulation))
-
-
-def _counts(shard: _Shard, simulation: Simulation) -> dict[str, int]:
-    count = len(shard.sessions)
-    return {"sessions": count, "turns": count * simulation.turns}
+            progress.advance(futures[future].counts(simulation))
 
 
 def _simulate_shard(world: World, shard: _Shard) -> None:
-    lines = [_simulate_session(world, number) for number in shard.sessions]
+    lines = [world.session(number) for number in shard.sessions]
     commit_shard(world.simulation.output, shard, lines)
-
-
-def _simulate_session(world: World, number: int) -> bytes:
-    try:
-        return world.session(number)
-    except (FastscoreError, ClosedError, SampleError):
-        raise
-    except Exception as error:
-        # the agent's own code is the last that was called
-        *_, last = traceback.extract_tb(error.__traceback__)
-        raise RunError(
-            f"The agent {world.agent.name} failed in session {number:05} at "
-            f"{last.filename}:{last.lineno}: {type(error).__name__}: {error}.",
-            "Mend it and run the same command again; finished shards are kept.",
-        ) from error
 
 
 def _simulate_asking(
@@ -347,7 +342,7 @@ def _simulate_asking(
 
     def ask(task: tuple[_Shard, int]) -> Structured[bytes]:
         try:
-            return Structured(_simulate_session(world, task[1]), None, 1)
+            return Structured(world.session(task[1]), None, 1)
         except SampleError as error:
             return Structured(None, Failure(error.kind, error.reason, hint=error.hint), 0)
 

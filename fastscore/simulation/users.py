@@ -16,7 +16,7 @@ details names, by a number that was drawn beforehand: any two systems meet equal
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
@@ -94,7 +94,6 @@ FALLBACK = "inception"
 """The item that the public system offers where nothing fits; here only if the catalogue has it."""
 
 MOST_RECOMMENDED = 50
-_KEPT_ANSWERS = 20_000
 
 Constraints = Mapping[str, Any]
 Rows = tuple[int, ...]
@@ -125,7 +124,6 @@ class Retrieval:
     _terms: tuple[Mapping[str, int], ...]
     """By pattern of the automaton: the value's place in each field that has it."""
     _titles: Any
-    _answers: dict[Any, Rows] = field(default_factory=dict)
 
     def available_genres(self) -> tuple[str, ...]:
         """Return the genres of at least 3 entries, repeats counted, and over 2 characters."""
@@ -188,26 +186,14 @@ class Retrieval:
 
     def fitting(self, constraints: Constraints) -> Rows:
         """Return the rows that fit constraints, ascending."""
-        wanted = clean_constraints(constraints)
-        key = tuple(wanted.items())
-        rows = self._answers.get(key)
-        if rows is None:
-            if len(self._answers) >= _KEPT_ANSWERS:
-                self._answers.clear()
-            rows = self._answers[key] = tuple(sorted(self._fitting(wanted)))
-        return rows
-
-    def _fitting(self, wanted: Mapping[str, tuple[str, ...]]) -> Iterable[int]:
-        by_field = [
-            frozenset().union(*(self.lookup(name, value) for value in values))
-            for name, values in wanted.items()
-        ]
-        found = [rows for rows in by_field if rows]
-        if found:
-            return frozenset.intersection(*found) or frozenset.union(*found)
-        if GENRE not in wanted:
-            return range(len(self.items))
-        return self.index.get(NAME, {}).get(FALLBACK, ())[:1]
+        wanted = {}
+        for name, value in constraints.items():
+            known = ALIASES.get(name, name)
+            listed = value if isinstance(value, list | tuple) else (value,)
+            values = tuple(str(each) for each in listed if each is not None and str(each).strip())
+            if values and (known in ATTRIBUTES or known == PLOT):
+                wanted[known] = values
+        return _fitting(self, tuple(wanted.items()))
 
     def recommend(self, constraints: Constraints, draws: Draws, limit: int = 30) -> list[int]:
         """Return rows that fit constraints, shuffled."""
@@ -218,16 +204,18 @@ class Retrieval:
         return [self.items[row].title for row in rows]
 
 
-def clean_constraints(constraints: Constraints) -> dict[str, tuple[str, ...]]:
-    """Return constraints by the fields' own names, tuples of texts that are not blank."""
-    cleaned = {}
-    for name, value in constraints.items():
-        known = ALIASES.get(name, name)
-        listed = value if isinstance(value, list | tuple) else (value,)
-        values = tuple(str(each) for each in listed if each is not None and str(each).strip())
-        if values and (known in ATTRIBUTES or known == PLOT):
-            cleaned[known] = values
-    return cleaned
+@lru_cache(20_000)  # users ask for the same few fields again and again
+def _fitting(retrieval: Retrieval, wanted: tuple[tuple[str, tuple[str, ...]], ...]) -> Rows:
+    by_field = [
+        frozenset().union(*(retrieval.lookup(name, value) for value in values))
+        for name, values in wanted
+    ]
+    found = [rows for rows in by_field if rows]
+    if found:
+        return tuple(sorted(frozenset.intersection(*found) or frozenset.union(*found)))
+    if GENRE not in dict(wanted):
+        return tuple(range(len(retrieval.items)))
+    return retrieval.index.get(NAME, {}).get(FALLBACK, ())[:1]
 
 
 def load_retrieval(path: str) -> Retrieval:
@@ -370,7 +358,8 @@ class ConstraintReader:
 
     def read(self, message: str) -> dict[str, list[str]]:
         """Take a message into account; return the constraints that hold then."""
-        genre = self._genre(message)
+        known = self.constraints.get(GENRE, [USUAL_GENRE])[0]
+        genre = self.retrieval.find_genre(message, words=True) or known
         if _RESETS.search(message.lower()):
             self.constraints = {GENRE: [genre]}
             return dict(self.constraints)
@@ -383,10 +372,6 @@ class ConstraintReader:
             found[PLOT] = keywords
         self.constraints |= found
         return dict(self.constraints)
-
-    def _genre(self, message: str) -> str:
-        found = self.retrieval.find_genre(message, words=True)
-        return found or self.constraints.get(GENRE, [USUAL_GENRE])[0]
 
 
 INITIAL, DETAILS, WAITING = "initial", "details", "waiting_system"

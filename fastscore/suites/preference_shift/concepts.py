@@ -9,7 +9,7 @@ and that no value contains. Matches are positions in the array of its code point
 import re
 import threading
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_jit.arrays import Float64Array, Indices, Mask
+from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import (
     CharacterNgrams,
     cosine_pairs,
@@ -230,35 +230,29 @@ _GROWS = "\u0130"
 """The one character whose lower case is two code points."""
 
 
-def cut_in_parts(texts: pl.Series) -> list[pl.Series]:
-    """Cut texts into parts of about as many characters as should be joined at once."""
+def find_in_parts(texts: pl.Series, find: Callable[[pl.Series], tuple[Indices, Indices]]) -> Sets:
+    """Find the concepts of texts, of about as many characters at once as should be joined.
+
+    ``find`` returns pairs of a text and a concept.
+    """
     ends = texts.str.len_chars().cast(pl.Int64).cum_sum().to_numpy()
     marks = np.arange(_CHARACTERS_PER_PART, ends[-1] if len(ends) else 0, _CHARACTERS_PER_PART)
     edges = [0, *np.searchsorted(ends, marks).tolist(), len(texts)]
-    return [texts[low:high] for low, high in pairwise(edges) if low < high]
-
-
-def find_in_parts(texts: pl.Series, find: Callable[[pl.Series], tuple[Indices, Indices]]) -> Sets:
-    """Find the concepts of texts part by part; ``find`` returns pairs of a text and a concept."""
-    rows, concepts, done = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
-    for part in cut_in_parts(texts):
-        row, concept = find(part)
-        rows.append(row + done)
-        concepts.append(concept)
-        done += len(part)
+    rows, concepts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for low, high in pairwise(edges):
+        if low < high:
+            row, concept = find(texts[low:high])
+            rows.append(row + low)
+            concepts.append(concept)
     return as_sets(np.concatenate(rows), np.concatenate(concepts), len(texts))
 
 
-def join_lower(texts: pl.Series, mark: str) -> tuple[str, Indices]:
-    """Join texts in lower case."""
+def join_lower(texts: pl.Series, mark: str) -> tuple[str, CodePoints, Indices]:
+    """Join texts in lower case; return also the code points, and where the marks between are."""
     sizes = texts.str.len_chars() + texts.str.count_matches(_GROWS, literal=True)
     marks = offsets_of(sizes.cast(pl.Int64).to_numpy() + 1)
-    return f"{mark}{texts.str.join(mark).item()}{mark}".lower(), marks
-
-
-def code_points(text: str) -> CodePoints:
-    """Return the code points of a text, read-only."""
-    return np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    joined = f"{mark}{texts.str.join(mark).item()}{mark}".lower()
+    return joined, np.frombuffer(joined.encode("utf-32-le"), np.uint32), marks
 
 
 PLOT_LIMIT = 3
@@ -285,20 +279,23 @@ class Matcher:
 
     def _search(self, texts: pl.Series) -> tuple[Indices, Indices]:
         """Return pairs of a text and a concept, repeats among them."""
-        joined, marks = join_lower(texts, self.separator)
+        joined, points, marks = join_lower(texts, self.separator)
         matches = self.automaton.find_matches_as_indexes(joined, overlapping=True)
         flat = np.fromiter(chain.from_iterable(matches), np.int64, 3 * len(matches))
         value, start, end = flat.reshape(-1, 3).T
-        points = code_points(joined)
         concept, bounds = take((self.concepts, self.offsets), value)
         match = np.repeat(np.arange(len(value)), np.diff(bounds))
         row = (np.searchsorted(marks, start) - 1)[match]
         is_plot = self.is_plot[concept]
         kept = ~is_plot
         if self.words:
-            kept &= _cuts_no_word(points, start, end)[match]
+            # at neither edge of a match both neighbours are characters of words
+            word = is_word_character(points)
+            kept &= ~((word[start - 1] & word[start]) | (word[end - 1] & word[end]))[match]
         if is_plot.any():
-            is_keyword = is_plot & _is_letter_run(points, start, end)[match]
+            # a keyword has no letter before or after it: texts are in lower case
+            letter = (points >= ord("a")) & (points <= ord("z"))
+            is_keyword = is_plot & ~(letter[start - 1] | letter[end])[match]
             kept[_first_keywords(row, concept, start[match], is_keyword)] = True
         return row[kept], concept[kept]
 
@@ -309,32 +306,21 @@ def matcher_of(concepts: Concepts, aliases: pl.DataFrame, *, words: bool) -> Mat
 
     named = concepts.terms.with_row_index("concept_row").select("concept_row", "field", "value")
     spelled = aliases.join(named, on=["field", "value"], how="inner")
-    terms = (
-        pl.concat(
-            [
-                named.select("value", "concept_row"),
-                spelled.select("concept_row", value="spelling").select("value", "concept_row"),
-            ]
-        )
-        .unique()
-        .sort("value", "concept_row")
-    )
+    spellings = spelled.select("concept_row", value="spelling")
+    values = pl.concat([named.select("concept_row", "value"), spellings])
+    terms = values.unique().sort("value", "concept_row")
     rows_of = terms.group_by("value", maintain_order=True).agg(pl.len())["len"].to_numpy()
     patterns = terms["value"].unique(maintain_order=True).to_list()
+    used = set().union(*patterns)
+    marks = map(chr, chain((0x0A,), range(0x20), _PRIVATE_USE))
     return Matcher(
         automaton=AhoCorasick(patterns),
-        separator=_separator(patterns),
+        separator=next(mark for mark in marks if mark not in used),
         concepts=terms["concept_row"].cast(pl.Int64).to_numpy(),
         offsets=offsets_of(rows_of),
         is_plot=concepts.terms["is_plot"].to_numpy(),
         words=words,
     )
-
-
-def _separator(patterns: Iterable[str]) -> str:
-    used = set().union(*patterns)
-    codes = chain((0x0A,), range(0x20), _PRIVATE_USE)
-    return next(chr(code) for code in codes if chr(code) not in used)
 
 
 def _first_keywords(row: Indices, concept: Indices, start: Indices, is_keyword: Mask) -> Indices:
@@ -348,22 +334,6 @@ def _first_keywords(row: Indices, concept: Indices, start: Indices, is_keyword: 
         .filter(pl.int_range(pl.len()).over("text") < PLOT_LIMIT)
     )
     return found["at"].cast(pl.Int64).to_numpy()
-
-
-def _is_letter_run(points: CodePoints, start: Indices, end: Indices) -> Mask:
-    """Whether no ASCII letter is before or after: texts are in lower case."""
-    letter = (points >= ord("a")) & (points <= ord("z"))
-    found: Mask = ~letter[start - 1] & ~letter[end]
-    return found
-
-
-def _cuts_no_word(points: CodePoints, start: Indices, end: Indices) -> Mask:
-    """Whether at neither edge of a match both neighbours are characters of words."""
-    word = is_word_character(points)
-    inside_left = word[start - 1] & word[start]
-    inside_right = word[end - 1] & word[end]
-    found: Mask = ~inside_left & ~inside_right
-    return found
 
 
 _UNSPACED = (
@@ -389,16 +359,12 @@ def is_word_character(points: CodePoints) -> Mask:
     scripts that are written without spaces are not.
     """
     for point in np.unique(points[_kinds[points] == _UNKNOWN]).tolist():
-        _kinds[point] = _WORD if _joins_words(point) else _OTHER
+        category = unicodedata.category(chr(point))
+        is_of_words = category[0] in "LMN" or category == "Pc"
+        is_unspaced = any(low <= point <= high for low, high in _UNSPACED)
+        _kinds[point] = _WORD if is_of_words and not is_unspaced else _OTHER
     found: Mask = _kinds[points] == _WORD
     return found
-
-
-def _joins_words(point: int) -> bool:
-    category = unicodedata.category(chr(point))
-    if category[0] not in "LMN" and category != "Pc":
-        return False
-    return not any(low <= point <= high for low, high in _UNSPACED)
 
 
 Codes = npt.NDArray[np.int32]
@@ -425,7 +391,10 @@ def nearest_concepts(
             block = text_rows[first : first + _TEXTS_PER_BLOCK]
             row, column = _possible(vectors, block, among, options)
             cosine = cosine_pairs(vectors.matrix, block[row], among[column])
-            kept = _nearest(row, column, cosine, options)
+            order = np.lexsort((column, -cosine, row))
+            rank = place_in_group(row[order])
+            is_near = (rank < options.embed_top) & (cosine[order] >= options.embed_threshold)
+            kept = order[is_near]
             rows.append(spoken[first + row[kept]])
             members.append(candidates[column[kept]])
     return as_sets(np.concatenate(rows), np.concatenate(members), len(texts))
@@ -451,16 +420,6 @@ def _possible(
         columns.append(found[place, rank])
         left, asked = left[cut], asked * _MORE
     return np.concatenate(rows), np.concatenate(columns)
-
-
-def _nearest(
-    row: Indices, column: Indices, cosine: Float64Array, options: PreferenceShift
-) -> Indices:
-    order = np.lexsort((column, -cosine, row))
-    rank = place_in_group(row[order])
-    chosen = (rank < options.embed_top) & (cosine[order] >= options.embed_threshold)
-    found: Indices = order[chosen]
-    return found
 
 
 _SPACE = " "
@@ -505,8 +464,7 @@ def _indexed(concepts: Concepts) -> tuple[Indices, CharacterNgrams]:
 def _spaced(texts: pl.Series) -> tuple[CodePoints, Indices]:
     """Return the code points of texts in lower case with one kind of space, and its places."""
     if texts.is_empty():
-        return code_points(_SPACE), np.zeros(1, np.int64)
-    joined, marks = join_lower(texts, _SPACE)
-    points = code_points(joined)
+        return np.array([ord(_SPACE)], np.uint32), np.zeros(1, np.int64)
+    _, points, marks = join_lower(texts, _SPACE)
     is_space = _IS_SPACE[np.minimum(points, _BEYOND_SPACES)]
     return np.where(is_space, np.uint32(ord(_SPACE)), points), marks

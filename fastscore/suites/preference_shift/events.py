@@ -154,7 +154,12 @@ def _read(raw: pl.DataFrame, options: PreferenceShift) -> tuple[Events, Problems
     dialogues = (
         name_dialogues(raw)
         .with_columns(dialogue_row=pl.int_range(raw.height))
-        .join(_count(unpaired, "n_unpaired"), on="dialogue_row", how="left", maintain_order="left")
+        .join(
+            unpaired.group_by("dialogue_row").len("n_unpaired"),
+            on="dialogue_row",
+            how="left",
+            maintain_order="left",
+        )
         .with_columns(
             C("n_unpaired").cast(pl.Int64).fill_null(0),
             has_shift_metadata=has_events | C("dialogue_row").is_in(with_metadata.implode()),
@@ -196,10 +201,6 @@ def _read(raw: pl.DataFrame, options: PreferenceShift) -> tuple[Events, Problems
     return read, problems
 
 
-def _count(messages: pl.DataFrame, name: str) -> pl.DataFrame:
-    return messages.group_by("dialogue_row").len(name)
-
-
 def _number(messages: pl.DataFrame) -> pl.DataFrame:
     """Return the messages of USER with their number in the conversation, ``turn``."""
     asked = messages.filter(C("speaker") == USER)
@@ -230,8 +231,8 @@ def _renumber_shift_events(
     beyond = C("turn") - C("n_asked").fill_null(0) + C("n_merged").fill_null(0)
     return (
         events.join(moved, on=SHIFT_KEY, how="left")
-        .join(_count(asked, "n_asked"), on="dialogue_row", how="left")
-        .join(_count(merged, "n_merged"), on="dialogue_row", how="left")
+        .join(asked.group_by("dialogue_row").len("n_asked"), on="dialogue_row", how="left")
+        .join(merged.group_by("dialogue_row").len("n_merged"), on="dialogue_row", how="left")
         .select("dialogue_row", turn=pl.coalesce("merged_turn", beyond))
     )
 

@@ -9,13 +9,12 @@ text of which no value is in the catalogue has the concepts of its words, as pub
 import difflib
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import polars as pl
-from fastscore_jit.arrays import Indices
 from polars import col as C
 
 from fastscore.errors import UsageError, did_you_mean
@@ -41,7 +40,6 @@ from fastscore.suites.preference_shift.concepts import (
     nearest_concepts,
     pairs_of,
     sets_of,
-    sizes_of,
 )
 from fastscore.suites.preference_shift.options import PreferenceShift
 
@@ -49,26 +47,13 @@ if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
 
 
-@dataclass(frozen=True, slots=True)
-class Extracted:
-    """Columns of sets of concepts of a shard."""
-
-    # E(U) and E(S) of each turn
-    user: Sets
-    system: Sets
-    gold: Sets  # the concepts of each turn's gold constraints; empty where it has none
-
-    @property
-    def sizes(self) -> dict[str, Indices]:
-        """How many concepts each set has, by column of turns."""
-        sides = {"n_user": self.user, "n_system": self.system, "n_gold": self.gold}
-        return {name: sizes_of(sets) for name, sets in sides.items()}
-
-
 def extract_concepts(
     turns: pl.DataFrame, gold: pl.DataFrame, vectors: "VectorView", options: PreferenceShift
-) -> tuple[Concepts, Extracted]:
-    """Extract the concepts of both texts of each turn and of its gold constraints."""
+) -> tuple[Concepts, Sets, Sets, Sets]:
+    """Extract the concepts of both texts of each turn and of its gold constraints.
+
+    Returns the concepts, then E(U), E(S) and the gold ones of each turn, empty if it has none.
+    """
     concepts, matcher = prepared_matcher(options)
     written = pl.concat([turns["user_text"], turns["system_text"], gold["text"]])
     codes, texts = factorize(written)
@@ -81,28 +66,17 @@ def extract_concepts(
     if options.extract == "llm":
         found = annotated_concepts(texts, found, concepts, options)
     if options.plot_keywords and options.extract in ("ngrams", "llm"):
-        found = _with_plot_keywords(found, matcher.extract(texts), concepts)
-    height = turns.height
-    return concepts, Extracted(
-        gather_sets(found, codes[:height]),
-        gather_sets(found, codes[height : 2 * height]),
-        _gold_sets(gather_sets(found, codes[2 * height :]), gold, concepts, height),
-    )
-
-
-def _with_plot_keywords(found: Sets, matched: Sets, concepts: Concepts) -> Sets:
-    """Add to each set the plot keywords among what was matched."""
-    others = pairs_of(matched)
-    plots = others.filter(concepts.terms["is_plot"].gather(others["concept"]))
-    return sets_of(pl.concat([pairs_of(found), plots]), len(found[1]) - 1)
-
-
-def _gold_sets(values: Sets, gold: pl.DataFrame, concepts: Concepts, n_turns: int) -> Sets:
-    """Unite what the constraints' values yield in their own field, by turn."""
-    pairs = pairs_of(values)
+        words = pairs_of(matcher.extract(texts))
+        plots = words.filter(concepts.terms["is_plot"].gather(words["concept"]))
+        found = sets_of(pl.concat([pairs_of(found), plots]), len(texts))
+    n_turns = turns.height
+    user, system = codes[:n_turns], codes[n_turns : 2 * n_turns]
+    # the constraints of a turn are what their values yield in their own field
+    pairs = pairs_of(gather_sets(found, codes[2 * n_turns :]))
     of_value = gold.select(C("turn_row", "field").gather(pairs["row"]))
     of_field = concepts.terms["field"].gather(pairs["concept"]) == of_value["field"]
-    return sets_of(pairs.with_columns(row=of_value["turn_row"]).filter(of_field), n_turns)
+    wanted = sets_of(pairs.with_columns(row=of_value["turn_row"]).filter(of_field), n_turns)
+    return concepts, gather_sets(found, user), gather_sets(found, system), wanted
 
 
 _lock = threading.Lock()
@@ -127,11 +101,6 @@ def prepared_matcher(options: PreferenceShift) -> tuple[Concepts, Matcher]:
             matcher = matcher_of(concepts, aliases, words=options.match == "word")
             _latest[:] = [(key, concepts, matcher)]
         return _latest[0][1:]
-
-
-def check_files(options: PreferenceShift) -> None:
-    """Refuse a catalogue or aliases that cannot be used."""
-    prepared_matcher(options)
 
 
 SPELLING, VALUE, FIELD = "spelling", "value", "field"
@@ -178,9 +147,8 @@ def _aliases(
             f"{place}: {FIELD} is {field!r}, expected a field of the catalogue or nothing.",
             did_you_mean(field, values),
         )
-    spellings = [_text(place, SPELLING, cell).lower() for cell in _cells(record, SPELLING)]
-    for cell in _cells(record, VALUE):
-        value = _text(place, VALUE, cell)
+    spellings = [text.lower() for text in _texts(place, record, SPELLING)]
+    for value in _texts(place, record, VALUE):
         # a year's digits are in other values, too
         is_year = value.isascii() and value.isdigit()
         names = [field] if field else [name for name in values if name != YEAR or is_year]
@@ -191,54 +159,47 @@ def _aliases(
         ]
         if not of_fields:
             where = f"the catalogue's field {field!r}" if field else "a field of the catalogue"
+            known = sorted(values[field] if field else set().union(*values.values()))
+            near = difflib.get_close_matches(value.lower(), known, n=1, cutoff=0.5)
+            close = f"Did you mean {near[0]!r}? " if near else ""
             raise UsageError(
                 f"{place}: {VALUE} is {value!r}, expected a value of {where}.",
-                _hint(value, values[field] if field else set().union(*values.values())),
+                f"{close}`fastscore catalogue show` lists the values.",
             )
         for spelling in spellings:
             for name, normal in of_fields:
                 yield spelling, name, normal
 
 
-def _cells(record: Record, name: str) -> list[Any]:
-    cell = record.fields[name]
-    return cell if isinstance(cell, list) else [cell]
-
-
-def _text(place: str, name: str, cell: Any) -> str:
-    if not isinstance(cell, str) or not cell.strip():
-        raise UsageError(f"{place}: {name} is {cell!r}, expected a text.")
-    return cell.strip()
-
-
-def _hint(value: str, known: set[str]) -> str:
-    close = difflib.get_close_matches(value.lower(), sorted(known), n=1, cutoff=0.5)
-    listing = "`fastscore catalogue show` lists the values."
-    return f"Did you mean {close[0]!r}? {listing}" if close else listing
+def _texts(place: str, record: Record, name: str) -> Iterator[str]:
+    found = record.fields[name]
+    for cell in found if isinstance(found, list) else [found]:
+        if not isinstance(cell, str) or not cell.strip():
+            raise UsageError(f"{place}: {name} is {cell!r}, expected a text.")
+        yield cell.strip()
 
 
 _SCHEMA = {
     "text": pl.String(),
     "concepts": pl.List(pl.Struct({"field": pl.String(), "value": pl.String()})),
 }
-_reading = threading.Lock()
-_annotations: dict[tuple[str, int, int], pl.DataFrame] = {}
 
 
 def read_annotations(path: str) -> pl.DataFrame:
     """Read a file of annotations; once for all shards."""
     try:
         state = Path(path).stat()
-        key = (path, state.st_mtime_ns, state.st_size)
-        with _reading:
-            if key not in _annotations:
-                rows = list(_parse(path, read_option_file(path)))
-                _annotations.clear()
-                frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
-                _annotations[key] = frame.unique("text", keep="first", maintain_order=True)
-            return _annotations[key]
+        with _lock:
+            return _read_annotations(path, (state.st_mtime_ns, state.st_size))
     except OSError as error:
         raise UsageError(f"annotations {path}: cannot be read: {error.strerror}.") from error
+
+
+@lru_cache(1)
+def _read_annotations(path: str, state: tuple[int, int]) -> pl.DataFrame:
+    rows = list(_parse(path, read_option_file(path)))
+    frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+    return frame.unique("text", keep="first", maintain_order=True)
 
 
 def _parse(path: str, content: bytes) -> Iterator[tuple[str, list[dict[str, str]]]]:

@@ -190,14 +190,12 @@ class PreferenceShift:
                 "set extract to llm and annotations to the file.",
             )
         self._take_profile()
-        self._check_extraction()
-        self._check_fields()
+        self._check_concepts()
         for name in ("alpha", "beta", "gamma"):
             if not math.isfinite(weight := getattr(self, name)):
                 raise UsageError(f"{name} is {weight}, expected a finite number.")
-        _numbers("copy_orders", self.copy_orders, int, 1, None)
-        weights = _numbers("cas_weights", self.cas_weights, float, 0, len(CAS_PARTS))
-        if sum(weights) == 0:
+        _numbers("copy_orders", self.copy_orders, int, 1)
+        if sum(self._weights) == 0:
             raise UsageError(f"cas_weights is {self.cas_weights!r}, expected one above 0.")
 
     def _take_profile(self) -> None:
@@ -214,7 +212,7 @@ class PreferenceShift:
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
 
-    def _check_extraction(self) -> None:
+    def _check_concepts(self) -> None:
         if self.aliases and self.extract != "lexical":
             raise UsageError(
                 f"aliases {self.aliases}: texts are not searched for spellings with "
@@ -228,7 +226,6 @@ class PreferenceShift:
                 "common n-gram have 0."
             )
 
-    def _check_fields(self) -> None:
         names = self.field_names
         if PLOT in names:
             raise UsageError(f"fields names {PLOT!r}.", "Plots give keywords: set plot_keywords.")
@@ -250,14 +247,17 @@ class PreferenceShift:
     @property
     def orders(self) -> tuple[int, ...]:
         """Numbers of words of the n-grams of copying."""
-        return tuple(_numbers("copy_orders", self.copy_orders, int, 1, None))
+        return tuple(_numbers("copy_orders", self.copy_orders, int, 1))
+
+    @property
+    def _weights(self) -> list[float]:
+        return _numbers("cas_weights", self.cas_weights, float, 0, len(CAS_PARTS))
 
     @property
     def cas_shares(self) -> dict[str, float]:
         """The weights of CAS by part, summing to 1."""
-        weights = _numbers("cas_weights", self.cas_weights, float, 0, len(CAS_PARTS))
-        total = sum(weights)
-        return {part: w / total for part, w in zip(CAS_PARTS, weights, strict=True)}
+        total = sum(self._weights)
+        return {part: w / total for part, w in zip(CAS_PARTS, self._weights, strict=True)}
 
     @property
     def is_legacy(self) -> bool:
@@ -280,15 +280,14 @@ class PreferenceShift:
         return self.extract == "embed" or self.segments != "metadata"
 
 
-def _numbers(flag: str, text: str, kind: type[Any], minimum: float, count: int | None) -> list[Any]:
-    """Read numbers with commas between."""
+def _numbers(flag: str, text: str, kind: type[Any], minimum: float, count: int = 0) -> list[Any]:
+    """Read numbers with commas between: so many of them, or any."""
     expected = f"{count or 'one or more'} numbers of at least {minimum} with commas between"
     try:
         numbers = [kind(part) for part in text.split(",")]
     except ValueError:
-        raise UsageError(f"{flag} is {text!r}, expected {expected}.") from None
-    if not all(minimum <= number < float("inf") for number in numbers) or (
-        count is not None and len(numbers) != count
-    ):
+        numbers = []
+    is_complete = len(numbers) == count if count else bool(numbers)
+    if not is_complete or not all(minimum <= number < math.inf for number in numbers):
         raise UsageError(f"{flag} is {text!r}, expected {expected}.")
     return numbers

@@ -114,16 +114,6 @@ def cut_segments(
     return turns.with_columns(segments["segment"].gather(turns["segment_row"])), segments
 
 
-def compare_answers(turns: pl.DataFrame, vectors: "VectorView") -> pl.DataFrame:
-    """Add each answer's cosine to the user's text, and to the answer before."""
-    user, system = (vectors.codes(turns[f"{who}_text"]) for who in ("user", "system"))
-    to_last = cosine_pairs(vectors.matrix, np.roll(system, 1), system)
-    return turns.with_columns(
-        cosine_to_user=cosine_pairs(vectors.matrix, user, system),
-        cosine_to_last=pl.when(C("turn") > 1).then(pl.lit(pl.Series(to_last))),
-    )
-
-
 OVERLAP_DECIDES = 0.3
 """Below this overlap the likeness is that of the topic words' meaning."""
 
@@ -142,7 +132,18 @@ def recover_topics(
         .with_columns(part=C("n_pairs").cast(pl.Int64).cum_sum() // _PAIRS_AT_ONCE)
     )
     parts = numbered.partition_by("part", maintain_order=True) or [numbered]
-    found = pl.concat(score_answers(answers_after_shifts(turns, part, topics)) for part in parts)
+    # a shift's delay, and the share of its answers that have the former topics
+    recovered, n_answers = (C("like_new") >= ALIGNED).any(), pl.len().cast(pl.Int64)
+    n_seen = pl.when(recovered).then(n_answers).otherwise(n_answers.clip(upper_bound=LONGEST_SEEN))
+    found = pl.concat(
+        answers_after_shifts(turns, part, topics)
+        .group_by(SHIFT_KEY)
+        .agg(
+            delay=pl.when(recovered).then(n_answers),
+            interference=(C("like_old") >= ALIGNED).sum() / n_seen,
+        )
+        for part in parts
+    )
     return (
         shifts.drop("delay")
         .join(found, on=SHIFT_KEY, how="left", maintain_order="left")
@@ -176,16 +177,6 @@ def answers_after_shifts(
     )
     met = C("like_new") >= ALIGNED
     return answers.filter((met.cum_sum() - met).over("shift_row") == 0)
-
-
-def score_answers(answers: pl.DataFrame) -> pl.DataFrame:
-    """Return the delay of each shift, and the share of its answers that have the former topics."""
-    recovered, n_answers = (C("like_new") >= ALIGNED).any(), pl.len().cast(pl.Int64)
-    n_seen = pl.when(recovered).then(n_answers).otherwise(n_answers.clip(upper_bound=LONGEST_SEEN))
-    return answers.group_by(SHIFT_KEY).agg(
-        delay=pl.when(recovered).then(n_answers),
-        interference=(C("like_old") >= ALIGNED).sum() / n_seen,
-    )
 
 
 def name_answers(turns: pl.DataFrame, shifts: pl.DataFrame, vectors: "VectorView") -> pl.DataFrame:
@@ -256,42 +247,55 @@ def score_with_counts(
 ) -> dict[str, pl.DataFrame]:
     """Return the tables of `score_events` with all that their metrics were computed from."""
     turns, dialogues, shifts = (events.frames[name] for name in ("turns", "dialogues", "shifts"))
-    concepts, sets = extract_concepts(turns, events.frames["gold"], vectors, options)
+    concepts, user, system, gold = extract_concepts(turns, events.frames["gold"], vectors, options)
     raise_if_stopped()
-    turns = score_turns(turns, sets, concepts, options)
+    turns = score_turns(turns, user, system, gold, concepts, options)
     raise_if_stopped()
-    is_boundary = find_boundaries(turns, dialogues, sets.user, vectors, options)
+    is_boundary = find_boundaries(turns, dialogues, user, vectors, options)
     if options.is_legacy:
         shifts = pl.concat([shifts, turns.filter(is_boundary).select(SHIFT_KEY)]).sort(SHIFT_KEY)
     turns, segments = cut_segments(turns, shifts, is_boundary)
     raise_if_stopped()
-    user, system = (
-        unite_sets(side, turns["segment_row"], segments.height) for side in (sets.user, sets.system)
+    of_user, of_system = (
+        unite_sets(side, turns["segment_row"], segments.height) for side in (user, system)
     )
-    segments = score_segments(segments, turns, user, system, concepts, options)
+    segments = score_segments(segments, turns, of_user, of_system, concepts, options)
     shifts = score_shifts(shifts, turns, options)
     if options.is_legacy:
-        turns = compare_answers(turns, vectors)
+        # each answer's cosine to the user's text, and to the answer before
+        asked, answers = (vectors.codes(turns[f"{who}_text"]) for who in ("user", "system"))
+        to_last = cosine_pairs(vectors.matrix, np.roll(answers, 1), answers)
+        turns = turns.with_columns(
+            cosine_to_user=cosine_pairs(vectors.matrix, asked, answers),
+            cosine_to_last=pl.when(C("turn") > 1).then(pl.lit(pl.Series(to_last))),
+        )
         shifts = recover_topics(turns, shifts, vectors)
     raise_if_stopped()
     tables = {
         "turns": turns.with_columns(
             pl.when("has_user_text").then("user_text").alias("user_text"),
             pl.when("has_system_text").then("system_text").alias("system_text"),
-            concepts.names(sets.user).alias("user_concepts"),
-            concepts.names(sets.system).alias("system_concepts"),
-            *_differences(sets.user, sets.system, concepts),
-            gold_concepts=concepts.names(sets.gold),
+            *_differences(user, system, concepts),
+            user_concepts=concepts.names(user),
+            system_concepts=concepts.names(system),
+            gold_concepts=concepts.names(gold),
         ).with_columns(
             gold_concepts=pl.when("has_gold")
             .then("gold_concepts")
             .otherwise(C("user_concepts") if options.gold_is_user else None)
         ),
-        "segments": segments.with_columns(*_differences(user.sets, system.sets, concepts)),
+        "segments": segments.with_columns(*_differences(of_user.sets, of_system.sets, concepts)),
         "shifts": with_nulls(shifts, SHIFT_METRICS, options),
         "dialogues": _score_dialogues(dialogues, turns, shifts, options),
     }
-    return {name: _placed(dialogues, frame) for name, frame in tables.items()}
+    # before each row comes the place of its conversation
+    places = dialogues.select(_PLACE)
+    return {
+        name: places[frame["dialogue_row"]].hstack(
+            frame.drop("dialogue_row", *_PLACE, strict=False)
+        )
+        for name, frame in tables.items()
+    }
 
 
 def _differences(user: Sets, system: Sets, concepts: Concepts) -> tuple[pl.Series, pl.Series]:
@@ -300,12 +304,6 @@ def _differences(user: Sets, system: Sets, concepts: Concepts) -> tuple[pl.Serie
         concepts.names(set_difference_csr(user, system)).alias("missing_concepts"),
         concepts.names(set_difference_csr(system, user)).alias("hallucinated_concepts"),
     )
-
-
-def _placed(dialogues: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
-    """Put before each row the place of its conversation."""
-    places = dialogues[list(_PLACE)][frame["dialogue_row"]]
-    return places.hstack(frame.drop("dialogue_row", *_PLACE, strict=False))
 
 
 def _score_dialogues(
@@ -396,30 +394,21 @@ def score_trivial_agents(
             cc=1.0, cr=has_concepts, i=ngram_copy_ratio(echoed, echoed, options.orders)
         ),
     }
-    frames = [
-        _score_agent(dialogues, answered, shifts, options).select(
-            pl.lit(agent).alias("agent"), "dialogue", *_AGENT_METRICS
+    frames = [nobody]
+    for agent, turns in agents.items():
+        turns = turns.with_columns(tas=tas(options)).with_columns(
+            pl.when("is_scored").then(C("cc", "cr", "i", "tas"))
         )
-        for agent, answered in agents.items()
-    ]
-    return pl.concat([nobody, *frames])
-
-
-def _score_agent(
-    dialogues: pl.DataFrame, turns: pl.DataFrame, shifts: pl.DataFrame, options: PreferenceShift
-) -> pl.DataFrame:
-    """Return the metrics of each dialogue, from CC, CR and copying of its turns."""
-    turns = turns.with_columns(tas=tas(options)).with_columns(
-        pl.when("is_scored").then(C("cc", "cr", "i", "tas"))
-    )
-    means = turns.group_by("dialogue_row").agg(
-        C(column).mean().alias(id) for id, column in _MEANS.items()
-    )
-    recovered = (
-        score_shifts(shifts, turns, options)
-        .group_by("dialogue_row")
-        .agg(topic_recovery_rate=C("recovered").mean(), avg_recovery_delay=C("delay").mean())
-    )
-    return dialogues.join(means, on="dialogue_row", how="left", maintain_order="left").join(
-        recovered, on="dialogue_row", how="left", maintain_order="left"
-    )
+        means = turns.group_by("dialogue_row").agg(
+            C(column).mean().alias(id) for id, column in _MEANS.items()
+        )
+        recovered = (
+            score_shifts(shifts, turns, options)
+            .group_by("dialogue_row")
+            .agg(topic_recovery_rate=C("recovered").mean(), avg_recovery_delay=C("delay").mean())
+        )
+        found = dialogues
+        for part in (means, recovered):
+            found = found.join(part, on="dialogue_row", how="left", maintain_order="left")
+        frames.append(found.select(pl.lit(agent).alias("agent"), "dialogue", *_AGENT_METRICS))
+    return pl.concat(frames)

@@ -16,8 +16,7 @@ from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.showing import EvidenceRows, Mark, Row, disjoint, occurrences
 
 if TYPE_CHECKING:
-    from fastscore.suites.preference_shift.concepts import Bags, Concepts
-    from fastscore.suites.preference_shift.extraction import Extracted
+    from fastscore.suites.preference_shift.concepts import Bags, Concepts, Sets
 
 REFUSING, ECHOING = "always refusing", "echoing the user"
 """Agents that pay no attention: their scores are shown beside the headline metrics."""
@@ -529,15 +528,21 @@ DST = {
 
 
 def score_turns(
-    turns: pl.DataFrame, sets: "Extracted", concepts: "Concepts", options: PreferenceShift
+    turns: pl.DataFrame,
+    user: "Sets",
+    system: "Sets",
+    gold: "Sets",
+    concepts: "Concepts",
+    options: PreferenceShift,
 ) -> pl.DataFrame:
     """Return turns with their metrics, and the sizes of the sets that these compare."""
-    user, system, gold = sets.user, sets.system, sets.gold
     turns = turns.with_columns(
         cc=kernels.jaccard_csr(user, system),
         cr=kernels.idf_cosine_csr(user, system, concepts.idf),
         i=kernels.ngram_copy_ratio(turns["system_text"], turns["user_text"], options.orders),
-        **sets.sizes,
+        n_user=np.diff(user[1]),
+        n_system=np.diff(system[1]),
+        n_gold=np.diff(gold[1]),
         n_shared=kernels.intersection_size_csr(user, system),
         n_hits=kernels.intersection_size_csr(system, gold),
     )
