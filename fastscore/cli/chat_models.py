@@ -15,7 +15,6 @@ from fastscore.terminal import write_line, write_note
 
 if TYPE_CHECKING:
     from fastscore.llm.annotate import Annotated
-    from fastscore.llm.client import Expectation
 
 
 Request = TypeVar("Request", AskingAboutLogs, Judging, Simulation)
@@ -130,7 +129,7 @@ def judge_command(as_json: bool, quiet: bool, **given: Any) -> None:
     asked = request_from(Judging, given)
     judged = run_judging(asked, reporter(quiet=quiet))
     if judged.expected is not None:
-        _show_expectation(judged.expected)
+        write_line("\n".join(judged.expected.lines()))
         return
     if not quiet:
         write_note(judged.spent.line(asked.models.prices))
@@ -206,14 +205,9 @@ def annotate_states_command(level: int, quiet: bool, **given: Any) -> None:
     _report_annotations(done, asked, quiet=quiet)
 
 
-def _show_expectation(expected: "Expectation") -> None:
-    for line in expected.lines():
-        write_line(line)
-
-
 def _report_annotations(done: "Annotated", asked: "AskingAboutLogs", *, quiet: bool) -> None:
     if done.expected is not None:
-        _show_expectation(done.expected)
+        write_line("\n".join(done.expected.lines()))
         return
     if not quiet:
         write_note(done.spent.line(asked.models.prices))
@@ -274,8 +268,7 @@ def experiment_command(
         if as_json:
             write_line(orjson.dumps(dataclasses.asdict(expectation)).decode())
         else:
-            for line in expectation_lines(experiment, expectation):
-                write_line(line)
+            write_line("\n".join(expectation_lines(experiment, expectation)))
         return
     if output is None:
         raise UsageError("No folder is named.", "Name one with -o EXPERIMENT.")

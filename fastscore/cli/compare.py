@@ -1,9 +1,8 @@
 """Verbs that compare: ``compare``, ``check``, ``analyse``, ``agreement`` and ``migrate``."""
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -22,10 +21,6 @@ from fastscore.errors import EXIT_CHECK_FAILED, UsageError
 from fastscore.statistics import ALPHA
 from fastscore.terminal import write_line, write_note
 from fastscore.terminal.grids import Format
-
-if TYPE_CHECKING:
-    from fastscore.results.checks import Check
-
 
 COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compared and shown"
 _compared = partial(option, heading=COMPARED)
@@ -196,10 +191,22 @@ def check_command(
     --fail-undecided. If a run is not complete, or its files are not what was committed, the exit
     code is 4.
     """
+    import dataclasses
+    import json
+
     from fastscore.files import check_output
-    from fastscore.results.checks import check, junit, read_limits, read_table
+    from fastscore.results.checks import (
+        check,
+        checks_grid,
+        github_lines,
+        junit,
+        read_limits,
+        read_table,
+    )
     from fastscore.results.runs import open_run
     from fastscore.run.commit import commit_bytes
+    from fastscore.terminal import result_console
+    from fastscore.terminal.grids import print_grid, print_notes
 
     given = {} if config is None else read_table(config)
     if not given and not any(flags.values()):
@@ -222,19 +229,6 @@ def check_command(
     if junit_file is not None:
         check_output(junit_file, "a file of JUnit", begins="<testsuite")
         commit_bytes(junit_file, junit(found, opened))
-    _show_checks(found, format)
-    if any(one.outcome == "failed" for one in found):
-        ctx.exit(EXIT_CHECK_FAILED)
-
-
-def _show_checks(found: Sequence["Check"], format: str) -> None:
-    import dataclasses
-    import json
-
-    from fastscore.results.checks import checks_grid, github_lines
-    from fastscore.terminal import result_console
-    from fastscore.terminal.grids import print_grid, print_notes
-
     if format == "json":
         write_line(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
     elif format == "github":
@@ -244,6 +238,8 @@ def _show_checks(found: Sequence["Check"], format: str) -> None:
         console = result_console()
         print_grid(console, checks_grid(found))
         print_notes(console, [f"{one.name}: {one.detail}" for one in found if one.detail])
+    if any(one.outcome == "failed" for one in found):
+        ctx.exit(EXIT_CHECK_FAILED)
 
 
 @click.command("analyse", epilog="Example: fastscore analyse run --judge judge.jsonl")

@@ -5,7 +5,8 @@ import json
 import platform
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -342,12 +343,17 @@ def kernels_list(suite: tuple[str, ...]) -> None:
 @click.pass_context
 def doctor_command(ctx: click.Context) -> None:
     """Say what is installed, exported, compiled and writable."""
-    fine = True
-    for finding in examine():
-        fine = fine and finding.fine
-        mark = "ok" if finding.fine else "!!"
-        write_wrapped(f"{mark}  {finding.topic:<22} {finding.text}", 27)
-    if not fine:
+    is_fine = True
+    for topic, look in _examinations():
+        try:
+            mark, text = "ok", look()
+        except (FastscoreError, OSError) as error:
+            mark, is_fine = "!!", False
+            text = (
+                f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+            )
+        write_wrapped(f"{mark}  {topic:<22} {text}", 27)
+    if not is_fine:
         ctx.exit(EXIT_CHECK_FAILED)
 
 
@@ -362,53 +368,41 @@ PACKAGES: dict[str | None, tuple[str, ...]] = {
 """Packages by the extra that adds them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """One thing that was looked at."""
-
-    topic: str  # what was looked at
-    fine: bool  # whether it is as it should be
-    text: str  # what was found, and what to do where it is not fine
-
-
-def examine() -> Iterator[Diagnosis]:
-    """Look at the installation, one finding after the other."""
-    yield Diagnosis(
+def _examinations() -> Iterator[tuple[str, Callable[[], str]]]:
+    """Yield what is looked at, and what looks; this raises if it is not as it should be."""
+    yield (
         "fastscore",
-        True,
-        f"{__version__} on Python {platform.python_version()}, {platform.machine()}, "
-        f"{available_processors()} processors",
+        lambda: (
+            f"{__version__} on Python {platform.python_version()}, {platform.machine()}, "
+            f"{available_processors()} processors"
+        ),
     )
     for extra, names in PACKAGES.items():
         for name in names:
-            yield _package(name, extra)
+            yield name, partial(_package, name, extra)
     for name in suite_names():
-        yield _checked(f"suite {name}", lambda name=name: load_suite(name).title)  # type: ignore[misc]
-    yield _checked("cache", lambda: _writable(cache_root()))
-    yield _checked("model", _default_model)
-    yield _checked("vectors", _default_store)
-    yield _checked("kernels", _compiled)
+        yield f"suite {name}", partial(_title, name)
+    yield "cache", _writable
+    yield "model", _default_model
+    yield "vectors", _default_store
+    yield "kernels", _compiled
 
 
-def _package(name: str, extra: str | None) -> Diagnosis:
+def _package(name: str, extra: str | None) -> str:
     try:
-        return Diagnosis(name, True, version(name))
+        return version(name)
     except PackageNotFoundError:
-        if extra is not None:
-            return Diagnosis(name, True, f"not installed; {install_command(extra)} adds it")
-        return Diagnosis(name, False, f"not installed; run `pip install {name}`")
+        if extra is None:
+            raise FastscoreError(f"not installed; run `pip install {name}`") from None
+        return f"not installed; {install_command(extra)} adds it"
 
 
-def _checked(topic: str, look: Callable[[], str]) -> Diagnosis:
-    try:
-        return Diagnosis(topic, True, look())
-    except FastscoreError as error:
-        return Diagnosis(topic, False, str(error))
-    except OSError as error:
-        return Diagnosis(topic, False, f"{error.filename}: {error.strerror}")
+def _title(suite: str) -> str:
+    return load_suite(suite).title
 
 
-def _writable(folder: Path) -> str:
+def _writable() -> str:
+    folder = cache_root()
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
         return f"{folder} is writable"

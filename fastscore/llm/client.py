@@ -38,9 +38,9 @@ from fastscore.llm.requests import (
     Answer,
     ChatRequest,
     ModelOptions,
-    api_key,
     estimated_tokens,
     find_object,
+    first_variable,
     is_refusal,
     parse_response,
     read_answer,
@@ -182,7 +182,7 @@ class ChatClient:
     def __init__(self, options: ModelOptions, meter: Meter | None = None) -> None:
         self.options = options.resolved()
         assert self.options.answers is not None
-        self._key = api_key()
+        self._key = first_variable(KEY_VARIABLES)
         self.meter = meter or self.options.meter()
         self._closed = threading.Event()
         self.tell: Callable[[str], object] = lambda text: None
@@ -246,6 +246,7 @@ class ChatClient:
                 f"an answer of {request.model} is not kept in {self.options.answers}",
                 "Run without replay to ask for it.",
             )
+        import httpx2
         import openai
 
         started = time.monotonic()
@@ -258,7 +259,11 @@ class ChatClient:
                 TIMED_OUT, f"nothing within {self.options.timeout:g} s", "Raise timeout."
             ) from None
         except openai.APIConnectionError as error:
-            raise self._connection_error(error) from None
+            cause = self._redacted(str(error.__cause__ or error))
+            if isinstance(error.__cause__, httpx2.ConnectError):
+                raise self._no_connection(cause) from None
+            reason = f"a response that broke off ({cause})"
+            raise SampleError(SERVER_ERROR, reason) from None
         bound, response = self._under_way.received  # the reservation is still open
         answer = read_answer(response, request, round(time.monotonic() - started, 3))
         used = Spent(
@@ -287,14 +292,6 @@ class ChatClient:
         )
         kind = SERVER_ERROR if may_pass else REJECTED
         return SampleError(kind, reason, hint if is_of_schema else None)
-
-    def _connection_error(self, error: Any) -> Exception:
-        import httpx2
-
-        cause = self._redacted(str(error.__cause__ or error))
-        if isinstance(error.__cause__, httpx2.ConnectError):
-            return self._no_connection(cause)
-        return SampleError(SERVER_ERROR, f"a response that broke off ({cause})")
 
     def _no_connection(self, cause: str) -> ModelServerError:
         return ModelServerError(

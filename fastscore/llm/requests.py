@@ -173,11 +173,7 @@ Response = tuple[dict[str, Any], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
-    """A request for one answer; what is None is left to the server.
-
-    The answer has the JSON schema. An answer of
-    no use is asked for again by the next attempt.
-    """
+    """A request for one answer of a JSON schema; what is None is left to the server."""
 
     model: str
     messages: Messages
@@ -202,21 +198,17 @@ class ChatRequest:
         for name in ("temperature", "seed", "max_tokens"):
             if (value := getattr(self, name)) is not None:
                 body[name] = value
-        if self.schema is not None and self.structured != NO_FORMAT:
-            body["response_format"] = _response_format(self.structured, dict(self.schema))
+        if self.schema is not None and self.structured == JSON_OBJECT:
+            body["response_format"] = {"type": "json_object", "schema": dict(self.schema)}
+        elif self.schema is not None and self.structured != NO_FORMAT:
+            named = {"name": "answer", "strict": True, "schema": dict(self.schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
         return body
 
     def key(self, endpoint: str) -> str:
         """Return the hash by which the answer of a server is kept."""
         content = orjson.dumps([endpoint, self.attempt, self.body()], option=orjson.OPT_SORT_KEYS)
         return blake2b(content, digest_size=16).hexdigest()
-
-
-def _response_format(structured: str, schema: dict[str, Any]) -> dict[str, Any]:
-    if structured == JSON_OBJECT:
-        return {"type": "json_object", "schema": schema}
-    named = {"name": "answer", "strict": True, "schema": schema}
-    return {"type": "json_schema", "json_schema": named}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,17 +246,20 @@ def read_answer(response: Response, request: ChatRequest, seconds: float) -> Ans
     choice, usage = response
     message = choice["message"]
     answer, refusal = message.get("content"), message.get("refusal")
-    sent = sum(len(each) for _, each in request.messages)
     text = answer if isinstance(answer, str) else ""
     if not text and isinstance(refusal, str):
         text = refusal
+    sent = sum(len(each) for _, each in request.messages)
+    tokens = {}
+    for name, characters in {"prompt_tokens": sent, "completion_tokens": len(text)}.items():
+        n = usage.get(name)
+        tokens[name] = n if type(n) is int and n >= 0 else estimated_tokens(characters)
     return Answer(
         text=text,
         refused=bool(refusal),
         finish_reason=str(choice.get("finish_reason") or ""),
-        prompt_tokens=_count(usage, "prompt_tokens", sent),
-        completion_tokens=_count(usage, "completion_tokens", len(text)),
         seconds=seconds,
+        **tokens,
     )
 
 
@@ -285,11 +280,6 @@ def parse_response(content: bytes) -> Response:
 def estimated_tokens(characters: int) -> int:
     """Estimate how many tokens a text of so many characters is."""
     return -(-characters // 4)
-
-
-def _count(usage: Mapping[str, Any], name: str, characters: int) -> int:
-    found = usage.get(name)
-    return found if type(found) is int and found >= 0 else estimated_tokens(characters)
 
 
 def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -367,7 +357,7 @@ class ModelOptions:
 
     def resolved(self) -> "ModelOptions":
         """Return the options with the server's address and the answers' file filled in."""
-        url = self.base_url or _variable(URL_VARIABLES)
+        url = self.base_url or first_variable(URL_VARIABLES)
         if url is None:
             raise UsageError(
                 "No server of chat models is named.",
@@ -379,7 +369,16 @@ class ModelOptions:
                 "max_cost needs prices.",
                 "Name in prices what a million tokens sent and received cost: 0.15 0.60.",
             )
-        _check_url(url)
+        try:
+            parts = urlsplit(url)
+            is_address = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:
+            is_address = None
+        if not is_address or any(letter.isspace() or not letter.isprintable() for letter in url):
+            raise UsageError(
+                f"base_url is {url!r:.100}, expected the address of a server.",
+                "Give it as http://HOST:PORT/v1 or https://HOST/v1.",
+            )
         return replace(
             self,
             base_url=url.rstrip("/"),
@@ -416,26 +415,8 @@ class ModelOptions:
         return urlunsplit((parts.scheme, host, parts.path, "", ""))
 
 
-def _check_url(url: str) -> None:
-    """Refuse an address that no request can be sent to."""
-    try:
-        parts = urlsplit(url)
-        is_address = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        is_address = None
-    if not is_address or any(letter.isspace() or not letter.isprintable() for letter in url):
-        raise UsageError(
-            f"base_url is {url!r:.100}, expected the address of a server.",
-            "Give it as http://HOST:PORT/v1 or https://HOST/v1.",
-        )
-
-
-def api_key() -> str | None:
-    """Return the key that the environment holds, or None."""
-    return _variable(KEY_VARIABLES)
-
-
-def _variable(names: tuple[str, ...]) -> str | None:
+def first_variable(names: tuple[str, ...]) -> str | None:
+    """Return the first of these environment variables that is set, or None."""
     return next((value for name in names if (value := os.environ.get(name))), None)
 
 
@@ -446,15 +427,6 @@ def paths_of(given: StrPath | Sequence[StrPath]) -> tuple[str, ...]:
     """Return one path or several as texts."""
     several = (given,) if isinstance(given, str | os.PathLike) else given
     return tuple(os.fspath(one) for one in several)
-
-
-def model_options(given: Mapping[str, Any]) -> ModelOptions:
-    """Make options of keyword arguments."""
-    known = [each.name for each in fields(ModelOptions)]
-    for name in given:
-        if name not in known:
-            raise UsageError(f"Unknown argument {name!r}.", did_you_mean(name, known))
-    return ModelOptions(**given)
 
 
 def _as_scored(name: str) -> Any:
@@ -526,8 +498,12 @@ Asked = TypeVar("Asked", bound=AskingAboutLogs)
 
 def request_of(kind: type[Asked], given: Mapping[str, Any]) -> Asked:
     """Make a request of the arguments of a call, by name."""
+    known = [each.name for each in fields(ModelOptions)]
+    for name in given["models"]:
+        if name not in known:
+            raise UsageError(f"Unknown argument {name!r}.", did_you_mean(name, known))
     named = {each.name: given[each.name] for each in fields(kind) if each.name in given}
-    named |= {name: paths_of(given[name]) for name in ("against",) if name in given}
-    return kind(
-        **named | {"inputs": paths_of(given["logs"]), "models": model_options(given["models"])}
-    )
+    named |= {"inputs": paths_of(given["logs"]), "models": ModelOptions(**given["models"])}
+    if "against" in given:
+        named["against"] = paths_of(given["against"])
+    return kind(**named)
