@@ -32,8 +32,6 @@ from fastscore.llm.client import (
 )
 from fastscore.llm.requests import (
     OPENAI,
-    SYSTEM,
-    USER,
     AskingAboutLogs,
     Messages,
     StrPath,
@@ -109,7 +107,7 @@ def annotate_concepts(
     )
     system = prompt["system"].format(fields=", ".join(fields)).strip()
     messages: list[Messages] = [
-        ((SYSTEM, system), (USER, prompt["user"].format(text=text))) for text in texts
+        (("system", system), ("user", prompt["user"].format(text=text))) for text in texts
     ]
     check_output(asked.output, "a file of concepts", begins='{"text":')
 
@@ -197,7 +195,7 @@ def _guest_messages(rows: pl.DataFrame, asked_rows: Sequence[int]) -> list[Messa
             conversation=quoted("conversation", before) if before else "(nothing before)",
             message=quoted("message", [(contents[row] or "")[:length]]),
         )
-        messages.append(((SYSTEM, prompt["system"].strip() + DATA), (USER, user.strip())))
+        messages.append((("system", prompt["system"].strip() + DATA), ("user", user.strip())))
     return messages
 
 

@@ -31,10 +31,8 @@ from fastscore_jit.threads import POLL_SECONDS
 
 from fastscore.errors import EXIT_INCOMPLETE, FastscoreError, RunError, UsageError
 from fastscore.llm.requests import (
-    ASSISTANT,
     KEY_VARIABLES,
     LENGTH,
-    USER,
     Answer,
     ChatRequest,
     ModelOptions,
@@ -46,14 +44,8 @@ from fastscore.llm.requests import (
     read_answer,
 )
 from fastscore.llm.spending import (
-    CUT_OFF,
-    FILTERED,
-    NOT_KEPT,
-    REFUSED,
-    REJECTED,
-    SERVER_ERROR,
-    TIMED_OUT,
     Failure,
+    Kind,
     Meter,
     SampleError,
     Spent,
@@ -242,7 +234,7 @@ class ChatClient:
     def _send(self, request: ChatRequest) -> Answer:
         if self._server is None:
             raise SampleError(
-                NOT_KEPT,
+                "not_kept",
                 f"an answer of {request.model} is not kept in {self.options.answers}",
                 "Run without replay to ask for it.",
             )
@@ -256,14 +248,14 @@ class ChatClient:
             raise self._status_error(error) from None
         except openai.APITimeoutError:
             raise SampleError(
-                TIMED_OUT, f"nothing within {self.options.timeout:g} s", "Raise timeout."
+                "timed_out", f"nothing within {self.options.timeout:g} s", "Raise timeout."
             ) from None
         except openai.APIConnectionError as error:
             cause = self._redacted(str(error.__cause__ or error))
             if isinstance(error.__cause__, httpx2.ConnectError):
                 raise self._no_connection(cause) from None
             reason = f"a response that broke off ({cause})"
-            raise SampleError(SERVER_ERROR, reason) from None
+            raise SampleError("server_error", reason) from None
         bound, response = self._under_way.received  # the reservation is still open
         answer = read_answer(response, request, round(time.monotonic() - started, 3))
         used = Spent(
@@ -290,7 +282,7 @@ class ChatClient:
         hint = (
             "Servers differ in how they take a schema: set structured to json-object, or to none."
         )
-        kind = SERVER_ERROR if may_pass else REJECTED
+        kind: Kind = "server_error" if may_pass else "rejected"
         return SampleError(kind, reason, hint if is_of_schema else None)
 
     def _no_connection(self, cause: str) -> ModelServerError:
@@ -561,26 +553,26 @@ def ask_until_read(client: ChatClient, question: Question[Read]) -> Structured[R
                 return Structured(question.read(read_object(answer)), None, attempts)
             except UnusableError as error:
                 failure = Failure(error.kind, str(error), answer.text, attempts)
-            last_answer = (ASSISTANT, answer.content or "(nothing)")
-            asked = asked.again(last_answer, (USER, question.again(failure.reason)))
+            last_answer = ("assistant", answer.content or "(nothing)")
+            asked = asked.again(last_answer, ("user", question.again(failure.reason)))
     return Structured(None, failure, attempts)
 
 
 def read_object(answer: Answer) -> dict[str, Any]:
     """Read an answer that holds one JSON object."""
     if answer.refused:
-        raise UnusableError("refused", REFUSED)
+        raise UnusableError("refused", "refused")
     if answer.cut_off:
         is_length = answer.cut_off == LENGTH
         raise UnusableError(
             "cut off before its end" if is_length else "cut off by a content filter",
-            CUT_OFF if is_length else FILTERED,
+            "cut_off" if is_length else "content_filter",
         )
     try:
         return find_object(answer.text)
     except UnusableError:
         if is_refusal(answer.text):
-            raise UnusableError("refused", REFUSED) from None
+            raise UnusableError("refused", "refused") from None
         raise
 
 

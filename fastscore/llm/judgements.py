@@ -40,8 +40,6 @@ from fastscore.llm.client import (
 )
 from fastscore.llm.requests import (
     OPENAI,
-    SYSTEM,
-    USER,
     Judging,
     StrPath,
     check_members,
@@ -258,8 +256,8 @@ def question_of(
     )
     request = asked.models.request(
         asked.model,
-        (SYSTEM, rubric.prompts["system"].format(**slots).strip() + DATA),
-        (USER, user.strip()),
+        ("system", rubric.prompts["system"].format(**slots).strip() + DATA),
+        ("user", user.strip()),
         seed=(asked.seed * 1_000_003 + repeat * 1_009) % 2**31,
         schema=rubric.schema,
     )

@@ -28,8 +28,6 @@ from fastscore.llm.judgements import (
     shown_conversation,
 )
 from fastscore.llm.requests import (
-    SYSTEM,
-    USER,
     Judging,
     StrPath,
     check_members,
@@ -156,8 +154,8 @@ def _question(pair: Pair, first: str, rubric: Rubric, asked: Judging) -> Questio
     verdict = {"type": "string", "enum": ["1", "2", TIE]}
     request = asked.models.request(
         asked.model,
-        (SYSTEM, PROMPTS["system"].format(**words).strip() + DATA),
-        (USER, PROMPTS["user"].format(**words).strip()),
+        ("system", PROMPTS["system"].format(**words).strip() + DATA),
+        ("user", PROMPTS["user"].format(**words).strip()),
         seed=asked.seed,
         schema=object_schema({REASON: {"type": "string"}, **dict.fromkeys(questions, verdict)}),
     )

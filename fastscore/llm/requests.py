@@ -158,7 +158,6 @@ _MOST_FAULTS = 100
 _DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_constant=_no_constant)
 
 
-SYSTEM, USER, ASSISTANT = "system", "user", "assistant"
 LENGTH, CONTENT_FILTER = "length", "content_filter"
 """The finish reasons of an answer that was cut: by the most tokens, or by a filter."""
 

@@ -15,7 +15,7 @@ from dataclasses import asdict, astuple, dataclass, fields
 from datetime import UTC, datetime
 from operator import add, sub
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -25,29 +25,34 @@ from fastscore.run.commit import commit_json
 from fastscore.settings.options import check_settings, setting
 from fastscore.version import __version__
 
-REFUSED, FILTERED, CUT_OFF, UNUSABLE = "refused", "content_filter", "cut_off", "unusable"
-TIMED_OUT, REJECTED, SERVER_ERROR, NOT_KEPT = "timed_out", "rejected", "server_error", "not_kept"
-KINDS = (REFUSED, FILTERED, CUT_OFF, UNUSABLE, TIMED_OUT, REJECTED, SERVER_ERROR, NOT_KEPT)
-"""The model refused; a filter or a limit of tokens cut its answer; no scores could be read from the
-answer; nothing came in time; the server rejected this request (HTTP 4xx) or failed (5xx, 429,
-broken connection); the answer is not kept, and `--replay` asks for none."""
+Kind = Literal[
+    "refused",  # by the model
+    "content_filter",  # a filter cut the answer
+    "cut_off",  # the limit of tokens did
+    "unusable",  # nothing could be read from the answer
+    "timed_out",  # nothing came in time
+    "rejected",  # the server rejected this request (HTTP 4xx)
+    "server_error",  # the server failed (5xx, 429, broken connection)
+    "not_kept",  # the answer is not kept, and `--replay` asks for none
+]
+"""Why a sample has no result."""
 
 
 class SampleError(Exception):
-    """A request that failed for this sample, of one of `KINDS`; the next sample may succeed.
+    """A request that failed for this sample: the next sample may succeed.
 
     The hint says what to do if it happens to every sample.
     """
 
-    def __init__(self, kind: str, reason: str, hint: str | None = None) -> None:
+    def __init__(self, kind: Kind, reason: str, hint: str | None = None) -> None:
         super().__init__(reason)
         self.kind, self.reason, self.hint = kind, reason, hint
 
 
 class UnusableError(Exception):
-    """An answer that is not what was asked for, and why; of one of `KINDS`."""
+    """An answer that is not what was asked for, and why."""
 
-    def __init__(self, reason: str, kind: str = UNUSABLE) -> None:
+    def __init__(self, reason: str, kind: Kind = "unusable") -> None:
         super().__init__(reason)
         self.kind = kind
 
@@ -62,7 +67,7 @@ class TooManyFailuresError(FastscoreError):
 class Failure:
     """Why a sample has no result: the last of so many answers as it came, empty without any."""
 
-    kind: str
+    kind: Kind
     reason: str
     answer: str = ""
     attempts: int = 0

@@ -22,10 +22,7 @@ from typing import Any, Protocol
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.llm.client import ChatClient
 from fastscore.llm.requests import (
-    ASSISTANT,
     OPENAI,
-    SYSTEM,
-    USER,
     Answer,
     ChatRequest,
     read_prompts,
@@ -264,14 +261,14 @@ class ModelAgent:
             constraints=restate_constraints(constraints),
             candidates="\n".join(_candidate(item, words) for item in shown) or "(none)",
         )
-        roles = {"USER": USER, "SYSTEM": ASSISTANT}
+        roles = {"USER": "user", "SYSTEM": "assistant"}
         history = conversation[-1 - words["history"] :]
         # templates of many models want a user's message first
         while history and history[0]["speaker"] != "USER":
             history = history[1:]
         turns = ((roles[turn["speaker"]], _said(turn)) for turn in history)
         return self.client.options.request(
-            self.name, (SYSTEM, system.strip()), *turns, seed=_seed(draws)
+            self.name, ("system", system.strip()), *turns, seed=_seed(draws)
         )
 
     def _answer(self, request: ChatRequest) -> tuple[Answer, list[str]]:
@@ -286,7 +283,7 @@ class ModelAgent:
             elif unknown and self.off_catalogue == "ask-again" and not is_last:
                 titles = ", ".join(f'"{title}"' for title in unknown)
                 again = PROMPTS["agent"]["again"].format(titles=titles).strip()
-                request = request.again((ASSISTANT, answer.content), (USER, again))
+                request = request.again(("assistant", answer.content), ("user", again))
             else:
                 break
         return answer, unknown
@@ -364,8 +361,8 @@ class ModelPhrasing:
         )
         request = self.client.options.request(
             self.model,
-            (SYSTEM, words["system"].strip() + DATA),
-            (USER, message.strip()),
+            ("system", words["system"].strip() + DATA),
+            ("user", message.strip()),
             seed=_seed(draws),
         )
         for _ in range(MOST_AGAIN + 1):
