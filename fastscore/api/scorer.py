@@ -213,7 +213,12 @@ class Scorer:
 
     def _frame(self, batch: Any) -> pl.DataFrame:
         """Take a batch as a frame; refuse one that lacks a column that every metric needs."""
-        frame = _as_frame(batch)
+        frame = as_frame(batch)
+        if frame is None:
+            raise UsageError(
+                f"The batch is of type {type(batch).__name__}, expected a frame.",
+                "Give an Arrow batch or table, or a frame of polars or pandas.",
+            )
         columns = tuple(frame.columns)
         if frame.height and columns not in self._screened:
             source = self._loaded.source
@@ -314,16 +319,6 @@ def _regrouped(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFra
 def _joined(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     # a batch in which a column is null throughout may have another type of it
     return pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
-
-
-def _as_frame(batch: Any) -> pl.DataFrame:
-    frame = as_frame(batch)
-    if frame is None:
-        raise UsageError(
-            f"The batch is of type {type(batch).__name__}, expected a frame.",
-            "Give an Arrow batch or table, or a frame of polars or pandas.",
-        )
-    return frame
 
 
 def _scattered(row: Mapping[str, Any], key: Sequence[str]) -> InputError:

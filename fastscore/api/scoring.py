@@ -197,10 +197,9 @@ def score(
             f"The engine is {engine!r}, and no output is named.",
             "Name a run directory that all workers see.",
         )
-    if output is None:
-        with fitting_suite_named(request):
-            return score_in_memory(request, chosen_reporter(progress))
     with fitting_suite_named(request):
+        if output is None:
+            return score_in_memory(request, chosen_reporter(progress))
         outcome = execute(request, chosen_reporter(progress))
     if outcome.refusal is not None:
         raise outcome.refusal
@@ -230,7 +229,12 @@ def score_in_memory(request: Request, reporter: Reporter) -> Run:
             progress.advance({"rows": parts[0].counts["rows"]})
     else:
         parts, inputs = _scored_shards(named, context, reporter)
-    tables = {table.name: _joined(parts, table.name, table.schema) for table in suite.tables}
+    tables = {
+        table.name: pl.concat(
+            [pl.DataFrame(schema=table.schema), *(part.tables[table.name] for part in parts)]
+        )
+        for table in suite.tables
+    }
     lazy = {name: part.lazy() for name, part in tables.items()}
     summary = summarise(suite, lazy, options)
     rejects = pl.concat([part.rejects for part in parts])
@@ -257,10 +261,6 @@ def score_in_memory(request: Request, reporter: Reporter) -> Run:
     frames = {**tables, REJECTS: rejects, CUT_TEXTS: cut}
     scores = Scores(frames, summary, given)
     return Run(Path(str(given)), manifest, scores=scores, embedder=_function(request))
-
-
-def _joined(parts: Sequence[ShardScores], name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
-    return pl.concat([pl.DataFrame(schema=schema), *(part.tables[name] for part in parts)])
 
 
 def _rows_in_memory(given: ScoreInput, source: Source, choice: Choice) -> Rows:

@@ -66,16 +66,7 @@ def suite_verbs() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in found if entry.name not in VERBS}
 
 
-def _suite_of(entry: EntryPoint) -> str:
-    """Return the package that declares a verb, such as ``preference_shift``."""
-    return entry.value.partition(".verbs")[0].rpartition(".")[2]
-
-
 _OPTION = re.compile(r"^--\w[\w-]*")
-
-
-def _dashed(option: re.Match[str]) -> str:
-    return option[0].replace("_", "-")
 
 
 class _Verbs(SuggestingGroup):
@@ -98,7 +89,9 @@ class _Verbs(SuggestingGroup):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read `--lex_weight`, as messages name the option, as `--lex-weight`."""
         end = args.index("--") if "--" in args else len(args)
-        options = [_OPTION.sub(_dashed, word) for word in args[:end]]
+        options = [
+            _OPTION.sub(lambda option: option[0].replace("_", "-"), word) for word in args[:end]
+        ]
         return super().parse_args(ctx, [*options, *args[end:]])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -120,16 +113,14 @@ class _Verbs(SuggestingGroup):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, help_line) for name, (_, help_line) in VERBS.items()])
-        contributed = suite_verbs()
-        if contributed:
+        lines = []
+        for name, entry in suite_verbs().items():
+            # the suite is the package: loading the verb may load it, which takes a while
+            suite = entry.value.partition(".verbs")[0].rpartition(".")[2]
+            lines.append((name, f"For {suite}: see `fastscore {name} --help`."))
+        if lines:
             with formatter.section("Commands of suites"):
-                formatter.write_dl(
-                    [
-                        # loading a verb's module may load its suite, which takes a while
-                        (name, f"For {_suite_of(entry)}: see `fastscore {name} --help`.")
-                        for name, entry in contributed.items()
-                    ]
-                )
+                formatter.write_dl(lines)
 
 
 @click.command(

@@ -61,22 +61,18 @@ def read_config(ctx: click.Context, parameter: click.Parameter, path: Path | Non
     values = {name: value for name, value in content.items() if name not in tables}
     own = tables.get(str(ctx.info_name), {})
     values |= {name: value for name, value in own.items() if name not in MAP_TABLES}
-    for mapped in (tables, own):
-        ctx.meta[CONFIGURED] = ctx.meta.get(CONFIGURED, NO_MAP) | _configured_map(path, mapped)
+    try:
+        for given in (tables, own):
+            mapped = column_map(*(given.get(name) for name in MAP_TABLES))
+            ctx.meta[CONFIGURED] = ctx.meta.get(CONFIGURED, NO_MAP) | mapped
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.message}", error.hint) from error
     known = {_key(each.opts): each for each in ctx.command.params if each.expose_value}
     for name, value in values.items():
         if name not in known:
             raise UsageError(f"{path}: unknown key {name!r}.", did_you_mean(name, known))
         _check_config_value(path, name, value, known[name])
     ctx.default_map = {str(known[name].name): value for name, value in values.items()}
-
-
-def _configured_map(path: Path, tables: Mapping[str, Any]) -> ColumnMap:
-    """Read the tables of columns and of values."""
-    try:
-        return column_map(*(tables.get(name) for name in MAP_TABLES))
-    except UsageError as error:
-        raise UsageError(f"{path}: {error.message}", error.hint) from error
 
 
 def _key(flags: Sequence[str]) -> str:
@@ -218,9 +214,7 @@ def settings_options(request: Any, **instead: Mapping[str, Any]) -> Callable[[Co
 def _click_type(hint: Any, rules: Mapping[str, Any]) -> Any:
     if choices := allowed_values(hint):
         return click.Choice(choices)
-    if takes_paths(hint):
-        return PATH
-    if hint in (Path, Path | None):
+    if takes_paths(hint) or hint in (Path, Path | None):
         return PATH
     kind, bounds = value_type(hint), (rules["minimum"], rules["maximum"])
     if bounds != (None, None):
@@ -290,9 +284,11 @@ def score_command() -> None:
 
 
 def _suite_command(suite: Suite) -> click.Command:
+    own = (field.metadata["heading"] for field in dataclasses.fields(suite.options))
+    first, *others = HEADINGS
     return HeadedCommand(
         suite.name,
-        headings=_headings(suite),
+        headings=(first, *dict.fromkeys(name for name in own if name not in HEADINGS), *others),
         params=[
             click.Argument(["inputs"], nargs=-1, metavar="INPUT..."),
             *suite_options(suite),
@@ -305,12 +301,6 @@ def _suite_command(suite: Suite) -> click.Command:
         f"[{suite.name}].",
         epilog="Example: " + _example(suite.name),
     )
-
-
-def _headings(suite: Suite) -> tuple[str, ...]:
-    own = (field.metadata["heading"] for field in dataclasses.fields(suite.options))
-    first, *others = HEADINGS
-    return (first, *dict.fromkeys(name for name in own if name not in HEADINGS), *others)
 
 
 def _example(suite: str) -> str:
@@ -338,7 +328,17 @@ def _callback(suite: Suite) -> Any:
             raise UsageError("No INPUT is named.", "Name a file, a folder or a glob; - is stdin.")
         if given["output"] is None and not dry_run:
             raise UsageError("No run directory is named.", "Name one with -o RUN.")
-        request = _request(suite, inputs, given)
+        options = {each.name: given.pop(each.name) for each in dataclasses.fields(suite.options)}
+        shard_size = given.pop("shard_size")
+        # flags win over the file
+        configured: ColumnMap = click.get_current_context().meta.get(CONFIGURED, NO_MAP)
+        request = Request(
+            suite=suite.name,
+            options=options,
+            inputs=inputs,
+            shard_bytes=None if shard_size is None else shard_size * MIB,
+            **given | typed_map(given, configured),
+        )
         progress = reporter(quiet=quiet)
         if dry_run:
             from fastscore.results.show import show_plan
@@ -359,21 +359,6 @@ def _callback(suite: Suite) -> Any:
         return 0
 
     return run_suite
-
-
-def _request(suite: Suite, inputs: tuple[str, ...], given: dict[str, Any]) -> Request:
-    """Make a request of what flags, environment and file give."""
-    options = {field.name: given.pop(field.name) for field in dataclasses.fields(suite.options)}
-    shard_size = given.pop("shard_size")
-    # flags win over the file
-    configured: ColumnMap = click.get_current_context().meta.get(CONFIGURED, NO_MAP)
-    return Request(
-        suite=suite.name,
-        options=options,
-        inputs=inputs,
-        shard_bytes=None if shard_size is None else shard_size * MIB,
-        **given | typed_map(given, configured),
-    )
 
 
 def typed_map(given: Mapping[str, Any], configured: ColumnMap = NO_MAP) -> dict[str, Any]:

@@ -136,19 +136,23 @@ class CallableAgent:
     def open(self, draws: Draws) -> Respond:
         """Begin a session."""
         called = self.called() if isinstance(self.called, type) else self.called
-        return lambda conversation: self._reply(called(list(conversation)))
 
-    def _reply(self, answer: object) -> Reply:
-        if isinstance(answer, str):
-            return Reply(answer)
-        if isinstance(answer, Mapping) and isinstance(answer.get("text"), str):
-            constraints, titles = answer.get("constraints") or {}, answer.get("rec_titles") or ()
-            if isinstance(constraints, Mapping) and isinstance(titles, list | tuple):
-                return Reply(answer["text"], constraints, tuple(titles)[:SHOWN])
-        raise UsageError(
-            f"The agent {self.name} returned {answer!r:.80}, expected a text, or a mapping with "
-            "a text under 'text', a mapping under 'constraints' and a list under 'rec_titles'."
-        )
+        def respond(conversation: Sequence[Turn]) -> Reply:
+            answer = called(list(conversation))
+            if isinstance(answer, str):
+                return Reply(answer)
+            if isinstance(answer, Mapping) and isinstance(answer.get("text"), str):
+                constraints = answer.get("constraints") or {}
+                titles = answer.get("rec_titles") or ()
+                if isinstance(constraints, Mapping) and isinstance(titles, list | tuple):
+                    return Reply(answer["text"], constraints, tuple(titles)[:SHOWN])
+            raise UsageError(
+                f"The agent {self.name} returned {answer!r:.80}, expected a text, or a mapping "
+                "with a text under 'text', a mapping under 'constraints' and a list under "
+                "'rec_titles'."
+            )
+
+        return respond
 
 
 def local_agent(name: str, retrieval: Retrieval) -> Agent:

@@ -449,8 +449,7 @@ class _User:
             requested = draws.choose([genre for genre in genres if genre != self.true_genre])
         self.focus = (GENRE, requested)
         self.constraints = {GENRE: [requested]}
-        self._choose_anchor()
-        self._refill_topics()
+        self._begin_focus()
 
     @property
     def genres(self) -> tuple[str, ...]:
@@ -505,8 +504,7 @@ class _User:
             others = [each for each in self.constraints if each not in kept]
             if others:
                 del self.constraints[draws.choose(others)]
-        self._choose_anchor()
-        self._refill_topics()
+        self._begin_focus()
         self.shifted = True
         event = {
             "turn": number,
@@ -558,14 +556,12 @@ class _User:
             return draws.choose(titles or self.retrieval.surfaces[NAME])
         return bridge[1] if name == bridge[0] else draws.choose(self.retrieval.surfaces[name])
 
-    def _choose_anchor(self) -> None:
-        """Take an item that fits, another one than before if there is any."""
+    def _begin_focus(self) -> None:
+        """Take an item that fits, another one than before if there is any, and its topics."""
         rows = self.retrieval.recommend(self.constraints, self.draws, self.policy.limits["anchors"])
         others = [row for row in rows if row != self.anchor]
         if others or rows:
             self.anchor = self.draws.choose(others or rows)
-
-    def _refill_topics(self) -> None:
         details = tuple(self.policy.details)
         self.topics = self.draws.sample(details, len(details))
 
