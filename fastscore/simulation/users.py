@@ -130,37 +130,31 @@ class Retrieval:
         entries = self.index.get(GENRE, {}).items()
         return tuple(genre for genre, rows in entries if len(rows) >= 3 and len(genre) > 2)
 
-    def find_attributes(self, text: str, *, words: bool = False) -> dict[str, str]:
-        """Return by field the value that appears first of those in a text."""
+    def find_values(self, text: str) -> tuple[str | None, dict[str, str]]:
+        """Return the genre that sorts first, and by field the catalogue's first value, in a text.
+
+        Only whole words match.
+        """
         lowered = text.lower()
-        best: dict[str, int] = {}
+        genres: list[str] = []
+        places: dict[str, list[int]] = {}
         for pattern, start, end in self._automaton.find_matches_as_indexes(
             lowered, overlapping=True
         ):
-            if words and not _stands_alone(lowered, start, end):
-                continue
-            for name, place in self._terms[pattern].items():
-                if place < best.get(name, place + 1):
-                    best[name] = place
-        return {name: self.surfaces[name][place] for name, place in best.items()}
+            if _stands_alone(lowered, start, end):
+                if GENRE in self._terms[pattern]:
+                    genres.append(lowered[start:end])
+                for name, place in self._terms[pattern].items():
+                    places.setdefault(name, []).append(place)
+        values = {name: self.surfaces[name][min(found)] for name, found in places.items()}
+        return min(genres, default=None), values
 
-    def find_genre(self, text: str, *, words: bool = False) -> str | None:
-        """Return the genre that sorts first of those in a text."""
-        lowered = text.lower()
-        found = self._automaton.find_matches_as_indexes(lowered, overlapping=True)
-        genres = [
-            lowered[start:end]
-            for pattern, start, end in found
-            if GENRE in self._terms[pattern] and (not words or _stands_alone(lowered, start, end))
-        ]
-        return min(genres, default=None)
-
-    def find_plot_keywords(self, text: str, limit: int = 3) -> list[str]:
+    def find_plot_keywords(self, text: str) -> list[str]:
         """Return the first different words of a text that are keywords of plots."""
         known = self.index.get(PLOT, {})
         words = PLOT_WORD.findall(text.lower())
         found = (word for word in words if word in known and word not in PLOT_STOP_WORDS)
-        return list(dict.fromkeys(found))[:limit]
+        return list(dict.fromkeys(found))[:PLOT_LIMIT]
 
     def find_titles(self, text: str) -> list[str]:
         """Return the different titles that a text names, written as in the catalogue.
@@ -358,17 +352,16 @@ class ConstraintReader:
 
     def read(self, message: str) -> dict[str, list[str]]:
         """Take a message into account; return the constraints that hold then."""
-        known = self.constraints.get(GENRE, [USUAL_GENRE])[0]
-        genre = self.retrieval.find_genre(message, words=True) or known
+        named, values = self.retrieval.find_values(message)
+        genre = named or self.constraints.get(GENRE, [USUAL_GENRE])[0]
         if _RESETS.search(message.lower()):
             self.constraints = {GENRE: [genre]}
             return dict(self.constraints)
         found = {GENRE: [genre]}
         if year := _YEAR.search(message):
             found["year"] = [year[0]]
-        values = self.retrieval.find_attributes(message, words=True)
         found |= {name: [values[name]] for name in _BY_VALUE if name in values}
-        if keywords := self.retrieval.find_plot_keywords(message, PLOT_LIMIT):
+        if keywords := self.retrieval.find_plot_keywords(message):
             found[PLOT] = keywords
         self.constraints |= found
         return dict(self.constraints)

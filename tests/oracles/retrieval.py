@@ -1,5 +1,6 @@
 """Retrieval in plain Python, one value at a time, from the definition: the oracle of its tests."""
 
+import re
 from typing import Any
 
 from tests.oracles.preference_shift_concepts import normalise, plot_words
@@ -32,8 +33,13 @@ class PlainRetrieval:
         return [g for g, rows in self.index["genre"].items() if len(rows) >= 3 and len(g) > 2]
 
     def find(self, field: str, text: str) -> str | None:
+        lowered = text.lower()
         for key, surface in self.surface[field].items():
-            if key in text.lower():
+            if key not in lowered:
+                continue
+            left = r"(?<!\w)" if re.match(r"\w", key) else ""
+            right = r"(?!\w)" if re.search(r"\w$", key) else ""
+            if re.search(left + re.escape(key) + right, lowered):
                 return surface
         return None
 
