@@ -27,6 +27,13 @@ _compared = partial(option, heading=COMPARED)
 _how = partial(option, heading=HOW)
 LIMITS = "Limits"
 _limit = partial(option, heading=LIMITS)
+_by_metric = partial(_limit, multiple=True, metavar="METRIC=VALUE")
+_different_signatures = partial(
+    option,
+    "--allow-different-signatures",
+    is_flag=True,
+    help="Compare numbers that were made in different ways.",
+)
 
 
 @click.command(
@@ -68,11 +75,7 @@ _limit = partial(option, heading=LIMITS)
     default="auto",
     help="auto: exact permutations if there are at most 10,000, else t.",
 )
-@option(
-    "--allow-different-signatures",
-    is_flag=True,
-    help="Compare numbers that were made in different ways.",
-)
+@_different_signatures()
 @option(
     "--published-statistics",
     is_flag=True,
@@ -116,32 +119,25 @@ def compare_command(runs: tuple[Path, ...], format: Format, **how: Any) -> None:
     "fastscore check run --against base --max-drop average_U_best_early=0.01",
 )
 @click.argument("run", type=PATH)
-@_limit("--min", "minimum", multiple=True, metavar="METRIC=VALUE", help="Least mean. Repeatable.")
-@_limit("--max", "maximum", multiple=True, metavar="METRIC=VALUE", help="Largest mean. Repeatable.")
-@_limit(
+@_by_metric("--min", "minimum", help="Least mean. Repeatable.")
+@_by_metric("--max", "maximum", help="Largest mean. Repeatable.")
+@_by_metric(
     "--max-null",
-    multiple=True,
     metavar="METRIC=SHARE",
     help="Largest share of null rows, as 0.05 or 5%. Repeatable.",
 )
 @_limit("--max-rejects", metavar="SHARE", help="Largest share of rejected lines.")
 @_limit("--against", type=PATH, metavar="RUN2", help="The run to compare with.")
-@_limit(
-    "--max-drop",
-    multiple=True,
-    metavar="METRIC=VALUE",
-    help="How much worse than in RUN2 the mean may be, by a test. Repeatable.",
+@_by_metric(
+    "--max-drop", help="How much worse than in RUN2 the mean may be, by a test. Repeatable."
 )
-@_limit(
+@_by_metric(
     "--no-worse",
-    "no_worse",
-    multiple=True,
     metavar="METRIC=MARGIN",
     help="The mean must be shown to be no worse than in RUN2 by the margin. Repeatable.",
 )
-@_limit(
+@_by_metric(
     "--equal-within",
-    multiple=True,
     metavar="METRIC=MARGIN",
     help="The mean must be shown to equal RUN2's within the margin. Repeatable.",
 )
@@ -152,11 +148,7 @@ def compare_command(runs: tuple[Path, ...], format: Format, **how: Any) -> None:
 )
 @design_options(heading=HOW)
 @_limit("--fail-undecided", is_flag=True, help="Fail if a check is undecided.")
-@_how(
-    "--allow-different-signatures",
-    is_flag=True,
-    help="Compare numbers that were made in different ways.",
-)
+@_different_signatures(heading=HOW)
 @_limit(
     "--config",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
