@@ -28,10 +28,10 @@ from fastscore.llm.client import (
     Structured,
     ask_each,
     ask_until_read,
+    describe_asking,
     expect_requests,
 )
 from fastscore.llm.requests import (
-    OPENAI,
     AskingAboutLogs,
     Messages,
     StrPath,
@@ -289,10 +289,7 @@ def _annotate(
     described = {
         "annotations": what,
         "inputs": list(asked.inputs),
-        "model": asked.model.removeprefix(OPENAI),
-        "endpoint": client.options.endpoint,
-        "temperature": client.options.temperature,
-        "seed": asked.seed,
+        **describe_asking(asked, client),
     }
 
     if asked.overwrite:

@@ -33,7 +33,9 @@ from fastscore.errors import EXIT_INCOMPLETE, FastscoreError, RunError, UsageErr
 from fastscore.llm.requests import (
     KEY_VARIABLES,
     LENGTH,
+    OPENAI,
     Answer,
+    AskingAboutLogs,
     ChatRequest,
     ModelOptions,
     estimated_tokens,
@@ -574,6 +576,16 @@ def read_object(answer: Answer) -> dict[str, Any]:
         if is_refusal(answer.text):
             raise UnusableError("refused", "refused") from None
         raise
+
+
+def describe_asking(asked: AskingAboutLogs, client: ChatClient) -> dict[str, Any]:
+    """Return what a manifest says of who was asked, and how."""
+    return {
+        "model": asked.model.removeprefix(OPENAI),
+        "endpoint": client.options.endpoint,
+        "temperature": client.options.temperature,
+        "seed": asked.seed,
+    }
 
 
 Task = TypeVar("Task")

@@ -36,10 +36,10 @@ from fastscore.llm.client import (
     Structured,
     ask_each,
     ask_until_read,
+    describe_asking,
     expect_requests,
 )
 from fastscore.llm.requests import (
-    OPENAI,
     Judging,
     StrPath,
     check_members,
@@ -625,14 +625,8 @@ def judge_samples(
 
 def describe_judge(asked: Judging, rubric: Rubric, client: ChatClient) -> dict[str, Any]:
     """Return who judges by what, and how it is asked."""
-    return {
-        "rubric": rubric.name,
-        "rubric_hash": rubric.digest,
-        "model": asked.model.removeprefix(OPENAI),
-        "endpoint": client.options.endpoint,
-        "temperature": client.options.temperature,
-        "seed": asked.seed,
-    }
+    told = {"rubric": rubric.name, "rubric_hash": rubric.digest}
+    return told | describe_asking(asked, client)
 
 
 def count_cut_turns(dialogues: Sequence[Transcript], rubric: Rubric, reporter: Reporter) -> int:

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.llm.client import ChatClient
@@ -61,21 +61,6 @@ class Reply:
 
 Respond = Callable[[Sequence[Turn]], Reply]
 """Answers the conversation so far, whose last turn is the user's."""
-
-
-class Agent(Protocol):
-    """A recommender."""
-
-    @property
-    def name(self) -> str:
-        """The log's ``model_name``."""
-
-    @property
-    def identity(self) -> str:
-        """What decides its answers, for the fingerprint of a simulation."""
-
-    def open(self, draws: Draws) -> Respond:
-        """Begin a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +140,7 @@ class CallableAgent:
         return respond
 
 
-def local_agent(name: str, retrieval: Retrieval) -> Agent:
+def local_agent(name: str, retrieval: Retrieval) -> OfflineAgent | CallableAgent:
     """Return an agent that needs no chat model."""
     if name == OFFLINE:
         return OfflineAgent(retrieval)
@@ -334,6 +319,10 @@ def _plain(title: str) -> str:
 @lru_cache(1)
 def _known_titles(retrieval: Retrieval) -> frozenset[str]:
     return frozenset(map(_plain, retrieval.index.get(NAME, {})))
+
+
+Agent = OfflineAgent | CallableAgent | ModelAgent
+"""A recommender: its ``name`` is the log's, its ``identity`` what decides its answers."""
 
 
 @dataclass(frozen=True, slots=True)
