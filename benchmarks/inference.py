@@ -91,7 +91,7 @@ def compared(sides: Mapping[str, Sums], repeats: str = "", **how: Any) -> Compar
     group = [Side(None, name, sums) for name, sums in sides.items()]
     inference = Inference(design=Design(repeat=repeats), **how)
     found, notes = defaultdict[str, list[dict[str, Any]]](list), list[str]()
-    add_sides(found, group, metrics, inference, notes, published=False)
+    add_sides(found, group, metrics, inference, notes)
     return concluded(found, metrics, inference, "", notes, ())
 
 

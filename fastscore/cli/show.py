@@ -271,7 +271,7 @@ def report_command(runs: tuple[Path, ...], output: Path, no_texts: bool, **desig
         path = write_report(opened, output, texts=not no_texts, headlines=headlines, **design)
     if len(opened) == 1:
         width, how = min(80, result_console().width), Inference.of(opened[0].suite.design, **design)
-        for line in findings_lines(list_findings(opened[0], headlines[0], how), width=width):
+        for line in findings_lines(list_findings(headlines[0], how), width=width):
             write_line(line)
     for each in missing:
         write_note(f"Note: {each.message}")

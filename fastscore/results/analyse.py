@@ -165,10 +165,10 @@ def _content(run: Run, found: AnalysisContents, cluster: str | None) -> dict[str
         section_values(section, charts) | {"anchor": f"section-{number}"}
         for number, section in enumerate(found.sections, start=1)
     ]
-    systems = systems_of(run, headlines)
+    systems = systems_of(headlines)
     groups = [
         one.text
-        for one in list_findings(run, headlines, Inference.of(run.suite.design, cluster=cluster))
+        for one in list_findings(headlines, Inference.of(run.suite.design, cluster=cluster))
         if one.kind == "groups"
     ]
     return {

@@ -165,6 +165,7 @@ def compare(
         alpha=alpha,
         margin=margin,
         plan=plan,
+        published=published_statistics,
     )
     return compare_runs(
         [*judged] or opened,
@@ -172,7 +173,6 @@ def compare(
         how,
         notes=notes,
         allow_different_signatures=allow_different_signatures,
-        published=published_statistics,
         names=names,
     )
 
@@ -184,7 +184,6 @@ def compare_runs(
     *,
     notes: Sequence[str] = (),
     allow_different_signatures: bool = False,
-    published: bool = False,
     names: Sequence[str] = (),
 ) -> Comparison:
     """Compare opened runs in one design: what `compare`, `check` and `report` have in common."""
@@ -211,7 +210,7 @@ def compare_runs(
             ids = {metric.id for metric in sums[0].metrics}
             chosen = [metric for metric in of_table if metric.id in ids]
             for sides in groups:
-                add_sides(found, sides, chosen, how, told, published=published)
+                add_sides(found, sides, chosen, how, told)
     told = list(dict.fromkeys(told))
     places = {metric.id: (tables.index(metric.table), k) for k, metric in enumerate(metrics)}
     # metrics of merged dialogues come after the others of their table

@@ -54,6 +54,7 @@ class Inference:
     margins: Mapping[str, float] = field(default_factory=dict)  # in the place of `margin`
     contrasts: Literal["all", "first"] = "all"  # of all pairs of sides, or with the first
     omnibus: bool = False  # whether all sides are tested together, too
+    published: bool = False  # whether the public code's statistics are added
 
     @classmethod
     def of(
@@ -169,8 +170,6 @@ def add_sides(
     metrics: Sequence[Metric],
     how: Inference,
     notes: list[str],
-    *,
-    published: bool,
 ) -> None:
     """Compare the sides of one group with each other."""
     if not how.shares_units:
@@ -187,7 +186,7 @@ def add_sides(
             row = _difference(a, b, metric, how, sides, missing)
             found["differences"].append(row)
             of_metric[metric.id].append(row["curve"])
-        if published:
+        if how.published:
             found["published"].extend(_published(a, b, metrics))
     if independent:
         n_others = len(independent) - 1

@@ -104,11 +104,14 @@ def _compare(agent: str, own: Part, other: Part) -> Baseline:
 class Headlines:
     """The headline metrics of a run where they are defined, and what trivial agents score.
 
-    ``whole`` are the summary's rows over all dialogues by metric. ``parts`` are of headline
-    metrics, then of others whose definition leaves rows out or has several scales. ``lacking``
-    says why there are no baselines, ``unit`` is what the units are called.
+    ``name`` is what a page calls the run. ``whole`` are the summary's rows over all dialogues by
+    metric. ``parts`` are of headline metrics, then of others whose definition leaves rows out or
+    has several scales. ``lacking`` says why there are no baselines, ``unit`` is what the units are
+    called.
     """
 
+    name: str
+    run: Run
     summary: pl.DataFrame
     whole: Mapping[str, Mapping[str, Any]]
     metrics: tuple[Metric, ...]
@@ -147,7 +150,8 @@ def read_headlines(run: Run, *, cluster: str | None = None) -> Headlines:
         lacking = error.message
     unit = unit_name(suite, cluster)
     labels = tuple(label_columns(run))
-    return Headlines(summary, whole, metrics, labels, parts, baselines, lacking, unit)
+    name = str(run.path)
+    return Headlines(name, run, summary, whole, metrics, labels, parts, baselines, lacking, unit)
 
 
 def baseline_text(baselines: Iterable[Baseline]) -> str:
@@ -209,13 +213,14 @@ MOST_GROUPS = 20
 
 
 def compare_groups(
-    run: Run, headlines: Headlines, how: Inference
+    headlines: Headlines, how: Inference
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Compare the groups of each label in the headline metrics, as `compare` does.
 
     Return a record for each label and metric, with ``p_holm`` corrected over all of them and the
     ``clearest`` difference of two groups with a verdict, and by label why it was not tested.
     """
+    run = headlines.run
     tests: list[dict[str, Any]] = []
     untested = dict[str, str]()
     for label in headlines.labels:
@@ -264,10 +269,10 @@ class Finding:
     metric: str = ""
 
 
-def list_findings(run: Run, headlines: Headlines, how: Inference | None = None) -> list[Finding]:
+def list_findings(headlines: Headlines, how: Inference | None = None) -> list[Finding]:
     """Return findings about headline metrics that were read already, in a user's design."""
     return [
-        *_groups(run, headlines, how or Inference.of(run.suite.design)),
+        *_groups(headlines, how or Inference.of(headlines.run.suite.design)),
         *_unbeaten(headlines),
         *(
             Finding(kind="mean", text=f"{_named(metric)}{text}.", metric=metric.id)
@@ -275,7 +280,7 @@ def list_findings(run: Run, headlines: Headlines, how: Inference | None = None) 
             if (text := _means(headlines, metric))
         ),
         *_nulls(headlines),
-        *_rejects(run),
+        *_rejects(headlines.run),
     ]
 
 
@@ -372,9 +377,9 @@ def against_agent(metric: Metric, difference: Estimate) -> str:
     return "Clearly worse than" if high < 0 else "Cannot be told from"
 
 
-def _groups(run: Run, headlines: Headlines, how: Inference) -> list[Finding]:
+def _groups(headlines: Headlines, how: Inference) -> list[Finding]:
     """Name the metrics that differ between groups, and the clearest pair of each."""
-    tests, untested = compare_groups(run, headlines, how)
+    tests, untested = compare_groups(headlines, how)
     n = sum(test["p"] is not None for test in tests)
     family = f"Holm over {counted(n, 'tests')}"
     differing = [test for test in tests if test["p_holm"] is not None and test["p_holm"] < ALPHA]

@@ -80,11 +80,6 @@ class Clusters:
         return np.asarray(self.counts / self.counts.sum())
 
     @property
-    def influences(self) -> Values:
-        """What each cluster adds to the error of the mean by CR2, squared to its variance."""
-        return _influences(self.sums, self.counts)
-
-    @property
     def deletions(self) -> Values:
         """By how much the mean falls without each cluster, for the jackknife."""
         return deletions_of(self.sums, self.counts)
@@ -356,7 +351,7 @@ def _repeat_variance(cells: Mapping[str, Any]) -> tuple[float, float, float]:
     of_repeats = _clusters(repeats, cells, labels.size)
     shares = cells["counts"] / cells["counts"].sum()
     rest = variance_components(cells["sums"] / cells["counts"], clusters, repeats)[2] or 0.0
-    variance = float((of_repeats.influences**2).sum())
+    variance = float((_influences(of_repeats.sums, of_repeats.counts) ** 2).sum())
     return (
         variance,
         min(variance, rest * float((shares**2).sum())),

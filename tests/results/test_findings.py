@@ -31,7 +31,7 @@ from tests.conftest import often
 
 
 def find(run: Run, cluster: str | None = None) -> list[Finding]:
-    return list_findings(run, read_headlines(run, cluster=cluster))
+    return list_findings(read_headlines(run, cluster=cluster))
 
 
 def test_a_mean_is_that_of_the_rows_in_which_the_metric_is_defined(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import pytest
 import fastscore
 from fastscore.results.differences import Inference
 from fastscore.results.findings import compare_groups, read_headlines
-from fastscore.results.report.metrics import Shown
 from fastscore.results.report.write import _comparisons
 from fastscore.suites import registry
 from fastscore.suites.preference_shift import analysis
@@ -27,7 +27,7 @@ SHOWN = ("difference", "low", "high", "p", "p_holm", "verdict", "n_units", "pair
 def test_groups_of_a_report_are_those_of_compare(suite: str, suite_runs: SuiteRuns) -> None:
     """Every clearest pair of the findings is a row of compare, with its numbers and verdict."""
     run = suite_runs[suite]
-    tests, _ = compare_groups(run, read_headlines(run), Inference.of(run.suite.design))
+    tests, _ = compare_groups(read_headlines(run), Inference.of(run.suite.design))
     differing = [test for test in tests if test["p_holm"] is not None and test["p_holm"] < 0.05]
     labels = {test["label"] for test in tests}
     rows = {label: fastscore.compare(run, by=label).differences for label in labels}
@@ -60,7 +60,7 @@ def test_two_runs_have_one_difference_in_compare_report_and_check(
         if own["interval_reason"] != "several_scales":
             ends = ("mean", "ci_low", "ci_high", "n_units")
             assert [side[name.removeprefix("ci_")] for name in ends] == [own[name] for name in ends]
-    shown = [Shown(name, one, read_headlines(one)) for name, one in (("a", base), ("b", new))]
+    shown = [replace(read_headlines(one), name=name) for name, one in (("a", base), ("b", new))]
     (of_page,) = _comparisons(shown, Inference.of(base.suite.design, **design))[0].values()
     for row in found.iter_rows(named=True):
         other = row_of(of_page.differences, metric=row["metric"])

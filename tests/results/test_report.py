@@ -60,7 +60,7 @@ def test_the_page_stands_alone_and_says_what_was_found(
     words = " ".join(page.words)
     assert re.search(r"scored on \d{4}-\d\d-\d\d", words)
     assert "Groups are compared in pairs, as by" in words
-    for finding in list_findings(suite_runs[suite], read_headlines(suite_runs[suite])):
+    for finding in list_findings(read_headlines(suite_runs[suite])):
         # means are in the overview alone
         assert (finding.text in words) == (finding.kind != "mean")
     for metric in set(suite_runs[suite].summary["metric"]) & {

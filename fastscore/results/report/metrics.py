@@ -8,7 +8,6 @@ drawings are in one document. Texts stay texts, set in the page's font.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from html import escape
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,6 @@ from fastscore.results.metric_text import (
     reading_of,
     value_text,
 )
-from fastscore.results.runs import Run
 from fastscore.results.summary_table import ARROWS, main_reason
 from fastscore.settings.extras import explained
 from fastscore.statistics.clustered import Estimate
@@ -300,23 +298,9 @@ Binned = Mapping[str, tuple[list[float], list[int]]]
 """The edges and counts of a run's distributions, by metric."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A run on a page, what the page calls it, and its numbers."""
-
-    name: str
-    run: Run
-    headlines: Headlines
-
-    @property
-    def whole(self) -> Mapping[str, Mapping[str, Any]]:
-        """The summary's row of each metric over all dialogues."""
-        return self.headlines.whole
-
-
 def metrics_of(
     suite: Suite,
-    shown: Sequence[Shown],
+    shown: Sequence[Headlines],
     comparisons: Mapping[str, Comparison],
     charts: Charts,
 ) -> list[Values]:
@@ -337,7 +321,7 @@ def metrics_of(
 
 def _metric(
     metric: Metric,
-    shown: Sequence[Shown],
+    shown: Sequence[Headlines],
     binned: Mapping[str, Binned],
     comparisons: Mapping[str, Comparison],
     charts: Charts,
@@ -357,12 +341,9 @@ def _metric(
     }
 
 
-def _side(metric: Metric, shown: Shown) -> Values:
+def _side(metric: Metric, shown: Headlines) -> Values:
     record = shown.whole.get(metric.id)
-    parts = [
-        _part(metric, part.where, part.estimate, shown, part)
-        for part in shown.headlines.of(metric.id)
-    ]
+    parts = [_part(metric, part.where, part.estimate, shown, part) for part in shown.of(metric.id)]
     if record is None:
         record = {"n": 0, "n_null": 0, "micro": None}
     elif not parts:
@@ -379,10 +360,10 @@ def _side(metric: Metric, shown: Shown) -> Values:
 
 
 def _part(
-    metric: Metric, where: str, estimate: Estimate, shown: Shown, part: Part | None
+    metric: Metric, where: str, estimate: Estimate, shown: Headlines, part: Part | None
 ) -> Values:
     """Write a mean with its interval, its reading and baselines, and the rows that it is of."""
-    baselines = shown.headlines.baselines_of(part) if part else ()
+    baselines = shown.baselines_of(part) if part else ()
     bands = () if metric.scale.by and not where else metric.scale.bands
     return {
         "where": where,
@@ -420,11 +401,11 @@ def _difference(metric: Metric, name: str, comparison: Comparison) -> Values:
     }
 
 
-def _groups(metric: Metric, shown: Sequence[Shown], charts: Charts) -> list[Values]:
+def _groups(metric: Metric, shown: Sequence[Headlines], charts: Charts) -> list[Values]:
     """Show the means by group, of the groups with a value that is not fixed by definition."""
     found = []
     is_shown = (pl.col("metric") == metric.id, pl.col("group") != ALL, pl.col("n") > 0)
-    summaries = [one.headlines.summary.filter(*is_shown) for one in shown]
+    summaries = [one.summary.filter(*is_shown) for one in shown]
     ends = ("mean", "ci_low", "ci_high")
     for one, summary in zip(shown, summaries, strict=True):
         for (group,), rows in summary.group_by("group", maintain_order=True):
@@ -470,7 +451,7 @@ def _reason(row: Mapping[str, Any]) -> str:
 
 
 def _bins(
-    one: Shown, metrics: Sequence[Metric], shown: Sequence[Shown]
+    one: Headlines, metrics: Sequence[Metric], shown: Sequence[Headlines]
 ) -> dict[str, tuple[list[float], list[int]]]:
     """Count the values of metrics on one scale in equal bins over their range, but fixed ones."""
     ends, queries = {}, []
@@ -478,7 +459,7 @@ def _bins(
         seen = [other.whole[metric.id] for other in shown if metric.id in other.whole]
         lows = [row["minimum"] for row in seen if row["minimum"] is not None]
         highs = [row["maximum"] for row in seen if row["maximum"] is not None]
-        several = any(len(other.headlines.of(metric.id)) > 1 for other in shown)
+        several = any(len(other.of(metric.id)) > 1 for other in shown)
         if metric.role == "part" or not lows or several or metric.id not in one.whole:
             continue
         low = min(lows) if metric.scale.minimum is None else min(metric.scale.minimum, *lows)

@@ -34,7 +34,6 @@ from fastscore.results.findings import Headlines, list_findings, read_headlines
 from fastscore.results.metric_text import interval_text, value_text
 from fastscore.results.report.metrics import (
     Charts,
-    Shown,
     Values,
     cell_of,
     listing_of,
@@ -56,20 +55,16 @@ REJECTS_SHOWN = 200
 SYSTEMS_NAMED = 3
 
 
-def make_content(
-    runs: Sequence[Run],
-    headlines: Sequence[Headlines],
-    how: Inference,
-    texts: bool = True,
-) -> Values:
+def make_content(headlines: Sequence[Headlines], how: Inference, texts: bool = True) -> Values:
     """Gather everything that the page of one run or several shows."""
+    runs = [one.run for one in headlines]
     require_one_suite(runs)
     suite = common_suite(runs)
     # a run is called by its folder's name, or by its whole path where two share one
     short = [run.path.resolve().name for run in runs]
     shown = [
-        Shown(name if short.count(name) == 1 else str(run.path), run, of_run)
-        for name, run, of_run in zip(short, runs, headlines, strict=True)
+        replace(one, name=name) if short.count(name) == 1 else one
+        for name, one in zip(short, headlines, strict=True)
     ]
     charts = Charts()
     comparisons, notes = _comparisons(shown, how)
@@ -77,11 +72,8 @@ def make_content(
     sections = _sections(suite, shown, charts)
     contents = [(f"section-{n}", section["title"]) for n, section in enumerate(sections, start=1)]
     several = len(shown) > 1
-    heading = (
-        listed([one.name for one in shown], SYSTEMS_NAMED)
-        if several
-        else systems_of(runs[0], headlines[0])
-    )
+    names = [one.name for one in shown]
+    heading = listed(names, SYSTEMS_NAMED) if several else systems_of(shown[0])
     return {
         "title": f"{heading}: {suite.name}, {date_of(runs[0])}",
         "heading": heading,
@@ -93,7 +85,7 @@ def make_content(
         "suite": suite,
         "runs": [_about(one) for one in shown],
         "findings": _findings(shown, comparisons, how),
-        "unit": headlines[0].unit,
+        "unit": shown[0].unit,
         "notes": notes,
         "chart": _runs_chart(shown, metrics, charts) if several else None,
         "metrics": metrics,
@@ -125,8 +117,9 @@ def _kind_of_metric(one: Values) -> str:
     return "" if one["metric"].role == "headline" else "Other metrics"
 
 
-def systems_of(run: Run, headlines: Headlines) -> str:
+def systems_of(headlines: Headlines) -> str:
     """Name what a run compares: the values of its first label, or else the run."""
+    run = headlines.run
     for label in headlines.labels[:1]:
         values = run.scan(LABEL_TABLE).select(pl.col(label).unique().sort()).collect()[label]
         names = values.drop_nulls().cast(pl.String).to_list()
@@ -141,7 +134,9 @@ def date_of(run: Run) -> str:
     return (day or date.today()).isoformat()
 
 
-def _runs_chart(shown: Sequence[Shown], metrics: Sequence[Values], charts: Charts) -> Markup | None:
+def _runs_chart(
+    shown: Sequence[Headlines], metrics: Sequence[Values], charts: Charts
+) -> Markup | None:
     """Draw the headline metrics that have one mean in each run."""
     panels = []
     for one in metrics:
@@ -151,7 +146,7 @@ def _runs_chart(shown: Sequence[Shown], metrics: Sequence[Values], charts: Chart
     return charts.of_runs([one.name for one in shown], panels)
 
 
-def _about(one: Shown) -> Values:
+def _about(one: Headlines) -> Values:
     manifest = one.run.manifest
     tables = [counted(about["rows"], name) for name, about in reversed(manifest.tables.items())]
     return {
@@ -167,7 +162,9 @@ def _about(one: Shown) -> Values:
     }
 
 
-def _comparisons(shown: Sequence[Shown], how: Inference) -> tuple[dict[str, Comparison], list[str]]:
+def _comparisons(
+    shown: Sequence[Headlines], how: Inference
+) -> tuple[dict[str, Comparison], list[str]]:
     """Compare every further run with the first, all of them as one family of tests."""
     if len(shown) == 1:
         return {}, []
@@ -211,16 +208,14 @@ def _compared(comparison: Comparison) -> str:
 
 
 def _findings(
-    shown: Sequence[Shown], comparisons: Mapping[str, Comparison], how: Inference
+    shown: Sequence[Headlines], comparisons: Mapping[str, Comparison], how: Inference
 ) -> list[Values]:
     """List what was found except means, which are in the overview; once what holds for all."""
     found = [
         {"kind": "compared", "text": text, "metric": "", "run": ""}
         for text in (*_repeated(shown), *map(_compared, comparisons.values()))
     ]
-    by_run = [
-        [asdict(one) for one in list_findings(each.run, each.headlines, how)] for each in shown
-    ]
+    by_run = [[asdict(one) for one in list_findings(each, how)] for each in shown]
     for each, findings in zip(shown, by_run, strict=True):
         for finding in findings:
             is_shared = all(finding in others for others in by_run)
@@ -229,7 +224,7 @@ def _findings(
     return found
 
 
-def _repeated(shown: Sequence[Shown]) -> list[str]:
+def _repeated(shown: Sequence[Headlines]) -> list[str]:
     """Say which runs have the very scores of the first one."""
     first, *others = shown
     return [
@@ -248,7 +243,7 @@ def has_same_scores(run: Run, other: Run) -> bool:
     return run.path == other.path or (hashes[0] == hashes[1] != "")
 
 
-def _sections(suite: Suite, shown: Sequence[Shown], charts: Charts) -> list[Values]:
+def _sections(suite: Suite, shown: Sequence[Headlines], charts: Charts) -> list[Values]:
     """Return the suite's own sections by title, with a part for each run."""
     if suite.sections is None:
         return []
@@ -283,7 +278,7 @@ def section_values(section: Section, charts: Charts) -> Values:
     return {"title": section.title, "text": section.text, "charts": drawn, "listings": listings}
 
 
-def _rejects(one: Shown, texts: bool) -> Values:
+def _rejects(one: Headlines, texts: bool) -> Values:
     rejects = one.run.rejects
     if not texts:
         rejects = rejects.with_columns(found=pl.lit(""), raw=pl.lit(""))
@@ -314,15 +309,13 @@ def write_report(
     if not runs:
         raise UsageError("No run is named.", "Name one or more run directories.")
     opened = as_runs(runs)
-    for run in opened:
-        run.require_declared()
     path = Path(output)
     _check_suffix(path)
     check_output(path, "a report", begins=PAGE_MARK)
     design = opened[0].suite.design
     how = Inference.of(design, pair_by=pair_by, cluster=cluster, unpaired=unpaired)
     read = headlines or [read_headlines(run, cluster=cluster) for run in opened]
-    content = make_content(opened, read, how, texts)
+    content = make_content(read, how, texts)
     commit_bytes(path, render_page("report.html", content).encode())
     return path
 
@@ -470,7 +463,7 @@ COLUMNS_LISTED = 8
 TURNS_SHOWN = 120
 
 
-def dialogues_of(suite: Suite, one: Shown, texts: bool = True) -> Values:
+def dialogues_of(suite: Suite, one: Headlines, texts: bool = True) -> Values:
     """Choose dialogues to list and, with texts, to show: worst, median and best of each metric."""
     dialogues = Dialogues(one.run)
     # those of which whole dialogues have values
