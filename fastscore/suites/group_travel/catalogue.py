@@ -32,7 +32,7 @@ ABSENT_CELLS = ("", "nan", "none", "null", "{}", "[]", "-")
 LARGEST_LITERAL = 8 << 20
 NAME_KEYS = ("name", "title", "eventname", "restaurantname", "attractionname", "hotelname")
 _LONGEST_ABSENT = max(map(len, ABSENT_CELLS))
-_HEAD = 64
+_ABSENT = rf'(?i)^\s*"*\s*(?:{"|".join(map(re.escape, ABSENT_CELLS))})\s*"*\s*$'
 _ODD_JSON = r"[0-9]{19}|\\u[dD][89a-fA-F]"
 """A whole number of perhaps more than 64 bits, of which orjson makes a float, or half a pair."""
 _LITERAL_STRING = re.compile(
@@ -144,32 +144,8 @@ def as_flag(value: Any) -> bool | None:
 
 
 def is_present(cells: pl.Series) -> pl.Series:
-    """Tell which cells hold anything."""
-    cell = pl.col("cell")
-    start = _strip_quotes(cell.str.head(_HEAD))
-    told = cells.to_frame("cell").select(
-        _is_meaningful(start).alias("present"),
-        ((cell.str.len_bytes() > _HEAD) & (start.str.len_bytes() <= _LONGEST_ABSENT)).alias(
-            "blank"
-        ),
-    )
-    if not told["blank"].any():
-        return told["present"]
-    whole = cells.to_frame("cell").select(
-        pl.when(pl.lit(told["blank"]))
-        .then(_is_meaningful(_strip_quotes(cell)))
-        .otherwise(told["present"])
-    )
-    return whole.to_series()
-
-
-def _is_meaningful(bare: pl.Expr) -> pl.Expr:
-    start = bare.str.head(_LONGEST_ABSENT + 1).str.to_lowercase()
-    return ~start.is_in(ABSENT_CELLS).fill_null(True)
-
-
-def _strip_quotes(cells: pl.Expr) -> pl.Expr:
-    return cells.str.strip_chars().str.strip_chars('"').str.strip_chars()
+    """Tell which cells hold anything, in quotes or not."""
+    return ~cells.str.contains(_ABSENT).fill_null(True)
 
 
 @lru_cache(maxsize=4096)
