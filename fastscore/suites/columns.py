@@ -24,8 +24,6 @@ from fastscore.suites.declarations import (
 from fastscore.suites.grouping import factorize_rows
 
 BATCH_ROWS = 1 << 17
-_BITS = 62
-"""Rules in one number of a row."""
 
 Rows = pl.DataFrame | pl.LazyFrame
 
@@ -120,14 +118,9 @@ def find_nulls(
         rule.when.fill_null(False).alias(name) for name, rule in named.items()
     )
     held = {id(rule): flags[name] for name, rule in named.items() if flags[name].any()}
-    words = [np.zeros(rows.height, np.int64) for _ in range(0, len(held), _BITS)]
-    for number, flag in enumerate(held.values()):
-        words[number // _BITS] |= flag.to_numpy().astype(np.int64) << number % _BITS
-    if words:
-        kind, firsts = factorize_rows(words)
-    else:
-        kind = np.zeros(rows.height, np.int64)
-        firsts = kind[:1]
+    kind, firsts = np.zeros(rows.height, np.int64), np.zeros(min(rows.height, 1), np.int64)
+    if held:
+        kind, firsts = factorize_rows([flag.to_numpy().astype(np.int64) for flag in held.values()])
     reasons: list[dict[str, NullReason]] = [{} for _ in firsts]
     nulls = {metric.id: np.zeros(len(firsts), np.bool_) for metric in metrics}
     of_kinds = [(rule, flag[firsts].to_list()) for rule, flag in held.items()]
