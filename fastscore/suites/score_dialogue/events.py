@@ -209,22 +209,25 @@ def _rejects(
 ) -> pl.DataFrame:
     if not (too_far | too_long).any():
         return empty_rejects()
-    return pl.concat(
-        [
-            _reject_too_far(raw.filter(too_far & ~too_long)),
-            _reject_too_long(raw.filter(too_long), max_text),
-        ]
-    ).sort("line", maintain_order=True)
-
-
-def _reject_too_far(rows: pl.DataFrame) -> pl.DataFrame:
-    return rejects_of(
-        rows,
+    far = rejects_of(
+        raw.filter(too_far & ~too_long),
         field="step",
         reason="out_of_range",
         found=pl.format("integer {}", pl.col("step")),
         expected=f"a step below {MAXIMUM_STEPS}",
     )
+    long, is_long = raw.filter(too_long), pl.col("prediction").str.len_chars() > max_text
+    name = pl.when(is_long).then(pl.lit("prediction")).otherwise(pl.lit("ground_truth"))
+    text = pl.when(is_long).then("prediction").otherwise("ground_truth")
+    long = rejects_of(
+        long,
+        field=name,
+        reason="text_too_long",
+        found=pl.format("{} characters", text.str.len_chars()),
+        expected=f"at most {max_text} characters",
+        raw=text.str.slice(0, _SHOWN_CHARACTERS),
+    )
+    return pl.concat([far, long]).sort("line", maintain_order=True)
 
 
 def _is_too_long(raw: pl.DataFrame, longest: pl.Series, max_text: int) -> pl.Series:
@@ -234,23 +237,6 @@ def _is_too_long(raw: pl.DataFrame, longest: pl.Series, max_text: int) -> pl.Ser
         return pl.Series(np.zeros(raw.height, np.bool_))
     longer = pl.any_horizontal(pl.col(_TEXTS).str.len_chars() > max_text)
     return raw.select(longer.fill_null(False)).to_series()
-
-
-def _reject_too_long(rows: pl.DataFrame, max_text: int) -> pl.DataFrame:
-    texts = [pl.col(name) for name in _TEXTS]
-    first = pl.coalesce(pl.when(text.str.len_chars() > max_text).then(text) for text in texts)
-    name = pl.coalesce(
-        pl.when(text.str.len_chars() > max_text).then(pl.lit(name))
-        for text, name in zip(texts, _TEXTS, strict=True)
-    )
-    return rejects_of(
-        rows,
-        field=name,
-        reason="text_too_long",
-        found=pl.format("{} characters", first.str.len_chars()),
-        expected=f"at most {max_text} characters",
-        raw=first.str.slice(0, _SHOWN_CHARACTERS),
-    )
 
 
 def texts_to_embed(events: Events, options: ScoreDialogue) -> pl.Series:
