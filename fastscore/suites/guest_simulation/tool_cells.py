@@ -14,10 +14,9 @@ Orders are sets of names: what was ordered last, and what was to be ordered.
 
 import json
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +27,6 @@ from fastscore_jit.arrow import StringColumn, TextRows, copied_texts, text_rows
 from fastscore_jit.bits import trailing_zeros
 from fastscore_jit.byte_blocks import (
     TRIGRAM_BYTES,
-    TRIGRAMS,
     aligned,
     equal_bytes,
     mark_trigrams,
@@ -88,40 +86,26 @@ class SoughtKeys(NamedTuple):
     places: Int64Array
 
 
-def find_members(cells: TextRows, keys: tuple[bytes, ...]) -> Members:
-    """Find the members of cells under keys, distinct ASCII identifiers; a null has none."""
-    fill = partial(_walk, cells.views, _sought(keys))
+ATTRIBUTE_KEYS = (
+    b"is_ordering_complete",
+    b"next_message_menu_exploration_style",
+    b"next_message_mood_tone",
+    b"next_message_ordering_style",
+)
+_KEYS = (b"tool_name", b"current_items_in_order", b"target_items_to_order", *ATTRIBUTE_KEYS)
+_TRIGRAMS = (b"t_m", b"t_i", b"g_c", b"l_n")
+"""Each key has one of them. They are where two words of a key meet, which few other words have."""
+_SOUGHT = SoughtKeys(
+    *key_table(_KEYS),
+    read_only(aligned(np.repeat(np.frombuffer(b"".join(_TRIGRAMS), np.uint8), BLOCK))),
+    read_only(np.array([max(map(key.find, _TRIGRAMS)) for key in _KEYS], np.int64)),
+)
+
+
+def find_members(cells: TextRows) -> Members:
+    """Find the members of cells under `_KEYS`; a null has none."""
+    fill = partial(_walk, cells.views, _SOUGHT)
     return Members(*filled(fill, len(Members._fields), _MEMBERS_PER_CELL * len(cells) + 1))
-
-
-@lru_cache(maxsize=8)
-def _sought(keys: tuple[bytes, ...]) -> SoughtKeys:
-    if not all(key.decode("ascii", "replace").isidentifier() for key in keys):
-        raise ValueError(f"keys are {list(keys)!r}; expected ASCII identifiers")
-    if len(set(keys)) != len(keys):
-        raise ValueError(f"keys are {list(keys)!r}; expected distinct ones")
-    trigrams, places = choose_trigrams(keys)
-    return SoughtKeys(*key_table(keys), read_only(trigrams), read_only(places))
-
-
-def choose_trigrams(keys: Sequence[bytes]) -> tuple[UInt8Array, Int64Array]:
-    """Choose the byte trigrams by which keys are looked for: few, and rare in other words."""
-    trigrams: list[bytes] = []
-    left = set(keys)
-
-    def rank(trigram: bytes) -> tuple[bool, int]:
-        # where two words of a key meet is found in few other words
-        return trigram[1:2] == b"_", sum(trigram in key for key in left)
-
-    while left:
-        candidates = {key[at : at + TRIGRAM_BYTES] for key in left for at in range(len(key) - 2)}
-        if not candidates or len(trigrams) == TRIGRAMS:
-            raise ValueError(f"keys hold {sorted(left)!r}; expected longer ones, or more alike")
-        trigrams.append(max(sorted(candidates), key=rank))
-        left -= {key for key in left if trigrams[-1] in key}
-    places = [next(key.index(trigram) for trigram in trigrams if trigram in key) for key in keys]
-    table = np.frombuffer(b"".join(trigrams * TRIGRAMS)[: TRIGRAMS * TRIGRAM_BYTES], np.uint8)
-    return aligned(np.repeat(table, BLOCK)), np.array(places, np.int64)
 
 
 @always_inlined
@@ -260,18 +244,11 @@ TOOL_WORDS = (
 )
 """What the names of tools contain, in the order of `TOOL_COLUMNS`."""
 
-ATTRIBUTE_KEYS = (
-    b"is_ordering_complete",
-    b"next_message_menu_exploration_style",
-    b"next_message_mood_tone",
-    b"next_message_ordering_style",
-)
 ATTRIBUTES_TOOL = "get_message_generation_attributes_for_next_message"
 MARKER = b"Latest Order tracking"
 """The text before the list in a result of order tracking, at most so many bytes before it."""
 _MARKER_REACH = 40
 
-_KEYS = (b"tool_name", b"current_items_in_order", b"target_items_to_order", *ATTRIBUTE_KEYS)
 _TOOL, _LIST, _LIST_END, _FIRST_ATTRIBUTE = range(4)
 _TRACKING = TOOL_COLUMNS.index("uses_order_tracking")
 
@@ -313,7 +290,7 @@ class ToolCells:
 def read_tool_cells(cells: pl.Series, *, whole_cell: bool) -> ToolCells:
     """Read the tool cells of messages."""
     rows = text_rows("tool_calls", cells, nulls=True)
-    members = find_members(rows, _KEYS)
+    members = find_members(rows)
     code, values = _simple_values(rows, members)
     kinds = _words_in(values)
     of_tools = np.flatnonzero(members.key == _TOOL)
