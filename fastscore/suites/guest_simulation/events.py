@@ -62,6 +62,7 @@ from fastscore.suites.json_values import (
     Problem,
     Problems,
     column_values,
+    either,
     members,
     texts,
     texts_between,
@@ -314,30 +315,22 @@ def _read_target_lists(target: pl.Series, problems: Problems) -> tuple[pl.DataFr
         excerpt = f"{target[at]:.{LONGEST_EXCERPT}}"
         problem = Problem("target_order", "wrong_type", repr(excerpt), _TARGET_EXPECTED)
         problems.by_dialogue.setdefault(at, problem)
-    found = members(values.where(values.tags == OBJECT), TARGET_KEYS, problems)
-    key = np.full(len(target), -1, np.int64)
-    data = found[TARGET_KEYS[0]].data
-    start, end = np.zeros(len(target), np.int64), np.zeros(len(target), np.int64)
-    for place, name in reversed(list(enumerate(TARGET_KEYS))):
-        lists = found[name]
-        present = ~lists.is_missing
-        key[present], start[present], end[present] = place, lists.start[present], lists.end[present]
-        key[present & (lists.tags != ARRAY)] = -2
-    for name in TARGET_KEYS:
-        wrong = np.flatnonzero((key == -2) & ~found[name].is_missing & (found[name].tags != ARRAY))
-        problems.note(found[name], wrong, "an array of items")
-    key[key == -2] = -1
-    listed = np.flatnonzero(key >= 0)
-    names, _ = read_lists(data, start[listed], end[listed], listed, option_first=True)
-    bare = np.flatnonzero(values.tags == ARRAY)
-    key[bare] = 0
-    bare_names, broken = read_lists(
-        values.data, values.start[bare], values.end[bare], bare, option_first=True
+    # a target is a list itself, or has one under the first of the keys that is present
+    of_keys = members(values.where(values.tags == OBJECT), TARGET_KEYS, problems)
+    key, lists = np.zeros(len(target), np.int64), values.where(values.tags == ARRAY)
+    for number, of_key in enumerate(of_keys.values()):
+        key = np.where(lists.is_missing, number, key)
+        lists = either(lists, of_key, ~lists.is_missing)
+    is_list = lists.tags == ARRAY
+    problems.note(lists, np.flatnonzero(~is_list & ~lists.is_missing), "an array of items")
+    listed = np.flatnonzero(is_list)
+    names, broken = read_lists(
+        lists.data, lists.start[listed], lists.end[listed], listed, option_first=True
     )
-    for at in broken.tolist():
+    for at in broken[values.tags[broken] == ARRAY].tolist():
         problem = Problem("target_order", "not_json", "a list that breaks off", _TARGET_EXPECTED)
         problems.by_dialogue.setdefault(at, problem)
-    return pl.concat([names, bare_names]).rename({"conversation": "text"}), key
+    return names.rename({"conversation": "text"}), np.where(is_list, key, -1)
 
 
 _MESSAGE_COLUMNS = (
