@@ -50,13 +50,13 @@ from fastscore.run.commit import commit_bytes, commit_lines
 from fastscore.run.progress import Reporter, SilentReporter
 from fastscore.run.request import Request
 from fastscore.settings.options import build_options, check_arguments
+from fastscore.suites.guest_simulation.events import MESSAGE_INDEX, by_conversation
 from fastscore.suites.guest_simulation.options import (
     ORDER_COLUMN,
     STATE_COLUMNS,
     STATE_WORDS,
     GuestSimulation,
 )
-from fastscore.suites.guest_simulation.rows import MESSAGE_INDEX, by_conversation
 from fastscore.suites.identity import identify
 from fastscore.suites.preference_shift.events import read_events
 from fastscore.suites.preference_shift.options import PreferenceShift
