@@ -29,13 +29,11 @@ from fastscore_jit.byte_blocks import equal_bytes, word_bytes
 from fastscore_jit.compiling import kernel
 from fastscore_jit.declaring import always_inlined
 from fastscore_jit.memory import BLOCK, View, Views, load_byte, subview
-from fastscore_jit.threads import run_chunks
 from fastscore_jit.validation import as_ranges, as_vector, read_only
 
 ITEM, BARE_ITEM, MODIFIER, FIELD = range(4)
 """What is named: an item, an item that is a text, one of its modifiers, its field ``modifier``."""
 
-_ROWS_PER_CHUNK = 1 << 12
 _NAMES_PER_LIST = 12
 _NAME_TEXTS = (b"name", b"item_name", b"item")
 
@@ -361,12 +359,7 @@ class ItemNames:
 
 
 def item_names(
-    data: npt.ArrayLike,
-    starts: npt.ArrayLike,
-    stops: npt.ArrayLike,
-    *,
-    option_first: bool = False,
-    threads: int | None = None,
+    data: npt.ArrayLike, starts: npt.ArrayLike, stops: npt.ArrayLike, *, option_first: bool = False
 ) -> ItemNames:
     """Find the names of items and of their modifiers in lists.
 
@@ -377,15 +370,8 @@ def item_names(
     flat = as_vector("data", data, np.uint8)
     first, last = as_ranges("starts", starts, "stops", stops, flat.size)
     lists = ItemLists(first, last, np.empty(first.size, np.int64))
-    parts: dict[int, npt.NDArray[np.int64]] = {}
-
-    def work(start: int, stop: int) -> None:
-        fill = partial(walk, flat, lists, _ITEM_KEYS[option_first], start, stop)
-        parts[start] = filled(fill, 4, _NAMES_PER_LIST * (stop - start))
-
-    run_chunks(work, first.size, chunk=_ROWS_PER_CHUNK, threads=threads)
-    listed = [np.empty((4, 0), np.int64), *(parts[start] for start in sorted(parts))]
-    row, kind, start, end = np.concatenate(listed, axis=1)
+    fill = partial(walk, flat, lists, _ITEM_KEYS[option_first], 0, first.size)
+    row, kind, start, end = filled(fill, 4, _NAMES_PER_LIST * first.size)
     return ItemNames(row, kind, start, end, lists.ends)
 
 
@@ -423,6 +409,6 @@ def filled(fill: Callable[[Int64Array], int], width: int, room: int) -> Int64Arr
         columns = np.empty((width, room), np.int64)
         count = fill(columns)
         if count >= 0:
-            # the memory of the columns, which is still in the cache, serves the next chunk
+            # without the room that was left
             return read_only(columns[:, :count].copy())
         room *= 4

@@ -1,5 +1,7 @@
 """What the suite reads and writes: data only."""
 
+from functools import partial
+
 import polars as pl
 
 from fastscore.suites.chats import ChatRows
@@ -37,6 +39,8 @@ from fastscore.suites.guest_simulation.options import (
     STATE_SOURCES,
     TOOL_COLUMNS,
 )
+
+_optional = partial(column, nullable=True)
 
 
 def _text(
@@ -134,7 +138,7 @@ _PLACE = (
     column("file", TEXT, "The input that holds the row."),
     column("line", WHOLE, "1-based line of the message, or of the conversation's first row."),
     DIALOGUE_COLUMN,
-    column("experiment_level", WHOLE, "The experiment level.", nullable=True),
+    _optional("experiment_level", WHOLE, "The experiment level."),
 )
 
 MESSAGES = Table(
@@ -142,38 +146,32 @@ MESSAGES = Table(
     grain="a message of the guest",
     columns=(
         *_PLACE,
-        column("message_id", TEXT, "The log's id of the message.", nullable=True),
+        _optional("message_id", TEXT, "The log's id of the message."),
         column("is_exit", BOOLEAN, "Whether the message is the word that ends the conversation."),
-        column(
+        _optional(
             "state_source",
             pl.Enum([*STATE_SOURCES, "default"]),
             "Source of the state. Null without a state.",
-            nullable=True,
         ),
         *(
-            column(name, TEXT, "The state that counts. Null without a state.", nullable=True)
+            _optional(name, TEXT, "The state that counts. Null without a state.")
             for name in STATE_COLUMNS
         ),
         *(
-            column(
+            _optional(
                 name,
                 BOOLEAN,
                 "Whether that part fits the persona's attributes. Null without such an attribute.",
-                nullable=True,
             )
             for name in MATCH_COLUMNS
         ),
-        column(
-            "message_score",
-            REAL,
-            "Part of the message in PAS, 0 to 1. Null if it does not count.",
-            nullable=True,
+        _optional(
+            "message_score", REAL, "Part of the message in PAS, 0 to 1. Null if it does not count."
         ),
-        column(
+        _optional(
             "order_source",
             pl.Enum(ORDER_SOURCES),
             "Source of the tracked order. Null if the message has none.",
-            nullable=True,
         ),
         column("has_items", BOOLEAN, "Whether the tracked order has items."),
         *(column(name, BOOLEAN, "Whether the message shows such a tool.") for name in TOOL_COLUMNS),
@@ -200,26 +198,23 @@ DIALOGUES = Table(
         *_PLACE,
         column("conversation_id", TEXT, "The log's id. Default: the stem of its file."),
         column("test_case", TEXT, "The test case, the same at every level."),
-        column("model", TEXT, "The log's model.", nullable=True),
-        column("persona", TEXT, "The persona's full name.", nullable=True),
+        _optional("model", TEXT, "The log's model."),
+        _optional("persona", TEXT, "The persona's full name."),
         column("state_source", pl.Enum(STATE_SOURCES), "Source of the conversation's states."),
-        column(
+        _optional(
             "order_source",
             pl.Enum(ORDER_SOURCES),
             "Source of the tracked orders. Null if there are none.",
-            nullable=True,
         ),
-        column(
+        _optional(
             "PAS_source",
             pl.Enum(PAS_SOURCES),
             "Compared with states: the persona's attributes, or words of its description.",
-            nullable=True,
         ),
-        column(
+        _optional(
             "ORA_source",
             pl.Enum(ORA_SOURCES),
             "Compared with the target: the final order, or the guest's words.",
-            nullable=True,
         ),
         *(column(name, WHOLE, description) for name, description in _COUNTS.items()),
         *map(metric_column, METRICS),

@@ -401,7 +401,7 @@ def read_lists(
 
     Of `kind` see `item_lists`. Also returned are the conversations whose list breaks off.
     """
-    found = item_names(data, start, stop, option_first=option_first, threads=1)
+    found = item_names(data, start, stop, option_first=option_first)
     complete = np.flatnonzero(found.ends[found.row] >= 0)
     begins, ends = found.start[complete], found.end[complete]
     code, firsts = number_ranges(data, begins, ends)

@@ -49,9 +49,9 @@ def plain_names(cell, *, option_first):
     return sorted((kind, name) for kind, name in found if name)
 
 
-def names_of(texts, *, option_first=False, threads=1):
+def names_of(texts, *, option_first=False):
     data, offsets = flat(texts)
-    found = item_names(data, offsets[:-1], offsets[1:], option_first=option_first, threads=threads)
+    found = item_names(data, offsets[:-1], offsets[1:], option_first=option_first)
     names = [[] for _ in texts]
     columns = (found.row, found.kind, found.start, found.end)
     for row, kind, start, end in zip(*(column.tolist() for column in columns), strict=True):
@@ -99,10 +99,10 @@ def test_item_names_by_hand(cell, expected):
     assert names_of([cell]) == [expected]
 
 
-def test_names_do_not_depend_on_threads_or_neighbours():
+def test_names_do_not_depend_on_neighbours():
     texts = [f"[Item(name='n{number}', modifiers=['m'])]" for number in range(9_000)]
     expected = [[(ITEM, f"n{number}"), (MODIFIER, "m")] for number in range(9_000)]
-    assert names_of(texts, threads=2) == expected
+    assert names_of(texts) == expected
 
 
 def test_bad_arguments_are_named():
