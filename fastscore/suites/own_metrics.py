@@ -121,7 +121,6 @@ def metric(
     suite: str,
     range: tuple[float | None, float | None],
     better: Better,
-    table: str = DIALOGUES,
     name: str = "",
     unit: str = "1",
     null_rule: str = NULL_RULE,
@@ -141,8 +140,6 @@ def metric(
         The smallest and largest value; None if unbounded.
     better
         Which direction is better.
-    table
-        The table that contains the metric: ``dialogues``.
     name
         The full name. Default: the function's name in words.
     unit
@@ -155,7 +152,7 @@ def metric(
     Raises
     ------
     UsageError
-        The function has no docstring or no source, or the table is another one.
+        The function has no docstring or no source.
 
     Examples
     --------
@@ -170,11 +167,6 @@ def metric(
 
     def declare(function: Function) -> OwnMetric:
         id = function.__name__
-        if table != DIALOGUES:
-            raise UsageError(
-                f"Metric {id!r}: table is {table!r}, expected {DIALOGUES!r}.",
-                "A metric has one row for each dialogue. Its inputs are the function's parameters.",
-            )
         declared = declared_metric(
             function, id, range=range, better=better, name=name, unit=unit, null_rule=null_rule
         )

@@ -36,7 +36,7 @@ EDGE = 2
 def is_early(step):
     return step < EDGE
 
-@fastscore.metric(suite="score_dialogue", table="dialogues", range=(0, 1), better="higher")
+@fastscore.metric(suite="score_dialogue", range=(0, 1), better="higher")
 def won_early(utterances: pl.LazyFrame) -> pl.LazyFrame:
     """Share of utterances whose best step is the first or second."""
     early = is_early(pl.col("best_step"))
@@ -325,8 +325,6 @@ def unknown(turns: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def test_bad_declarations_are_refused(logs: Path, tmp_path: Path, mine: str) -> None:
-    with pytest.raises(UsageError, match="table is 'steps', expected 'dialogues'"):
-        declared(described, table="steps")
     with pytest.raises(UsageError, match="better is 'up', expected 'higher', 'lower' or 'neither'"):
         declared(described, better="up")
     with pytest.raises(UsageError, match="range is 1, expected two numbers or None"):
