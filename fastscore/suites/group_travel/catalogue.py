@@ -161,23 +161,6 @@ def as_text(value: object) -> str | None:
     return str(value) if isinstance(value, bool | int | float | Decimal) else None
 
 
-def keys_of_fields(keys: Sequence[str], fields: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Return for each field the keys that may contain it, the best first."""
-    found: dict[str, str] = {}
-    for key in keys:
-        found.setdefault(canonical_key(key), key)
-    return [[found[name] for name in names if name in found] for names in fields]
-
-
-def first_value(record: dict[str, Any], keys: Sequence[str]) -> Any:
-    """Return the first value that is not null under some of a record's keys, else None."""
-    for key in keys:
-        value = record[key]
-        if value is not None:
-            return value
-    return None
-
-
 def frame_of(rows: Sequence[Sequence[Any]], schema: pl.Schema) -> pl.DataFrame:
     """Make a table of rows; by column, which is twice as fast as polars makes one by row."""
     columns = zip(*rows, strict=True) if rows else [()] * len(schema)
@@ -306,7 +289,10 @@ def _entries(value: Any) -> list[Any] | None:
 
 def _read_record(record: dict[str, Any], kind: str) -> tuple[str | None, ...]:
     """Read the fields of `_KEYS`, each by its first key that has a value."""
-    name, value, *others = (first_value(record, keys) for keys in _fields_of(tuple(record), kind))
+    name, value, *others = (
+        next((record[key] for key in keys if record[key] is not None), None)
+        for keys in _keys_of_fields(tuple(record), kind)
+    )
     categories = (
         _join_categories(value)
         if isinstance(value, list)
@@ -316,9 +302,13 @@ def _read_record(record: dict[str, Any], kind: str) -> tuple[str | None, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _fields_of(keys: tuple[str, ...], kind: str) -> list[list[str]]:
-    """Return the keys of each field of a record, in the order of `_KEYS`."""
-    return keys_of_fields(keys, [of_kind.get(kind, ()) for of_kind in _KEYS.values()])
+def _keys_of_fields(keys: tuple[str, ...], kind: str) -> list[list[str]]:
+    """Return for each field of `_KEYS` the keys of a record that may contain it, best first."""
+    found: dict[str, str] = {}
+    for key in keys:
+        found.setdefault(canonical_key(key), key)
+    wanted = (of_kind.get(kind, ()) for of_kind in _KEYS.values())
+    return [[found[name] for name in names if name in found] for names in wanted]
 
 
 @lru_cache(maxsize=_CACHED_CATEGORIES)

@@ -239,18 +239,18 @@ def _read_entries(texts: pl.Series) -> pl.DataFrame:
 def _in_minutes(stops: pl.DataFrame) -> pl.DataFrame:
     """Read the clock times ``start`` and ``end`` of stops."""
     codes, clocks = factorize(pl.concat([stops["start"], stops["end"].rename("start")]))
-    minutes = clocks.to_frame("clock").select(_minutes("clock")).to_series()[codes]
+    minutes = clocks.to_frame("clock").select(_minutes()).to_series()[codes]
     return stops.with_columns(
         minutes.head(stops.height).alias("start"), minutes.tail(stops.height).alias("end")
     )
 
 
-def _minutes(column: str) -> pl.Expr:
+def _minutes() -> pl.Expr:
     """Read a clock time; null for an impossible one: 10:75, 25:00, 0:30 am, 13:00 pm.
 
     Digits of other scripts make none either.
     """
-    parts = pl.col(column).str.extract_groups(_CLOCK)
+    parts = pl.col("clock").str.extract_groups(_CLOCK)
     hour, minute = (parts.struct[place].cast(pl.Int64, strict=False) for place in (0, 1))
     half_of_day = parts.struct[2].str.to_lowercase()
     twelve = hour.is_between(1, 12)
@@ -262,4 +262,4 @@ def _minutes(column: str) -> pl.Expr:
         .when((half_of_day == "p") & twelve)
         .then(hour % 12 + 12)
     )
-    return pl.when(minute <= 59).then(of_day * 60 + minute).alias(column)
+    return pl.when(minute <= 59).then(of_day * 60 + minute)

@@ -71,7 +71,7 @@ def score_events(events: Events, vectors: "VectorView", options: GroupTravel) ->
     lexicon = load_lexicon(options.lexicon)
     similarity = Similarity.of(events, vectors)
     texts = TextCodes.of({name: frames[name][column] for name, column in _TOKENISED.items()})
-    informative = find_informative(texts, "pairs", frames["pairs"]["slot"], lexicon)
+    informative = find_informative(texts, frames["pairs"]["slot"], lexicon)
     raise_if_stopped()
     wishes = state_wishes(frames, lexicon, options)
     words = informative.words(texts.tokens)[informative.row]

@@ -71,11 +71,9 @@ class Informative:
         return list_column(tokens.vocabulary[values], offsets)
 
 
-def find_informative(
-    texts: TextCodes, name: str, slots: pl.Series, lexicon: "Lexicon"
-) -> Informative:
+def find_informative(texts: TextCodes, slots: pl.Series, lexicon: "Lexicon") -> Informative:
     """Find the informative tokens of preferences."""
-    stated = pl.DataFrame({"text": texts.codes[name], "slot": slots})
+    stated = pl.DataFrame({"text": texts.codes["pairs"], "slot": slots})
     distinct = stated.unique(maintain_order=True)
     codes, tokens = distinct["text"].to_numpy(), texts.tokens
     folded, offsets = take((tokens.folded[0].astype(np.int64), tokens.folded[1]), codes)
