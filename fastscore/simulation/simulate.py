@@ -12,10 +12,9 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -309,13 +308,31 @@ def _simulate_shards(world: World, shards: list[_Shard], progress: StageProgress
             _simulate_shard(world, shard)
             progress.advance(shard.counts(simulation))
         return
-    with safe_import_path(), _processes(simulation, workers) as pool:
-        # a terminal's Ctrl-C goes to workers, too, that still import what ignores it
-        with without_interrupts():
-            futures = {pool.submit(_simulate_in_worker, shard): shard for shard in shards}
-        for future in as_done(futures):
-            future.result()
-            progress.advance(futures[future].counts(simulation))
+    with safe_import_path():
+        pool = ProcessPoolExecutor(
+            workers,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_start_worker,
+            initargs=(simulation, os.getpid()),
+        )
+        try:
+            # a terminal's Ctrl-C goes to workers, too, that still import what ignores it
+            with without_interrupts():
+                futures = {pool.submit(_simulate_in_worker, shard): shard for shard in shards}
+            for future in as_done(futures):
+                future.result()
+                progress.advance(futures[future].counts(simulation))
+        except BrokenProcessPool as error:
+            raise RunError(
+                "A worker process died, killed or out of memory.",
+                "Run the same command again, with fewer workers; finished shards are kept.",
+            ) from error
+        except BaseException:
+            for process in (pool._processes or {}).values():
+                process.terminate()
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _simulate_shard(world: World, shard: _Shard) -> None:
@@ -396,30 +413,6 @@ def _simulate_asking(
 
 _REFUSED = (b'"refused":true', b'"not_reworded":"refused"')
 """How logs mark what an agent or a user's model declined."""
-
-
-@contextmanager
-def _processes(simulation: Simulation, workers: int) -> Iterator[Executor]:
-    """Open worker processes that end with this one, however it ends."""
-    pool = ProcessPoolExecutor(
-        workers,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_start_worker,
-        initargs=(simulation, os.getpid()),
-    )
-    try:
-        yield pool
-    except BrokenProcessPool as error:
-        raise RunError(
-            "A worker process died, killed or out of memory.",
-            "Run the same command again, with fewer workers; finished shards are kept.",
-        ) from error
-    except BaseException:
-        for process in (pool._processes or {}).values():
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 _world: World | None = None
