@@ -151,6 +151,11 @@ def load_rubric(named: StrPath) -> Rubric:
     scale, shown = top.table("scale", ("low", "high")), top.table("shown", _SHOWN)
     prompts = top.table("prompt", _PROMPTS)
     low = scale.whole("low")
+    pattern = shown.text("highlights")
+    try:
+        highlights = re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise shown.fault("highlights", pattern, "a regular expression") from error
     return Rubric(
         name=path.stem,
         prompts={each: _prompt(prompts, each) for each in _PROMPTS},
@@ -161,7 +166,7 @@ def load_rubric(named: StrPath) -> Rubric:
         questions=_questions(top),
         last_turns=shown.whole("last_turns", 0),
         characters=shown.whole("characters", 1),
-        highlights=_highlights(shown),
+        highlights=highlights,
         speakers=shown.words("highlighted_speakers"),
     )
 
@@ -176,14 +181,6 @@ def _questions(top: TomlTable) -> dict[str, str]:
     if not questions:
         raise top.fault("dimension", [], "a list of at least one table")
     return questions
-
-
-def _highlights(shown: TomlTable) -> re.Pattern[str]:
-    pattern = shown.text("highlights")
-    try:
-        return re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise shown.fault("highlights", pattern, "a regular expression") from error
 
 
 def _prompt(prompts: TomlTable, name: str) -> str:

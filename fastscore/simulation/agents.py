@@ -146,7 +146,16 @@ def local_agent(name: str, retrieval: Retrieval) -> OfflineAgent | CallableAgent
         return OfflineAgent(retrieval)
     installed = {point.name: point for point in entry_points(group=GROUP)}
     if name.startswith(PYTHON):
-        found = _imported(name.removeprefix(PYTHON))
+        module, _, member = name.removeprefix(PYTHON).rpartition(".")
+        if os.getcwd() not in sys.path:
+            sys.path.insert(0, os.getcwd())  # modules beside the logs, as `python -m` finds them
+        try:
+            found = getattr(importlib.import_module(module), member)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise UsageError(
+                f"agent {name}: cannot be imported: {error}.",
+                "Expected python:module.object of a module that Python finds from here.",
+            ) from error
     elif name in installed:
         found = load_entry(installed[name], "agent")
     else:
@@ -158,19 +167,6 @@ def local_agent(name: str, retrieval: Retrieval) -> OfflineAgent | CallableAgent
     if not callable(found):
         raise UsageError(f"agent {name}: is {found!r:.60}, expected something to call.")
     return CallableAgent(name, found)
-
-
-def _imported(path: str) -> object:
-    module, _, name = path.rpartition(".")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # modules beside the logs, as `python -m` finds them
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UsageError(
-            f"agent {PYTHON}{path}: cannot be imported: {error}.",
-            "Expected python:module.object of a module that Python finds from here.",
-        ) from error
 
 
 MOST_AGAIN = 2

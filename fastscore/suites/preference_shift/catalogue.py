@@ -140,10 +140,9 @@ def read_csv(path: str, data: bytes) -> Iterator[Record]:
 def _cell(name: str, cell: str) -> Any:
     if cell.lstrip().startswith("["):
         try:
-            parsed = orjson.loads(cell)
+            return orjson.loads(cell)
         except orjson.JSONDecodeError:
             return cell
-        return parsed
     if LIST_SEPARATOR in cell and name not in _PLAIN_CELLS:
         return cell.split(LIST_SEPARATOR)
     return cell

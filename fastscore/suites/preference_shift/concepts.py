@@ -175,35 +175,18 @@ _BONUS = 2
 _HINT_PATTERN = "|".join(re.escape(hint) for hint in HINTS)
 
 
-def topic_sets(texts: pl.Series) -> Sets:
-    """Return a set of topic words for each text.
+def topics_of(texts: pl.Series) -> tuple[Sets, pl.Series]:
+    """Return the topic words of each text: a set, and joined by spaces, the best first.
 
     A word scores one for each time it occurs, two more if it is a hint and two if it has a
     stem of feeling or setting; of the five that score best (the earlier on a draw) those stay that
     contain a hint or one of these stems and are not generic.
     """
     codes, once = factorize(texts)
-    words = _topic_words(once)
-    numbers, _ = factorize(words["word"])
-    sets = as_sets(words["text"].to_numpy(), numbers, len(once))
-    return gather_sets(sets, codes)
-
-
-def joined_topics(texts: pl.Series) -> pl.Series:
-    """Return the topic words of each text, best first, with spaces between; empty for none."""
-    codes, once = factorize(texts)
-    joined = _topic_words(once).group_by("text").agg(C("word").str.join(" "))
-    numbers = pl.DataFrame({"text": range(len(once))}, schema={"text": pl.Int64})
-    found = numbers.join(joined, on="text", how="left", maintain_order="left")
-    return found["word"].fill_null("")[codes]
-
-
-def _topic_words(texts: pl.Series) -> pl.DataFrame:
-    """Return the topic words of each text, best first: ``text`` (its number) and ``word``."""
     cleaned = C("word").str.to_lowercase().str.replace_all(r"[^a-z0-9\s-]", " ")
     n_reasons = C("word").is_in(HINTS).cast(pl.Int64) + C("word").str.contains(_SCORED)
-    return (
-        pl.DataFrame({"word": texts})
+    words = (
+        pl.DataFrame({"word": once})
         .with_row_index("text")
         .select(C("text").cast(pl.Int64), cleaned.str.extract_all(r"\S+"))
         .explode("word")
@@ -221,6 +204,12 @@ def _topic_words(texts: pl.Series) -> pl.DataFrame:
             C("word").str.contains(f"{_HINT_PATTERN}|{_KEPT}"),
         )
     )
+    numbers, _ = factorize(words["word"])
+    sets = as_sets(words["text"].to_numpy(), numbers, len(once))
+    joined = words.group_by("text").agg(C("word").str.join(" "))
+    rows = pl.DataFrame({"text": range(len(once))}, schema={"text": pl.Int64})
+    found = rows.join(joined, on="text", how="left", maintain_order="left")["word"]
+    return gather_sets(sets, codes), found.fill_null("")[codes]
 
 
 CodePoints = npt.NDArray[np.uint32]

@@ -41,7 +41,7 @@ from fastscore.suites.json_values import (
     whole_numbers,
 )
 from fastscore.suites.preference_shift.catalogue import load_catalogue
-from fastscore.suites.preference_shift.concepts import concepts_of, joined_topics
+from fastscore.suites.preference_shift.concepts import concepts_of, topics_of
 from fastscore.suites.preference_shift.metrics.turns import SHIFT_KEY
 from fastscore.suites.preference_shift.options import PLOT, PreferenceShift
 from fastscore.suites.preference_shift.schema import SOURCE, SYSTEM, USER
@@ -339,7 +339,7 @@ def texts_to_embed(events: Events, options: PreferenceShift) -> pl.Series:
         parts += [*texts, concepts.terms["value"]]
     if options.is_legacy:
         texts = [turns["user_text"], turns["system_text"]]
-        parts += [*texts, *map(joined_topics, texts)]
+        parts += [*texts, *(topics_of(each)[1] for each in texts)]
     elif options.extract != "embed" and options.segments != "metadata":
         several = turns["dialogue_row"].is_duplicated()
         without = ~dialogues["has_shift_metadata"].gather(turns["dialogue_row"])

@@ -29,9 +29,8 @@ from fastscore.suites.preference_shift.concepts import (
     Concepts,
     Sets,
     gather_sets,
-    joined_topics,
     sizes_of,
-    topic_sets,
+    topics_of,
     unite_sets,
 )
 from fastscore.suites.preference_shift.extraction import extract_concepts
@@ -82,7 +81,7 @@ def find_boundaries(
     found = np.zeros(turns.height, np.bool_)
     if len(rows):
         texts = turns["user_text"]
-        sets = topic_sets(texts) if options.segments == "heuristic" else user
+        sets = topics_of(texts)[0] if options.segments == "heuristic" else user
         overlap = jaccard_csr(gather_sets(sets, rows - 1), gather_sets(sets, rows), both_empty=0.0)
         similarity = cosine_pairs(
             vectors.matrix, vectors.codes(texts[rows - 1]), vectors.codes(texts[rows])
@@ -201,8 +200,7 @@ class Topics:
 
     def __init__(self, turns: pl.DataFrame, vectors: "VectorView") -> None:
         texts = pl.concat([turns["user_text"], turns["system_text"]])
-        self.sets: Sets = topic_sets(texts)
-        self.joined = joined_topics(texts)
+        self.sets, self.joined = topics_of(texts)
         self.has_any = sizes_of(self.sets) > 0
         self.n_turns = turns.height
         self.vectors = vectors

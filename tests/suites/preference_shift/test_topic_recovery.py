@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.suites.preference_shift.concepts import joined_topics
+from fastscore.suites.preference_shift.concepts import topics_of
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.vectors.view import VectorView
 from tests.suites.preference_shift.conversing import exchange, log, score
@@ -114,4 +114,4 @@ def test_of_words_that_score_alike_the_earlier_stay() -> None:
     text = pl.Series(
         ["sadly happy tense darker lovely ghosts ghosts lovely darker tense happy sadly"]
     )
-    assert joined_topics(text).to_list() == ["sadly happy tense darker lovely"]
+    assert topics_of(text)[1].to_list() == ["sadly happy tense darker lovely"]
