@@ -1,12 +1,10 @@
-"""Checks of arguments, and advice about logs that the suite cannot read: a sentence for each."""
+"""Checks of arguments: one sentence for each invalid one."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.logs.inputs.column_map import UnmappedLogError
 from fastscore.logs.score_input import ScoreInput
 from fastscore.run.request import SETTINGS, Request
 from fastscore.suites.base import Suite
@@ -94,15 +92,3 @@ def _is_suite(given: Any) -> bool:
     if isinstance(given, Suite):
         return True
     return is_dataclass(given) and not isinstance(given, type) and hasattr(given, "suite")
-
-
-@contextmanager
-def fitting_suite_named(request: Request) -> Iterator[None]:
-    """Say all that must be typed, what to add to it, or which suite reads the logs as they are."""
-    try:
-        yield
-    except UnmappedLogError as error:
-        from fastscore.api.reading import hint_for  # late: logs are looked at again only now
-
-        error.hint = hint_for(request, error) or error.hint
-        raise
