@@ -16,7 +16,6 @@ import re
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
@@ -100,12 +99,6 @@ class Rubric:
     def shown(self, turns: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
         """Return the turns that a judge is shown, each cut to `characters` by whoever shows it."""
         return turns[-self.last_turns :] if self.last_turns else turns
-
-    @cached_property
-    def schema(self) -> dict[str, Any]:
-        """The JSON schema of an answer."""
-        score = {"type": "integer", "minimum": self.low, "maximum": self.high}
-        return object_schema(dict.fromkeys(self.questions, score))
 
 
 _OF_SUITE = {"preference_shift": "pepper", "memory_finance": "finance"}
@@ -251,12 +244,13 @@ def question_of(
         conversation=shown_conversation(transcript, rubric),
         **slots,
     )
+    score = {"type": "integer", "minimum": rubric.low, "maximum": rubric.high}
     request = asked.models.request(
         asked.model,
         ("system", rubric.prompts["system"].format(**slots).strip() + DATA),
         ("user", user.strip()),
         seed=(asked.seed * 1_000_003 + repeat * 1_009) % 2**31,
-        schema=rubric.schema,
+        schema=object_schema(dict.fromkeys(rubric.questions, score)),
     )
     return Question(
         request,
