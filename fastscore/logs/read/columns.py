@@ -345,17 +345,21 @@ def _null_column(found: Places, column: Column) -> Converted:
 
 def _text(found: Places, column: Column) -> Converted:
     """Convert strings, and other values that the column accepts as text."""
-    values = [texts_at(found.data, found.starts, found.ends, _is_tagged(found, tokens.STRING))]
-    broken = _NO_ROWS
-    escaped = np.flatnonzero(_is_tagged(found, tokens.ESCAPED))
+    plain, escaped = _is_tagged(found, tokens.STRING), np.flatnonzero(found.tags == tokens.ESCAPED)
+    values, broken = [], _NO_ROWS
     if escaped.size:
         data, starts, ends = found.unescaped(escaped)
         broken = escaped[ends < 0]
-        values.append(_texts_of(escaped, found.tags.size, data, starts, ends))
-    if (~_is_tagged(found, tokens.STRING, tokens.ESCAPED) & (found.tags > tokens.NULL)).any():
+        values.append(_texts_of(escaped, plain.size, data, starts, ends))
+    if (found.tags[~plain] > tokens.NULL).sum() > escaped.size:
         values += _accepted_as_text(found, column)
-    text = pl.select(pl.coalesce(values)).to_series()
-    faults = _wrong_type_codes(found, text.is_not_null().to_numpy())
+    if plain.any() or not values:
+        values.append(texts_at(found.data, found.starts, found.ends, plain))
+    # polars takes as long for one call as for many rows
+    text = pl.select(pl.coalesce(values)).to_series() if len(values) > 1 else values[0]
+    has_nulls = text.null_count() > 0
+    valid = text.is_not_null().to_numpy() if has_nulls else np.ones(plain.size, np.bool_)
+    faults = _wrong_type_codes(found, valid)
     faults[broken] = _fault_code("lone_surrogate")
     return Converted(text, faults)
 
@@ -382,9 +386,10 @@ def _accepted_as_text(found: Places, column: Column) -> Iterator[pl.Series]:
         starts[zeros] += found.data[starts[zeros]] == ord("-")
         yield _texts_of(rows, found.tags.size, found.data, starts, ends)
         floats = np.flatnonzero(_is_tagged(found, tokens.FLOAT))
-        whole = [_whole(found, row)[0] for row in floats.tolist()]
-        nulls = _null_column(found, column).values
-        yield nulls.scatter(floats, [None if each is None else str(each) for each in whole])
+        if floats.size:
+            whole = [_whole(found, row)[0] for row in floats.tolist()]
+            nulls = _null_column(found, column).values
+            yield nulls.scatter(floats, [None if each is None else str(each) for each in whole])
     if "boolean" in column.accepts:
         is_true = pl.Series(found.tags == tokens.TRUE)
         digit = pl.when(is_true).then(pl.lit("1")).otherwise(pl.lit("0"))
