@@ -158,7 +158,11 @@ def list_objects(url: str) -> list[Object]:
     prefix = before.rpartition("/")[0] if is_glob else key.rstrip("/")
     found = [Object(f"{root}/{path}", size, tag) for path, size, tag in list_below(prefix)]
     begin = len(root) + 1
-    below = [each for each in found if not _is_hidden(each.url[begin + len(prefix) :])]
+    below = [
+        each
+        for each in found
+        if not any(part.startswith(".") for part in each.url[begin + len(prefix) :].split("/"))
+    ]
     if is_glob:
         parts = key.split("/")
         below = [each for each in below if matches(each.url[begin:].split("/"), parts)]
@@ -489,10 +493,6 @@ def _changed(url: str) -> InputError:
         f"The object {url!r} was changed while it was read.",
         "Run the same command again when nothing writes to it any more.",
     )
-
-
-def _is_hidden(below: str) -> bool:
-    return any(part.startswith(".") for part in below.split("/"))
 
 
 def matches(names: Sequence[str], parts: Sequence[str]) -> bool:

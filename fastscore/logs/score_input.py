@@ -157,7 +157,8 @@ def read_frame(
     """Read a frame. Its rows count as lines."""
     advice = "Cast the column to that type first."
     stored = check_stored(FRAME_NAME, frame.schema, stored_source(source).columns, advice)
-    has_places = has_places and _has_places(frame.schema)
+    line = frame.schema.get("line")
+    has_places &= frame.schema.get("file") == pl.String and line is not None and line.is_integer()
     for start in range(0, frame.height, _ROWS_AT_ONCE):
         raw = frame.slice(start, _ROWS_AT_ONCE)
         # a selection of no column has no rows
@@ -167,11 +168,6 @@ def read_frame(
         if has_places:
             part = _with_places(part, raw, first_line + start)
         yield mapped_part(part, source, "parquet")
-
-
-def _has_places(schema: pl.Schema) -> bool:
-    file, line = schema.get("file"), schema.get("line")
-    return file == pl.String and line is not None and line.is_integer()
 
 
 def _with_places(part: Part, raw: pl.DataFrame, first_line: int) -> Part:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from itertools import product
+from itertools import dropwhile, product
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
@@ -111,10 +111,10 @@ def _rows_of(beside: Json, turns: list[Turn] | None, chat: Chat) -> list[Any]:
 def _from_user(written: list[Any], chat: Chat) -> list[Any]:
     rows = chat.rows
     other = dict(rows.words).get(ASSISTANT_ROLE)
-    for place, turn in enumerate(written):
-        if not isinstance(turn, dict) or turn.get(rows.speaker) != other:
-            return written[place:]
-    return written
+    begun = dropwhile(
+        lambda turn: isinstance(turn, dict) and turn.get(rows.speaker) == other, written
+    )
+    return list(begun) or written
 
 
 def _turn_rows(document: Any, chat: Chat) -> list[Json]:

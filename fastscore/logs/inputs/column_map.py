@@ -179,16 +179,10 @@ def stored_map(columns: ColumnMap) -> dict[str, Any]:
 
 def map_from(stored: Mapping[str, Any]) -> ColumnMap:
     """Return the map that JSON was made of."""
-    parts = {name: _as_tuples(value) for name, value in stored.items() if name != "chat"}
-    optional, chat = frozenset(stored["optional"]), layout_from(stored["chat"])
-    return ColumnMap(**parts | {"optional": optional, "chat": chat})
-
-
-def layout_from(stored: Mapping[str, Any] | None) -> ChatLayout | None:
-    """Return the layout that JSON was made of."""
-    if stored is None:
-        return None
-    return ChatLayout(**{name: _as_tuples(value) for name, value in stored.items()})
+    parts = {name: _as_tuples(value) for name, value in stored.items()}
+    chat = stored["chat"] and {name: _as_tuples(value) for name, value in stored["chat"].items()}
+    parts |= {"optional": frozenset(stored["optional"]), "chat": chat and ChatLayout(**chat)}
+    return ColumnMap(**parts)
 
 
 def _as_tuples(value: Any) -> Any:

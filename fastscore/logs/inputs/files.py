@@ -226,19 +226,11 @@ def content_of(head: bytes) -> Content:
     encoding = unicode_encoding(head)
     if encoding is not None:
         return Content("utf-32" if "32" in encoding else "utf-16")
-    return _binary(head)
-
-
-def _binary(head: bytes) -> Content:
-    """Tell bytes that are no text by their control characters."""
     if head and not head.strip(b"\x00"):
         return Content(other="a file of NUL bytes", advice="It was not written to its end.")
-    if b"\x00" in head and not is_text(head):
-        return _BINARY
     controls = len(head) - len(head.translate(None, _CONTROLS))
-    if controls > max(_BINARY_SHARE * len(head), _FEW_CONTROLS):
-        return _BINARY
-    return _TEXT
+    is_odd = controls > max(_BINARY_SHARE * len(head), _FEW_CONTROLS)
+    return _BINARY if is_odd or (b"\x00" in head and not is_text(head)) else _TEXT
 
 
 def zipped_document(names: list[str]) -> Content | None:
@@ -723,7 +715,10 @@ def _look_at(
     elif format is None and is_packed and text:
         format = text_format(text, formats)
     if format is None:
-        return _Seen(reason=_not_read(named, content))
+        what = content.stored or (FORMAT_NAMES[named[0]] if named else "")
+        article = "an" if what.startswith("A") else "a"
+        unread = f"{article} {what} file, which this suite does not read"
+        return _Seen(reason=unread if what else UNKNOWN_SUFFIX)
     kind = "" if content.stored == "Parquet" else content.stored
     if format == "csv" and content.is_text:
         separator = find_separator(head)
@@ -735,14 +730,6 @@ def _look_at(
 
 def _unread(content: Content) -> _Seen:
     return _Seen(reason=f"{content.other}, which is not read", advice=content.advice)
-
-
-def _not_read(named: tuple[Format, ...], content: Content) -> str:
-    if content.stored or named:
-        what = content.stored or FORMAT_NAMES[named[0]]
-        article = "an" if what[0] in "A" else "a"
-        return f"{article} {what} file, which this suite does not read"
-    return UNKNOWN_SUFFIX
 
 
 def _unpacked_head(path: str, compression: Compression) -> bytes:

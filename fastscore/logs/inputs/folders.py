@@ -8,7 +8,6 @@ import errno
 import glob
 import json
 import lzma
-import math
 import os
 import re
 import shlex
@@ -207,11 +206,16 @@ def expand_glob(pattern: str) -> list[str]:
     """Return what a glob matches, by name: files, and folders unless it has a ``**``."""
     if "**" not in pattern.split(os.sep):
         return sorted(glob.glob(pattern))
-    root, parts = _root_of(pattern)
+    # the folder that is walked, and the parts that are matched below it
+    parts = pattern.split(os.sep)
+    first = next(index for index, part in enumerate(parts) if glob.has_magic(part))
+    root = os.sep.join(parts[:first]) or (os.sep if pattern.startswith(os.sep) else "")
     found = walk(root or os.curdir)
     begin = len(os.path.join(root or os.curdir, ""))
     below = (path[begin:] for path in found)
-    return [os.path.join(root, path) for path in below if matches(path.split(os.sep), parts)]
+    return [
+        os.path.join(root, path) for path in below if matches(path.split(os.sep), parts[first:])
+    ]
 
 
 def _list(folder: str) -> tuple[os.stat_result, list[Entry]]:
@@ -274,16 +278,6 @@ def _described(folder: str, name: str) -> dict[str, object]:
             if isinstance(content, dict):
                 return content
     return {}
-
-
-def _root_of(pattern: str) -> tuple[str, list[str]]:
-    """Part a glob into the folder that is walked and the parts that are matched below it."""
-    parts = pattern.split(os.sep)
-    first = next(index for index, part in enumerate(parts) if glob.has_magic(part))
-    root = os.sep.join(parts[:first])
-    if not root and pattern.startswith(os.sep):
-        root = os.sep
-    return root, parts[first:]
 
 
 _FOLDER = re.compile(r"([^=/%]+(?:%[0-9A-Fa-f]{2}[^=/%]*)*)=([^/]*)")
@@ -350,13 +344,11 @@ def folder_value(column: Column) -> str | int | float | bool | None:
         number = float(text)
         if column.kind == "number":
             return number
-        return int(text) if text.lstrip("+-").isdigit() else _whole(number)
+        if text.lstrip("+-").isdigit():
+            return int(text)
+        return int(number) if number.is_integer() else None
     except ValueError:
         return None
-
-
-def _whole(number: float) -> int | None:
-    return int(number) if math.isfinite(number) and number.is_integer() else None
 
 
 def check_partition(rows: pl.DataFrame, source: Source) -> None:

@@ -40,7 +40,8 @@ def as_frame(given: Any) -> pl.DataFrame | None:
     if not speaks_arrow and not hasattr(given, "to_polars"):
         return None
     try:
-        if _is_pandas(given):
+        pandas = sys.modules.get("pandas")
+        if pandas is not None and isinstance(given, pandas.DataFrame):
             require("arrow", "A frame of pandas")
             found = pl.DataFrame(_with_named_index(given))
         else:
@@ -103,11 +104,6 @@ def _as_bytes(dtype: pl.DataType) -> pl.DataType:
 def _instance(dtype: Any) -> pl.DataType:
     found: pl.DataType = dtype() if isinstance(dtype, type) else dtype
     return found
-
-
-def _is_pandas(given: Any) -> bool:
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(given, pandas.DataFrame)
 
 
 def _with_named_index(frame: Any) -> Any:

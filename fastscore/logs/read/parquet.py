@@ -38,31 +38,22 @@ def parquet_rows(path: str, name: str) -> int:
 
 
 def read_parquet(
-    file_range: FileRange, columns: Sequence[Column], *, rows: int | None = None
+    file_range: FileRange, columns: Sequence[Column]
 ) -> Iterator[tuple[int, pl.DataFrame, list[Reject]]]:
     """Read a byte range's rows in batches."""
     stored = _stored(file_range, columns)
-    for start, raw in _parts(file_range, stored, rows):
-        count = raw.height
-        frame, rejects = convert_stored(stored, raw, start + 1)
-        long = _too_long(file_range.file, raw, start + 1)
-        if long:
-            lines = {reject.line for reject in long}
-            frame = frame.filter(~pl.col("line").is_in(lines))
-            rejects = [*long, *(reject for reject in rejects if reject.line not in lines)]
-            rejects.sort(key=lambda reject: reject.line)
-        yield count, frame, rejects
-
-
-def _parts(
-    file_range: FileRange, stored: StoredColumns, rows: int | None
-) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Yield rows of about `_READ_BYTES` as text, with the number of rows before them."""
-    for start, frame in _frames(file_range, stored, rows):
-        for part in bounded(frame):
+    for start, whole in _frames(file_range, stored):
+        for raw in bounded(whole):
             file_range.limits.check_memory(file_range.file)
-            yield start, part
-            start += part.height
+            frame, rejects = convert_stored(stored, raw, start + 1)
+            long = _too_long(file_range.file, raw, start + 1)
+            if long:
+                lines = {reject.line for reject in long}
+                frame = frame.filter(~pl.col("line").is_in(lines))
+                rejects = [*long, *(reject for reject in rejects if reject.line not in lines)]
+                rejects.sort(key=lambda reject: reject.line)
+            yield raw.height, frame, rejects
+            start += raw.height
 
 
 def bounded(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -78,15 +69,14 @@ def bounded(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
     yield from bounded(frame[half:])
 
 
-def _frames(
-    file_range: FileRange, stored: StoredColumns, rows: int | None
-) -> Iterator[tuple[int, pl.DataFrame]]:
+def _frames(file_range: FileRange, stored: StoredColumns) -> Iterator[tuple[int, pl.DataFrame]]:
     """Yield rows of the wanted columns, with the number of rows before them."""
     if not is_arrow(file_range.path):
         with _faults_named(file_range.file):
             # the rows of each row group, and the unpacked bytes of the wanted columns
             sizes = group_sizes(file_range.path, stored.dtypes)
-        rows = rows or _rows_at_once(sizes)
+        n_rows, n_bytes = sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
+        rows = min(max(_READ_BYTES * n_rows // max(n_bytes, 1), 1), MOST_ROWS)
         for start in range(file_range.start, file_range.stop, rows):
             count = min(rows, file_range.stop - start)
             taken = _DECODED * _slice_size(sizes, start, count)
@@ -132,11 +122,6 @@ def _stored(file_range: FileRange, columns: Sequence[Column]) -> StoredColumns:
             group_sizes(file_range.path, ())  # checks the footer
             schema = pl.scan_parquet(file_range.path, glob=False).collect_schema()
     return check_stored(file_range.file, schema, columns, "Write the file again with that type.")
-
-
-def _rows_at_once(sizes: Sequence[tuple[int, int]]) -> int:
-    n_rows, n_bytes = sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
-    return min(max(_READ_BYTES * n_rows // max(n_bytes, 1), 1), MOST_ROWS)
 
 
 def _slice_size(sizes: Sequence[tuple[int, int]], start: int, count: int) -> int:

@@ -101,12 +101,13 @@ def test_values_by_the_rules_of_json(tmp_path):
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3])
-def test_strings_of_which_one_read_has_none(tmp_path, rows):
+def test_strings_of_which_one_read_has_none(tmp_path, rows, monkeypatch):
+    monkeypatch.setattr(parquet, "MOST_ROWS", rows)
     path = str(tmp_path / "a.parquet")
     values = ["1", "2", None, None, "3", None, None]
     pl.DataFrame({"index": pl.Series(values, dtype=pl.String)}).write_parquet(path)
     file_range = FileRange(path, path, "parquet", "none", 0, len(values))
-    parts = list(parquet.read_parquet(file_range, SOURCE.columns, rows=rows))
+    parts = list(parquet.read_parquet(file_range, SOURCE.columns))
     assert pl.concat([frame for _, frame, _ in parts])["index"].to_list() == [
         None if value is None else int(value) for value in values
     ]
