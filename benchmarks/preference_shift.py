@@ -403,8 +403,8 @@ class LinearSearch(Retrieval):
     __slots__ = ("plain",)
     plain: PlainRetrieval
 
-    def find_attributes(self, text: str, *, words: bool = False) -> dict[str, str]:
-        """Return the first value of each field that is in a text."""
+    def find_values(self, text: str) -> tuple[str | None, dict[str, str]]:
+        """Return the first genre, in sorted order, and the first value of each field, of a text."""
         lowered = text.lower()
         found = {}
         for name, values in self.plain.surface.items():
@@ -412,13 +412,9 @@ class LinearSearch(Retrieval):
                 if value in lowered and any(_word_matches(lowered, value)):
                     found[name] = surface
                     break
-        return found
-
-    def find_genre(self, text: str, *, words: bool = False) -> str | None:
-        """Return the first genre, in sorted order, that is in a text."""
-        lowered = text.lower()
         known = self.plain.index["genre"]
-        return min((genre for genre in known if any(_word_matches(lowered, genre))), default=None)
+        genres = (genre for genre in known if any(_word_matches(lowered, genre)))
+        return min(genres, default=None), found
 
     def fitting(self, constraints: Constraints) -> tuple[int, ...]:
         """Return the rows that fit constraints, ascending."""
