@@ -543,7 +543,7 @@ REPLACED_ROWS = "replaced_rows"
 FLAGS_AS_TEXT = "flags_as_text"
 """The count of texts such as "False" that the definition takes for true."""
 
-LATE_STEPS = "late_steps"
+NO_SUCH_STEP = "no_such_step"
 """The count of predictions for a step that their utterance does not have."""
 
 INCOMPLETE = "incomplete_utterances"
@@ -578,7 +578,7 @@ NOTED_COUNTS = {
         "a valid_dialog that is a text such as 'False', which counts as true by the definition: "
         "write it without quotes to leave the dialogue out",
     ),
-    LATE_STEPS: (
+    NO_SUCH_STEP: (
         "predictions",
         ("is", "are"),
         "unscored, as the utterance has no such step: steps count from 0, and there are as many "

@@ -227,7 +227,7 @@ def score_dialogue(
     for index, (truth, line, events) in completed.items():
         utterance = score_utterance(truth, events, weight, semantic, vectors, b)
         n_late += sum(
-            event["step"] is not None and event["step"] >= len(utterance["steps"])
+            event["step"] is not None and not 0 <= event["step"] < len(utterance["steps"])
             for event in events
             if event["event"] == "predicted"
         )

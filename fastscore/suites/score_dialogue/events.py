@@ -21,7 +21,7 @@ from fastscore.suites.base import Events
 from fastscore.suites.columns import filled, first_rows, gather_or_null, last_rows
 from fastscore.suites.declarations import (
     INCOMPLETE,
-    LATE_STEPS,
+    NO_SUCH_STEP,
     REPLACED_ROWS,
     empty_rejects,
     rejects_of,
@@ -111,10 +111,10 @@ def read_events(raw: pl.DataFrame, options: ScoreDialogue) -> Events:
         "revealed": int(facts["is_revealed"].sum()),
         "utterance_complete": len(completing),
     }
-    is_late = is_predicted & is_completed[utterance] & (step >= total_steps[utterance])
+    has_no_step = is_predicted & is_completed[utterance] & ~has_place
     noted = {
         REPLACED_ROWS: len(placed) - is_scored.sum() + len(completing) - utterances.height,
-        LATE_STEPS: is_late.sum(),
+        NO_SUCH_STEP: has_no_step.sum(),
         INCOMPLETE: known.height - utterances.height,
     }
     return Events(

@@ -232,15 +232,62 @@ EXPORTS: dict[str, Any] = {
     "tickets of Zendesk": {
         "id": 7,
         "requester_id": 5,
-        "comments": [{"author_id": 5 + place % 2 * 4, "body": turn["content"]}
-                     for place, turn in enumerate(chat())],
+        "comments": [
+            *({"author_id": 5 + place % 2 * 4, "body": turn["content"]}
+              for place, turn in enumerate(chat())),
+            {"author_id": 9, "body": "picky", "public": False},
+        ],
+    },
+    "tickets of Freshdesk": {
+        "id": 7,
+        "description_text": ASKED[0],
+        "conversations": [
+            *({"incoming": place % 2 == 1, "private": False, "body_text": turn["content"]}
+              for place, turn in enumerate(chat()[1:])),
+            {"incoming": False, "private": True, "body_text": "picky"},
+        ],
+    },
+    "messages of HubSpot": {"results": [
+        {"type": "MESSAGE", "conversationsThreadId": "c", "createdAt": f"2026-01-0{9 - place}",
+         "direction": "OUTGOING" if turn["role"] == "assistant" else "INCOMING",
+         "text": turn["content"]}
+        for place, turn in enumerate(reversed(chat()))
+    ]},
+    "chats of tawk.to": {"id": "c", "messages": [
+        {"sender": {"t": "s"}, "msg": "joined"},
+        *({"sender": {"t": turn["role"]}, "msg": turn["content"]}
+          for turn in chat(user="v", assistant="a")),
+    ]},
+    "conversations of Chatwoot": {"id": "c", "messages": [
+        *({"message_type": turn["role"], "content": turn["content"]}
+          for turn in chat(user=0, assistant=1)),
+        {"message_type": 1, "private": True, "content": "picky"},
+        {"message_type": 2, "content": "Conversation was resolved"},
+    ]},
+    "scenarios of HELM": {"request_states": [{
+        "instance": {"id": "id1", "input": {"text": ASKED[0]}},
+        "request": {"model": "m", "prompt": f"Q: {ASKED[0]}"},
+        "result": {"completions": [{"text": REPLIES[0]}]}}]},
+    "completions of UltraFeedback": {
+        "instruction": ASKED[0], "completions": [{"model": "m", "response": REPLIES[0]}],
+    },
+    "answers of Nectar": {
+        "prompt": "".join(f"\n\nHuman: {asked}\n\nAssistant: {reply}" for asked, reply in PAIRS)
+        .removesuffix(REPLIES[-1]),
+        "answers": [{"model": "m", "answer": REPLIES[-1]}],
+    },
+    "preferences in texts": dict.fromkeys(("chosen", "rejected"), "".join(
+        f"\n\nHuman: {asked}\n\nAssistant: {reply}" for asked, reply in PAIRS)),
+    "tasks of Alpaca, with their input": {
+        "instruction": ASKED[0], "input": "", "output": REPLIES[0],
     },
     "a conversation of Intercom": {
         "id": "c",
         "source": {"author": {"type": "user"}, "body": f"<p>{ASKED[0]}</p>"},
         "conversation_parts": {"conversation_parts": [
-            {"author": {"type": turn["role"]}, "body": f"<p>{turn['content']}</p>"}
-            for turn in chat(assistant="bot")[1:]
+            *({"author": {"type": turn["role"]}, "body": f"<p>{turn['content']}</p>"}
+              for turn in chat(assistant="bot")[1:]),
+            {"author": {"type": "admin"}, "part_type": "note", "body": "<p>picky</p>"},
         ]},
     },
     "a chat of Teams": {"value": [
@@ -331,7 +378,14 @@ EXPORTS: dict[str, Any] = {
         "history": [list(pair) for pair in PAIRS[:2]],
     },
 }  # fmt: skip
-OF_ONE_PAIR = ("tasks of CrewAI", "replies of Ollama's generate")
+OF_ONE_PAIR = (
+    "tasks of CrewAI",
+    "replies of Ollama's generate",
+    "scenarios of HELM",
+    "completions of UltraFeedback",
+    "tasks of Alpaca, with their input",
+)
+OF_TWO_SIDES = ("battles of Chatbot Arena", "preferences in texts")
 
 
 @pytest.mark.parametrize("title", EXPORTS)
@@ -342,7 +396,7 @@ def test_what_is_typed_for_an_export_reads_all_of_it(title, options, tmp_path):
     assert f"log.jsonl: {title}" in said
     assert "jq" in said or proposed(path) == typed_in(said)
     told = PAIRS[:1] if title in OF_ONE_PAIR else PAIRS
-    assert pairs_of(follow(path, options)) == told * (1 + (title == "battles of Chatbot Arena"))
+    assert pairs_of(follow(path, options)) == told * (1 + (title in OF_TWO_SIDES))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fastscore.suites.declarations import INCOMPLETE, LATE_STEPS, REJECT_SCHEMA, REPLACED_ROWS
+from fastscore.suites.declarations import INCOMPLETE, NO_SUCH_STEP, REJECT_SCHEMA, REPLACED_ROWS
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.suites.score_dialogue.events import MAXIMUM_STEPS, strip_text
 from fastscore.suites.score_dialogue.metrics import PYTHON_WHITESPACE, SEMANTIC
@@ -213,11 +213,12 @@ def test_rows_that_are_not_used_are_counted() -> None:
     rows = [predicted(2, 0, "a"), complete(2, "a"), revealed(3, -5), complete(3, "a")]
     rows += [predicted(0, 0, "a"), predicted(0, 0, "b"), predicted(0, MAXIMUM_STEPS, "c")]
     rows += [revealed(0, 0), complete(0, "a"), complete(0, "b"), predicted(1, 0, "a")]
+    rows += [predicted(0, -1, "a")]
     raw, _ = raw_frame([("log.jsonl", line, row) for line, row in enumerate(rows, 1)])
     events, tables = score_frame(raw, LEXICAL)
     # a prediction and a ground truth are replaced; only a revealed step can be too far
     assert events.rejects.is_empty()
-    noted = {REPLACED_ROWS: 2, LATE_STEPS: 1, INCOMPLETE: 1}
+    noted = {REPLACED_ROWS: 2, NO_SUCH_STEP: 2, INCOMPLETE: 1}
     assert {name: events.counts.get(name) for name in noted} == noted
     assert tables["utterances"]["total_steps"].to_list() == [1, 1, 0]
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
-from fastscore.suites.declarations import INCOMPLETE, LATE_STEPS, REPLACED_ROWS
+from fastscore.suites.declarations import INCOMPLETE, NO_SUCH_STEP, REPLACED_ROWS
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.vectors.view import VectorView
 from tests.conftest import often
@@ -122,9 +122,9 @@ def test_suite_equals_oracle(rows: list[Row], semantic: str, weight: float, seed
     assert rejected == expected_rejected
     assert events.counts["ignored"] == ignored
     # each row is counted once; a replaced and a late one have an event too
-    noted = (REPLACED_ROWS, LATE_STEPS, INCOMPLETE)
+    noted = (REPLACED_ROWS, NO_SUCH_STEP, INCOMPLETE)
     assert sum(n for name, n in events.counts.items() if name not in noted) == raw.height
     assert events.counts.get(INCOMPLETE, 0) == sum(d["n_incomplete"] for d in expected)
-    assert events.counts.get(LATE_STEPS, 0) == sum(d["n_late"] for d in expected)
+    assert events.counts.get(NO_SUCH_STEP, 0) == sum(d["n_late"] for d in expected)
     assert events.rejects.is_empty()
     assert_tables_equal_oracle(tables, expected, options)
