@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
-from itertools import combinations
+from itertools import combinations, product
 from string import ascii_lowercase
 from typing import Any, Literal
 
@@ -603,31 +603,25 @@ def _ranked(rows: Rows, metrics: Sequence[Metric]) -> tuple[Rows, list[str]]:
     """
     ranking: Rows = []
     notes = []
-    for group in dict.fromkeys(row["group"] for row in rows):
-        for metric in metrics:
-            own = [
-                row
-                for row in rows
-                if (row["group"], row["metric"]) == (group, metric.id)
-                and row["difference"] is not None
-                and row["reason"] != "by_definition"
-            ]
-            systems = list(dict.fromkeys(name for row in own for name in (row["a"], row["b"])))
-            n_pairs = len(systems) * (len(systems) - 1) // 2
-            if (
-                len(systems) < LEAST_SYSTEMS
-                or metric.scale.better == "neither"
-                or len(own) < n_pairs
-            ):
-                continue
-            found = _places(group, metric, own, systems)
-            if found:
-                ranking += found
-            else:
-                notes.append(
-                    f"{metric.id}: not ranked, the verdicts of pairs with different dialogues "
-                    "have no common order. Set complete to compare on the dialogues that all have"
-                )
+    for group, metric in product(dict.fromkeys(row["group"] for row in rows), metrics):
+        own = [
+            row
+            for row in rows
+            if (row["group"], row["metric"]) == (group, metric.id)
+            and row["difference"] is not None
+            and row["reason"] != "by_definition"
+        ]
+        systems = list(dict.fromkeys(name for row in own for name in (row["a"], row["b"])))
+        is_complete = len(own) >= len(systems) * (len(systems) - 1) // 2
+        if len(systems) < LEAST_SYSTEMS or metric.scale.better == "neither" or not is_complete:
+            continue
+        found = _places(group, metric, own, systems)
+        ranking += found
+        if not found:
+            notes.append(
+                f"{metric.id}: not ranked, the verdicts of pairs with different dialogues "
+                "have no common order. Set complete to compare on the dialogues that all have"
+            )
     return ranking, notes
 
 

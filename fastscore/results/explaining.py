@@ -21,7 +21,7 @@ from rich.text import Text
 
 from fastscore.errors import InputError, ModelError, RunError, UsageError, counted
 from fastscore.logs.inputs.column_map import map_from
-from fastscore.logs.inputs.files import STDIN, InputFile, resolve_inputs
+from fastscore.logs.inputs.files import STDIN, resolve_inputs
 from fastscore.logs.inputs.folders import split_member
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.integrity.file_state import Shard
@@ -274,7 +274,9 @@ class _Logs:
     def _plan(self, file: str) -> Plan:
         if file not in self._plans:
             about = self._scored.get(file, {"name": file})
-            found = find_log(about, self._source)
+            (found,) = resolve_inputs((place_of_log(about),), self._source.formats)
+            if found.path != file:  # a log is called as it was typed
+                found = replace(found, path=file, stored=found.location)
             scored = about if self._is_whole and len(about) > 1 else None
             if scored and scored["bytes"] != size_of(found.location):
                 raise _log_has_changed(file)
@@ -288,13 +290,6 @@ class _Logs:
         if self._read is None or self._read[0] is not shard:
             self._read = shard, read_shard(shard, self._source)
         return self._read[1]
-
-
-def find_log(about: Mapping[str, Any], source: Source) -> InputFile:
-    """Find a log of a run, under the name that was typed; see `place_of_log`."""
-    (file,) = resolve_inputs((place_of_log(about),), source.formats)
-    name = str(about["name"])
-    return file if file.path == name else replace(file, path=name, stored=file.location)
 
 
 def place_of_log(about: Mapping[str, Any]) -> str:

@@ -304,25 +304,23 @@ def runs_grid(runs: pl.DataFrame, folder: Place) -> Grid:
         column("run", lambda row: os.path.relpath(row["run"], str(folder)), right=False),
         column("suite", lambda row: row["suite"] or NONE, right=False),
         column("rows", lambda row: NONE if row["rows"] is None else f"{row['rows']:,}"),
-        column("age", _age_cell, right=False),
+        column("age", _age, right=False),
         column("headline metrics", _headline_text, right=False, wraps=True),
         column("options", lambda row: row["options"] or NONE, right=False, drop=0),
     )
     return Grid("", columns)
 
 
-def _age_cell(row: Mapping[str, Any]) -> str:
-    finished = row["finished"]
-    return NONE if finished is None else age_text(time.time() - finished.timestamp())
+def _age(row: Mapping[str, Any]) -> str:
+    """Write how long ago a run was complete, in the largest unit."""
+    if row["finished"] is None:
+        return NONE
+    seconds = time.time() - row["finished"].timestamp()
+    size, name = next((unit for unit in _UNITS if seconds >= 2 * unit[0]), _UNITS[-1])
+    return f"{max(0, int(seconds / size))} {name}"
 
 
 def _headline_text(row: Mapping[str, Any]) -> str:
     """Write the means, or why the run cannot be read."""
     means = [f"{one['metric']} {one['mean']:.3f}" for one in row["headline"] or ()]
     return row["problem"] or ", ".join(means) or NONE
-
-
-def age_text(seconds: float) -> str:
-    """Write an age in its largest unit."""
-    size, name = next((unit for unit in _UNITS if seconds >= 2 * unit[0]), _UNITS[-1])
-    return f"{max(0, int(seconds / size))} {name}"

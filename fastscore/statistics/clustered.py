@@ -326,7 +326,7 @@ def variance_components(
 
 def repeated_difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> Estimate:
     """Return the difference of two means, with an error for new dialogues and new repeats."""
-    sides = _by_label(first, second, "clusters")
+    sides = _by_cluster(first, second)
     shared = bool((sides[0].is_present & sides[1].is_present).any())
     found = clustered_difference(*sides, shared=shared)
     if not found.standard_error or found.degrees_of_freedom is None:
@@ -359,10 +359,10 @@ def _repeat_variance(cells: Mapping[str, Any]) -> tuple[float, float, float]:
     )
 
 
-def _by_label(first: Mapping[str, Any], second: Mapping[str, Any], label: str) -> list[Clusters]:
-    labels = np.unique(np.concatenate([first[label], second[label]]))
+def _by_cluster(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Clusters]:
+    labels = np.unique(np.concatenate([first["clusters"], second["clusters"]]))
     return [
-        _clusters(np.searchsorted(labels, cells[label]), cells, labels.size)
+        _clusters(np.searchsorted(labels, cells["clusters"]), cells, labels.size)
         for cells in (first, second)
     ]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fastscore.statistics.clustered import (
-    _by_label,
+    _by_cluster,
     clustered_difference,
     repeated_difference,
     variance_components,
@@ -54,7 +54,7 @@ def test_intervals_hold_for_new_repeats_too() -> None:
     missed = alone = 0
     for _ in range(300):
         a, b = (cells(crossed(12, 4, (1.0, 0.5, 0.5))) for _ in range(2))
-        sides = _by_label(a, b, "clusters")
+        sides = _by_cluster(a, b)
         for repeated in (repeated_difference(a, b), None):
             curve = difference_curve(*sides, shared=True, repeated=repeated, test="t")
             low, high = curve.interval(0.95)
@@ -70,6 +70,6 @@ def test_without_differences_between_repeats_the_interval_is_that_over_dialogues
     values = np.repeat(RNG.normal(size=(9, 1)), 3, axis=1)
     other = values + np.repeat(RNG.normal(size=(9, 1)), 3, axis=1)
     found = repeated_difference(cells(values), cells(other))
-    alone = clustered_difference(*_by_label(cells(values), cells(other), "clusters"), shared=True)
+    alone = clustered_difference(*_by_cluster(cells(values), cells(other)), shared=True)
     assert found.standard_error == pytest.approx(alone.standard_error)
     assert found.degrees_of_freedom == pytest.approx(alone.degrees_of_freedom)

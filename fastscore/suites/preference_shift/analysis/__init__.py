@@ -232,11 +232,6 @@ _EXPECTED = {("at", "before"): -1, ("after", "at"): 1, ("within", "across"): 1}
 """The sign of a headline contrast that controlled shifts should have."""
 
 
-def findings_of(tables: Tables) -> tuple[str, ...]:
-    """Say what the headline tests of the tables show, and whose means are highest."""
-    return (*_leading(tables), *_contrasts(tables), *_judged(tables))
-
-
 def _leading(tables: Tables) -> list[str]:
     means = tables["components"].filter(group="model").drop_nulls("mean")
     found = []
@@ -383,7 +378,7 @@ def analyse_run(
     return AnalysisContents(
         title=TITLE,
         facts=_facts(scored),
-        findings=findings_of(tables),
+        findings=(*_leading(tables), *_contrasts(tables), *_judged(tables)),
         sections=_sections(drawn, tables),
         tables=tables,
         notes=notes,
