@@ -43,8 +43,7 @@ from fastscore_readers.fill import (
     scan_of,
     with_capacity,
 )
-from fastscore_readers.json.faults import NOT_UTF8
-from fastscore_readers.json.lines import BLOCK_BYTES, BlockMemory, own_memory
+from fastscore_readers.json.lines import BLOCK_BYTES, NOT_UTF8, BlockMemory, own_memory
 from fastscore_readers.json.tokens import (
     BYTES_AFTER,
     COMMA,

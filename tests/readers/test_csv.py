@@ -13,7 +13,7 @@ from fastscore_readers.csv_records import (
     scan_csv,
 )
 from fastscore_readers.fill import CELLS, FULL_CELLS, PLACES, Filled
-from fastscore_readers.json.faults import NOT_UTF8
+from fastscore_readers.json.lines import NOT_UTF8
 from fastscore_readers.json.tokens import ESCAPED, STRING
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from fastscore_readers.fill import TEXT, WHOLE
 from fastscore_readers.json import documents as json_documents
-from fastscore_readers.json import faults, tokens
 from fastscore_readers.json import lines as jsonl
+from fastscore_readers.json import tokens
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -17,10 +17,10 @@ from tests.readers.json_texts import FAULTS, LONG_TEXT, as_bytes
 
 KEYS = ("a", "event", "step_index", "é", "step_index_of", "")
 STATUS = {
-    faults.NOT_JSON: "not_json",
-    faults.NOT_OBJECT: "not_an_object",
-    faults.NOT_UTF8: "not_utf8",
-    faults.TOO_DEEP: "nested_too_deeply",
+    jsonl.NOT_JSON: "not_json",
+    jsonl.NOT_OBJECT: "not_an_object",
+    jsonl.NOT_UTF8: "not_utf8",
+    jsonl.TOO_DEEP: "nested_too_deeply",
 }
 LINE_ENDS = (b"\n", b"\r\n", b"\r", b"\n\n", b" \n")
 
@@ -195,7 +195,7 @@ def test_depth(length):
     ):
         scan = jsonl.scan_jsonl(as_bytes(line), (b"a",))
         assert scan.line.size == (length <= tokens.MAX_DEPTH)
-        assert scan.faults["status"].tolist() == [faults.TOO_DEEP] * (length > tokens.MAX_DEPTH)
+        assert scan.faults["status"].tolist() == [jsonl.TOO_DEEP] * (length > tokens.MAX_DEPTH)
 
 
 def test_last_equal_key_wins_and_escaped_keys_match():

@@ -4,8 +4,9 @@ import json
 from typing import Any
 
 import numpy as np
-from fastscore_readers.json import located_values, tokens
-from fastscore_readers.json.located_values import value_kinds
+from fastscore_readers import fill
+from fastscore_readers.fill import value_kinds
+from fastscore_readers.json import tokens
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,7 +45,7 @@ def test_blank_ranges_hold_nothing():
 @given(st.lists(st.text(max_size=9) | st.sampled_from(["\ud83d\ude00", "\ud800", "a\udfff"])))
 def test_unescaped(texts):
     raw = [json.dumps(text)[1:-1].encode() for text in texts]
-    out, starts, ends = located_values.unescaped(*ranges(raw))
+    out, starts, ends = fill.unescaped(*ranges(raw))
     for text, start, end in zip(texts, starts, ends, strict=True):
         meant = json.loads(json.dumps(text))
         if any("\ud800" <= character <= "\udfff" for character in meant):
@@ -61,14 +62,10 @@ def test_views_make_string_columns(first, second):
     views = np.zeros((len(first) + len(second), 4), np.int32)
     data, starts, ends = ranges([text.encode() for text in first])
     none = np.full(len(second), -1, np.int64)
-    located_values.views(
-        data, np.concatenate((starts, none)), np.concatenate((ends, none)), 0, views
-    )
+    fill.views(data, np.concatenate((starts, none)), np.concatenate((ends, none)), 0, views)
     other, starts, ends = ranges([text.encode() for text in second])
     none = np.full(len(first), -1, np.int64)
-    located_values.views(
-        other, np.concatenate((none, starts)), np.concatenate((none, ends)), 1, views
-    )
+    fill.views(other, np.concatenate((none, starts)), np.concatenate((none, ends)), 1, views)
     buffers = [None, pa.py_buffer(views), pa.py_buffer(data), pa.py_buffer(other)]
     column = pa.Array.from_buffers(pa.string_view(), len(views), buffers)
     column.validate(full=True)
@@ -79,7 +76,7 @@ def test_views_make_string_columns(first, second):
 def test_long_texts_are_unescaped_in_blocks(left, right):
     texts = [b"".join(pieces) for pieces in (left, right)]
     texts = [text for text in texts if is_string(text)]
-    plain, at, until = located_values.unescaped(*ranges(texts))
+    plain, at, until = fill.unescaped(*ranges(texts))
     for text, start, end in zip(texts, at, until, strict=True):
         assert plain[start:end].tobytes().decode() == json.loads(b'"' + text + b'"')
 

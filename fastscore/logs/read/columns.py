@@ -20,7 +20,7 @@ import polars as pl
 from fastscore_jit.arrays import Int64Array, Mask, UInt8Array
 from fastscore_jit.arrow import arrow_column, string_column, view_column
 from fastscore_readers import fill
-from fastscore_readers.json import located_values, tokens
+from fastscore_readers.json import tokens
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import Format
@@ -42,7 +42,7 @@ def buffer_series(kind: str, valid: Mask, *buffers: npt.NDArray[Any]) -> pl.Seri
 def texts_at(data: UInt8Array, starts: Int64Array, ends: Int64Array, valid: Mask) -> pl.Series:
     """Make a column of the UTF-8 at some ranges without copying, null where invalid."""
     views = np.zeros((valid.size, 4), np.int32)
-    located_values.views(data, np.where(valid, starts, -1), ends, 0, views)
+    fill.views(data, np.where(valid, starts, -1), ends, 0, views)
     return buffer_series("string_view", valid, views, data)
 
 
@@ -84,7 +84,7 @@ class Places:
     def unescaped(self, rows: Int64Array) -> tuple[UInt8Array, Int64Array, Int64Array]:
         """Return the texts of some rows' strings: bytes, starts, ends; the end is -1 if invalid."""
         if not self.is_table:
-            return located_values.unescaped(self.data, self.starts[rows], self.ends[rows])
+            return fill.unescaped(self.data, self.starts[rows], self.ends[rows])
         texts = [self.raw(row) for row in rows.tolist()]
         if self.syntax == "csv":
             texts = [text.replace(b'""', b'"') for text in texts]

@@ -15,7 +15,7 @@ import numpy as np
 from fastscore_jit.arrays import Int64Array, UInt8Array
 from fastscore_readers.csv_records import TOO_LONG, WRONG_CELL_COUNT, scan_csv
 from fastscore_readers.fill import PLACES, LineScan
-from fastscore_readers.json.faults import NOT_UTF8
+from fastscore_readers.json.lines import NOT_UTF8
 from fastscore_readers.json.tokens import ESCAPED
 
 from fastscore.files import Damage

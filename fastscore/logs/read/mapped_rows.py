@@ -17,9 +17,9 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Int64Array, UInt8Array
 from fastscore_jit.arrow import string_column
+from fastscore_readers.fill import unescaped
 from fastscore_readers.json import tokens
 from fastscore_readers.json.lines import Place, find_places
-from fastscore_readers.json.located_values import unescaped
 from fastscore_readers.json.walk import Shape
 
 from fastscore.errors import InputError, listed

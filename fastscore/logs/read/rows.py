@@ -20,9 +20,15 @@ from fastscore_jit.arrays import Int64Array
 from fastscore_jit.threads import StoppablePool, raise_if_stopped
 from fastscore_readers import csv_records
 from fastscore_readers.fill import LineScan, joined_scans
-from fastscore_readers.json import faults
 from fastscore_readers.json.documents import LINE_END_IN_STRING
-from fastscore_readers.json.lines import MOST_VIEWED, scan_jsonl
+from fastscore_readers.json.lines import (
+    MOST_VIEWED,
+    NOT_JSON,
+    NOT_OBJECT,
+    NOT_UTF8,
+    TOO_DEEP,
+    scan_jsonl,
+)
 from fastscore_readers.json.tokens import MAX_DEPTH
 
 from fastscore.files import Damage
@@ -268,10 +274,10 @@ def map_ordered(
 
 
 FAULTS: dict[int, tuple[RejectReason, str]] = {
-    faults.NOT_JSON: ("not_json", "one JSON object a line"),
-    faults.NOT_OBJECT: ("not_an_object", "one JSON object a line"),
-    faults.NOT_UTF8: ("not_utf8", "UTF-8"),
-    faults.TOO_DEEP: ("nested_too_deeply", f"at most {MAX_DEPTH} levels"),
+    NOT_JSON: ("not_json", "one JSON object a line"),
+    NOT_OBJECT: ("not_an_object", "one JSON object a line"),
+    NOT_UTF8: ("not_utf8", "UTF-8"),
+    TOO_DEEP: ("nested_too_deeply", f"at most {MAX_DEPTH} levels"),
     csv_records.WRONG_CELL_COUNT: ("wrong_cell_count", "as many cells as the header has"),
     csv_records.UNTERMINATED_QUOTE: ("bad_quoting", "a closing quote"),
     csv_records.TEXT_AFTER_QUOTE: (
@@ -290,7 +296,7 @@ def line_fault(scan: LineScan, batch: Batch, files: Sequence[str], index: int) -
     reason, expected = FAULTS[status]
     if status == csv_records.WRONG_CELL_COUNT:
         expected = f"{width} cells, as the header has"
-    elif scan.syntax == "json" and status in (faults.NOT_JSON, faults.NOT_OBJECT):
+    elif scan.syntax == "json" and status in (NOT_JSON, NOT_OBJECT):
         expected = "a JSON object"
     found, raw = _found(scan, index), raw_line(scan, start, end)
     return Reject(files[part], line, int(offset), None, reason, found, expected, raw)
@@ -304,9 +310,9 @@ def raw_line(scan: LineScan, start: int, end: int) -> str:
 
 def _found(scan: LineScan, index: int) -> str:
     _, start, end, status, position, cells, _ = scan.faults[index].item()
-    if status == faults.NOT_OBJECT:
+    if status == NOT_OBJECT:
         return cut(raw_line(scan, position, end).rstrip(), FOUND_CHARACTERS)
-    if status == faults.TOO_DEEP:
+    if status == TOO_DEEP:
         return f"more than {MAX_DEPTH} levels"
     if status == csv_records.TOO_LONG:
         return f"more than {MAX_RECORD_BYTES} bytes"
@@ -323,7 +329,7 @@ def _found(scan: LineScan, index: int) -> str:
     byte = int(scan.data[position])
     if byte == LINE_END_IN_STRING:
         what = "a line end within a string"
-    elif status == faults.NOT_UTF8 or byte < 0x20:
+    elif status == NOT_UTF8 or byte < 0x20:
         what = f"byte 0x{byte:02x}"
     else:
         what = repr(scan.data[position : position + 4].tobytes().decode("utf-8", "replace")[:1])
