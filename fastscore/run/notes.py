@@ -260,10 +260,8 @@ def _describe_unknown_words(
     found: NullCounts, of_all: str, column: Column | None, chat_rows: ChatRows | None
 ) -> str:
     """Name the words that a suite does not know, and what to type."""
-    shown = []
-    for word, count in islice(found.words.items(), SHOWN):
-        shown.append(f"{cut(word, _LONGEST_WORD)!r} in {count:,}")
-    note = ", ".join(shown)
+    first = islice(found.words.items(), SHOWN)
+    note = ", ".join(f"{cut(word, _LONGEST_WORD)!r} in {count:,}" for word, count in first)
     if found.n_words > SHOWN:
         note += f" and {found.n_words - SHOWN:,} more words, in {found.n_unknown:,} together"
     note += f" {of_all}"
@@ -273,7 +271,7 @@ def _describe_unknown_words(
 
     words = column.vocabulary
     flags = word_flags(column, found.words, words.needed, words.known, chat_rows)
-    known = ", ".join(word for word in column.vocabulary.known if word)
+    known = ", ".join(filter(None, words.known))
     return f"{note}; known: {known}" + (f"; type {typed(flags)}" if flags else "")
 
 
@@ -581,13 +579,18 @@ def refusal(request: Request, manifest: Manifest, found: Path | pl.DataFrame) ->
     """
     counts = manifest.counts
     rejects, lines = manifest.lost_lines
-    rest, has_rejects = "the others are scored", counts.get("rejects", 0) > 0
     if isinstance(found, pl.DataFrame):
         rest, has_rejects = "nothing is returned unless max_rejects is 1", not found.is_empty()
+    else:
+        rest, has_rejects = "the others are scored", counts.get("rejects", 0) > 0
     where = rest_error = None
     pairing = ""
     if has_rejects:
-        rejected = _scan_rejects(found, manifest)
+        if isinstance(found, pl.DataFrame):
+            rejected = found.lazy()
+        else:
+            parts = [found / REJECTS / part_name(index) for index in range(manifest.shards)]
+            rejected = pl.scan_parquet(parts, glob=False)
         where, rest_error = _first_reject(found, rejected), _rest_error(rejected, rest)
         pairing = _advice_on_pairs(manifest, rejected)
     first, *others = [entry["name"] for entry in manifest.inputs] or [FRAME_NAME]
@@ -638,13 +641,6 @@ def _advice_on_pairs(manifest: Manifest, rejects: pl.LazyFrame) -> str:
     if manifest.options.get("merge_speakers") or not can_pair:
         return "Look at the speakers in the rejects: words may have to be mapped with values."
     return "Set merge_speakers to join messages of one speaker that follow each other."
-
-
-def _scan_rejects(found: Path | pl.DataFrame, manifest: Manifest) -> pl.LazyFrame:
-    if isinstance(found, pl.DataFrame):
-        return found.lazy()
-    parts = [found / REJECTS / part_name(index) for index in range(manifest.shards)]
-    return pl.scan_parquet(parts, glob=False)
 
 
 def _rest_error(rejects: pl.LazyFrame, rest: str) -> InputError | None:

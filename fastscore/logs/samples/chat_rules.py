@@ -190,10 +190,8 @@ def absent_keys(source: Source, samples: Sequence[ChatSample]) -> Iterator[tuple
         options.append((Flag("sort_by", (layout.sort_by,)), [*turns, *sorted_rows]))
     for flag, objects in options:
         if objects and not any(_has_key(each, flag.words[-1]) for each in objects):
-            yield (
-                flag,
-                [*dict.fromkeys(k for each in objects if isinstance(each, dict) for k in each)],
-            )
+            keys = dict.fromkeys(k for each in objects if isinstance(each, dict) for k in each)
+            yield flag, [*keys]
 
 
 def _has_key(document: Any, path: str) -> bool:
@@ -490,14 +488,12 @@ def _unread_pairs(sample: ChatSample, dialogue: SampledDialogue) -> Finding | No
     texts = [key for key in objects[0] if all(is_said(each.get(key)) for each in objects)]
     asked = next((key for key in texts if key in layout.text), "")
     reply = next((key for key in texts if key not in layout.text and is_of_reply(key)), "")
+    if not (asked and reply):
+        return None
     example = [value_flag(said, asked, USER_ROLE), value_flag(said, reply, ASSISTANT_ROLE)]
-    return (
-        Finding(
-            f"each turn has {reply} beside {asked}, which is not read: these are pairs.",
-            unless=f"In place of alternate type {typed([layout_flag(PAIRS), *example])}.",
-        )
-        if asked and reply
-        else None
+    return Finding(
+        f"each turn has {reply} beside {asked}, which is not read: these are pairs.",
+        unless=f"In place of alternate type {typed([layout_flag(PAIRS), *example])}.",
     )
 
 
@@ -523,9 +519,7 @@ def _one_speaker(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
     turns, names = dialogue.turns, {*sample.layout.speaker, *sample.layout.text}
     if len(turns) < 2 or turns[0].role is None or len({str(turn.role) for turn in turns}) > 1:
         return None
-    for key in filter(
-        partial(is_called, "name"), (each for each in turns[0].found if each not in names)
-    ):
+    for key in (key for key in turns[0].found if key not in names and is_called("name", key)):
         found = [turn.found.get(key) for turn in turns]
         if not any(isinstance(each, dict | list) for each in found) and all(
             one != other for one, other in pairwise(found)
@@ -544,13 +538,8 @@ def _one_speaker(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
 
 def _contrary_names(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     """Find turns whose names mean the other side than their roles do."""
-    known, other = (
-        {*sample.layout.speaker, *sample.layout.text},
-        {
-            ASSISTANT_ROLE: USER_ROLE,
-            USER_ROLE: ASSISTANT_ROLE,
-        },
-    )
+    known = {*sample.layout.speaker, *sample.layout.text}
+    other = {ASSISTANT_ROLE: USER_ROLE, USER_ROLE: ASSISTANT_ROLE}
     roles = [sample.role_of(turn) for turn in dialogue.turns]
     for key in filter(partial(is_called, "name"), dialogue.turns[0].found.keys() - known):
         names = [str(turn.found.get(key)) for turn in dialogue.turns]

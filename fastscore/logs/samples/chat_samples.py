@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import compress, islice
+from itertools import chain, compress, islice
 from operator import attrgetter
 from typing import Any
 
@@ -366,9 +366,7 @@ def rows_of_arrays(first: Sequence[Record], source: Source) -> list[Record]:
 
 def key_of_dialogues(rows: Sequence[Record]) -> str:
     """Return a key that is called as names of dialogues are and has several values, if any."""
-    for key in filter(
-        partial(is_called, "dialogue"), dict.fromkeys(k for row in rows for k in row)
-    ):
+    for key in filter(partial(is_called, "dialogue"), dict.fromkeys(chain.from_iterable(rows))):
         if len({str(row[key]) for row in rows if row.get(key) not in (None, "")}) > 1:
             return key
     return ""
@@ -388,7 +386,9 @@ def _layouts_of(first: Sequence[Record], suite: str, source: Source) -> Iterator
     documents = [record[bare] if set(record) == {bare} else record for record in first]
     are_objects = all(isinstance(each, dict) for each in documents)
     are_flat = [
-        isinstance(each, dict) and not any(map(_has_parts, each.values())) for each in documents
+        isinstance(each, dict)
+        and not any(isinstance(json_of(value), dict | list) for value in each.values())
+        for each in documents
     ]
     keys = first_keys(documents) if are_objects else ()
     for name in layout_names():
@@ -429,10 +429,6 @@ def _layouts_of(first: Sequence[Record], suite: str, source: Source) -> Iterator
             is_of_texts = not chat.speaker and not chat.text
             rank = (n_unnamed, not is_of_texts, not is_compiled, sum(map(len, steps)), name)
             yield _Fit(name, mapped, unread, "" not in chat.dialogues, rank)
-
-
-def _has_parts(value: Any) -> bool:
-    return isinstance(json_of(value), dict | list)
 
 
 def _has_all(source: Source, seen: FileSample) -> bool:

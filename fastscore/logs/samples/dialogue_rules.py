@@ -5,7 +5,7 @@ Each rule looks at the dialogues of a sample, as those of `chat_rules` do.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from operator import attrgetter, itemgetter
@@ -144,11 +144,9 @@ def branches(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
         id = _id_beside(names.split(", "), turns, key) if count > 1 else ""
         if id:
             anew = _paths_anew(sample, dialogue, id, key, is_parent=kind == "parent")
+            found_at = f"{names!r} in {count:,} of them" if kind == "parent" else names
             return Finding(
-                f"the turns of a dialogue are no line but a tree: {key} is {names!r} in "
-                f"{count:,} of them."
-                if kind == "parent"
-                else f"the turns of a dialogue are no line but a tree: {key} is {names}.",
+                f"the turns of a dialogue are no line but a tree: {key} is {found_at}.",
                 unless=f"This writes each path from a first turn to a last one. {anew}",
             )
     return None
@@ -307,7 +305,11 @@ def falling_order(sample: ChatSample) -> Finding | None:
         (each.name, [turn.found for turn in each.turns], [str(turn.role) for turn in each.turns])
         for each in sample.dialogues
     )
-    joined = ((name, parts, range(len(parts))) for name, parts in _joined_documents(sample))
+    joined = (
+        (parts[0].name, [part.document for part in parts], range(len(parts)))
+        for parts in (_of_one_name(sample) if sample.layout.joined_by else ())
+        if not _are_beginnings(parts)
+    )
     for name, objects, speakers in (*turns, *joined):
         fall = _fall(objects)
         if fall is None:
@@ -345,13 +347,10 @@ def _numbered_anew(sample: ChatSample, step: str) -> str:
     return jq(program, slurps=True, into="turns.jsonl")
 
 
-def _joined_documents(sample: ChatSample) -> Iterator[tuple[Any, Sequence[Any]]]:
-    """Yield the name of each dialogue of several documents with these, if their order counts."""
-    for parts in _of_one_name(sample) if sample.layout.joined_by else ():
-        longest = max((part.texts for part in parts), key=len)
-        # beginnings of the longest one are read in any order
-        if any(part.texts != longest[: len(part.texts)] for part in parts):
-            yield parts[0].name, [part.document for part in parts]
+def _are_beginnings(parts: Sequence[SampledDialogue]) -> bool:
+    """Tell whether documents are beginnings of the longest one, which are read in any order."""
+    longest = max((part.texts for part in parts), key=len)
+    return all(part.texts == longest[: len(part.texts)] for part in parts)
 
 
 def _of_one_name(sample: ChatSample) -> list[list[SampledDialogue]]:

@@ -87,11 +87,6 @@ class FileSample:
         return not values or any(found.given or found.may_follow for found in values)
 
     @property
-    def has_all(self) -> bool:
-        """Whether everything that is needed was seen."""
-        return self.rows > 0 and not self.open and not self.unproven
-
-    @property
     def lacking(self) -> list[RequiredColumn]:
         """The required columns whose keys are in no row, though rows should have them."""
         samples = {need: self.samples[need.place] for need in self.needs}
@@ -147,7 +142,7 @@ def sample_file(
         in_columns = file.format in ("csv", "parquet") and not counts.keyed
         counts.may_follow = not in_columns and may_follow(file, need, counts.unusable)
     _search_words(source, seen, known)
-    if seen.has_all:
+    if not (seen.open or seen.unproven):
         known.shapes[shape] = seen
     return seen
 

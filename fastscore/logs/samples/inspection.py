@@ -432,9 +432,9 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
 
 def _check_words(file: InputFile, source: Source) -> None:
     """Refuse a log of one kind of rows, of a suite that scores two kinds together."""
-    seen = sample_file(file, source, Known()) if source.chat_rows is None else None
-    if seen is None:
+    if source.chat_rows is not None:
         return
+    seen = sample_file(file, source, Known())
     for need in seen.unproven:
         for word in need.column.vocabulary.needed:
             if word not in seen.samples[need.place].known:

@@ -95,19 +95,22 @@ class KeyProfile:
     @property
     def takes_turns(self) -> bool:
         """Whether few words follow each other in turn, as those for speakers do."""
-        n_values, n_words = self.words.total(), len(self.words)
+        n_words = len(self.words)
         # more than two numbers count turns
         most = _MOST_SPEAKERS if "string" in self.types else 2
-        are_words = self.types.keys() <= {"string", "integer", "boolean"} and not self.are_texts
-        takes_turns = are_words and 1 < n_words <= most and n_words < n_values < 2 * self.changes
-        return takes_turns and not any(map(is_time, self.words))
+        are_few = n_words <= most and n_words < self.words.total()
+        return are_few and self._change_often and not any(map(is_time, self.words))
 
     @property
     def may_take_turns(self) -> bool:
         """Whether few values change so often that they may tell speakers, also three numbers."""
-        n_values, n_words = self.words.total(), len(self.words)
+        return 2 * len(self.words) <= self.words.total() and self._change_often
+
+    @property
+    def _change_often(self) -> bool:
+        """Whether these are several words, most of which differ from the one before."""
         are_words = self.types.keys() <= {"string", "integer", "boolean"} and not self.are_texts
-        return are_words and 1 < n_words <= n_values / 2 and n_values < 2 * self.changes
+        return are_words and len(self.words) > 1 and self.words.total() < 2 * self.changes
 
     @property
     def names_speakers(self) -> bool:
@@ -254,20 +257,14 @@ def _elements_of(arrays: Sequence[list[Any]]) -> tuple[list[Record], int]:
 
     An array of texts or arrays lacks all that its objects should have.
     """
-    firsts = [array[:MOST_ELEMENTS] for array in arrays]
-    kinds = {*map(type, itertools.chain.from_iterable(firsts))}
-    of_objects = {kind for kind in kinds if issubclass(kind, dict)}
-    of_others = {kind for kind in kinds if issubclass(kind, list | str)}
-    inside = [[each for each in first if type(each) in of_objects] for first in firsts]
-    others = [
-        each
-        for first, objects in zip(firsts, inside, strict=True)
-        if not objects
-        for each in first
-        if type(each) in of_others
-    ]
-    objects = [*itertools.chain.from_iterable(inside)]
-    return objects, len(objects) + len(others)
+    objects: list[Record] = []
+    n_others = 0
+    for first in (array[:MOST_ELEMENTS] for array in arrays):
+        inside = [each for each in first if isinstance(each, dict)]
+        objects += inside
+        if not inside:
+            n_others += sum(isinstance(each, list | str) for each in first)
+    return objects, len(objects) + n_others
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,13 +96,10 @@ def row_records(values: Iterable[Any], array_column: str | None) -> Iterator[Rec
     for value in values:
         if isinstance(value, dict):
             # JSON has keys of text, and rows of Python may have others
-            yield value if all(type(key) is str for key in value) else _of_json(value)
+            is_json = all(type(key) is str for key in value)
+            yield value if is_json else {str(key): each for key, each in value.items()}
         elif isinstance(value, list) and array_column is not None:
             yield {array_column: value}
-
-
-def _of_json(row: Record) -> Record:
-    return {str(key): value for key, value in row.items()}
 
 
 def _values(file: InputFile, holds_rows: Callable[[Any], bool]) -> Iterator[Any]:
