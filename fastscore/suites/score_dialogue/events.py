@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Indices
+from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import outer_whitespace, string_changes
 
 from fastscore.suites.base import Events
@@ -84,9 +84,13 @@ def read_events(raw: pl.DataFrame, options: ScoreDialogue) -> Events:
 
     # the place of a step is that of its utterance's first step + the step
     first_step = offsets_of(total_steps)
-    has_place = is_predicted & (step >= 0) & (step < total_steps[utterance])
-    placed = np.flatnonzero(has_place)
-    predicted_at = last_rows(first_step[utterance] + step, placed, first_step[-1])
+    predicted = np.flatnonzero(is_predicted)
+    of_utterance, predicted_step = utterance[predicted], step[predicted]
+    has_place = (predicted_step >= 0) & (predicted_step < total_steps[of_utterance])
+    predicted_at = np.full(first_step[-1], -1)
+    # numpy assigns in order: of several predictions of a step the last stays
+    place = first_step[of_utterance[has_place]] + predicted_step[has_place]
+    predicted_at[place] = predicted[has_place]
     steps_of = utterances["total_steps"].to_numpy()
     utterance_row = np.repeat(np.arange(utterances.height), steps_of)
     steps = pl.DataFrame(
@@ -102,19 +106,18 @@ def read_events(raw: pl.DataFrame, options: ScoreDialogue) -> Events:
     of_dialogue = {
         "n_utterances": utterances["dialogue_row"].to_numpy(),
         "n_known": known["dialogue_row"].to_numpy(),
-        "n_predictions": dialogue[is_predicted],
+        "n_predictions": dialogue[predicted],
         "n_scored": dialogue[predicted_at[is_scored]],
     }
     counts = {name: counts_of(of, dialogues.height) for name, of in of_dialogue.items()}
     events = {
-        "predicted": int(is_predicted.sum()),
+        "predicted": len(predicted),
         "revealed": int(facts["is_revealed"].sum()),
         "utterance_complete": len(completing),
     }
-    has_no_step = is_predicted & is_completed[utterance] & ~has_place
     noted = {
-        REPLACED_ROWS: len(placed) - is_scored.sum() + len(completing) - utterances.height,
-        NO_SUCH_STEP: has_no_step.sum(),
+        REPLACED_ROWS: len(place) - is_scored.sum() + len(completing) - utterances.height,
+        NO_SUCH_STEP: (is_completed[of_utterance] & ~has_place).sum(),
         INCOMPLETE: known.height - utterances.height,
     }
     return Events(
@@ -184,15 +187,22 @@ def _number_dialogues(rows: pl.DataFrame) -> tuple[Indices, pl.DataFrame]:
 
 def _number_utterances(dialogue: Indices, utterance_index: Indices) -> tuple[Indices, pl.DataFrame]:
     """Return each row's utterance, and a frame of the utterances by dialogue and index."""
-    key = ["dialogue_row", "utterance_index"]
-    rows = pl.DataFrame({"dialogue_row": dialogue, "utterance_index": utterance_index})
-    begins = np.ones(rows.height, np.bool_)
+    begins = _begins(dialogue, utterance_index)
+    of_run = dialogue[begins], utterance_index[begins]
+    order = np.lexsort(of_run[::-1])
+    ordered = of_run[0][order], of_run[1][order]
+    is_new = _begins(*ordered)
+    number_of_run = np.empty(len(order), np.int64)
+    number_of_run[order] = np.cumsum(is_new) - 1
+    known = {"dialogue_row": ordered[0][is_new], "utterance_index": ordered[1][is_new]}
+    return number_of_run[np.cumsum(begins) - 1], pl.DataFrame(known)
+
+
+def _begins(dialogue: Indices, utterance_index: Indices) -> Mask:
+    """Tell which rows are of another utterance than the row before."""
+    begins = np.ones(len(dialogue), np.bool_)
     begins[1:] = (dialogue[1:] != dialogue[:-1]) | (utterance_index[1:] != utterance_index[:-1])
-    runs = rows.filter(begins)
-    known = runs.unique().sort(key)
-    numbered = known.with_columns(number=pl.int_range(pl.len()))
-    number_of_run = runs.join(numbered, on=key, maintain_order="left")["number"].to_numpy()
-    return number_of_run[np.cumsum(begins) - 1], known
+    return begins
 
 
 def _count_steps(utterance: Indices, facts: Mapping[str, Any], n_utterances: int) -> Indices:

@@ -103,10 +103,9 @@ def _score_steps(
 
 
 def _score_utterances(utterances: pl.DataFrame, utility: pl.Series) -> pl.DataFrame:
-    scored = utterances.with_columns(best_steps(utility, utterances["total_steps"]))
-    scored = scored.with_columns(
-        status=pl.when(pl.col("best_step").is_null()).then(_NO_STEPS).otherwise(_OK)
-    )
+    U_best, best_step = best_steps(utility, utterances["total_steps"])
+    status = pl.when(best_step.is_null()).then(_NO_STEPS).otherwise(_OK)
+    scored = utterances.with_columns(U_best, best_step, status=status)
     return scored.hstack([find_nulls(scored, [U_BEST]).column])
 
 
