@@ -260,12 +260,19 @@ def _other_keys(sample: ChatSample) -> Finding | None:
 
 
 def _rows_in_array(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
-    """Find an array by itself whose elements name several dialogues."""
-    key = key_of_dialogues([turn.found for turn in dialogue.turns])
-    how = typed([layout_flag(ROW_PER_TURN), column_flag(sample.rows.id, key)])
-    said = f"{key} names several dialogues in one array."
-    is_found = key and isinstance(dialogue.document, list)
-    return Finding(said, unless=f"Type {how} in its place.") if is_found else None
+    """Find an array whose elements name several dialogues."""
+    key, array = key_of_dialogues([turn.found for turn in dialogue.turns]), ""
+    if not key or sample.layout.is_row_per_turn:
+        return None
+    how = [layout_flag(ROW_PER_TURN), column_flag(sample.rows.id, key)]
+    if isinstance(dialogue.document, dict):
+        array = array_in_jq(sample, dialogue)
+    return Finding(
+        f"{key} names several dialogues in one array.",
+        unless=jq(f"{array}[]", how, into="rows.jsonl")
+        if array
+        else f"Type {typed(how)} in its place.",
+    )
 
 
 def _unread_siblings(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:

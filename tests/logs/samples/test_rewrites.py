@@ -51,6 +51,8 @@ OF_TWO: dict[str, tuple[str, Any]] = {
         for turn in chat(pairs, user="пользователь", assistant="оператор")])),
     "rows in one array": (".json", of_two(lambda name, pairs: [
         {"conv_id": float(ord(name)), **turn} for turn in chat(pairs)])),
+    "rows in an array of an object": (".json", {"results": of_two(
+        lambda name, pairs: [{"thread_id": name, **turn} for turn in chat(pairs)])}),
     "rows in one array under odd keys": (".json", of_two(lambda name, pairs: [
         {"Ticket": name, **turn} for turn in chat(pairs, "wer")])),
     "numbers of sessions of several users": (".csv", of_two(lambda name, pairs: [
