@@ -256,7 +256,9 @@ def difference_curve(
     """Choose the method by what the data are, and return the curve of ``mean b - mean a``."""
     found = clustered_difference(a, b, shared=shared)
     curve = Curve("t", found.value, found.n_units, ends=ends)
-    if found.value is None or found.n_units < LEAST_UNITS:
+    degrees = found.degrees_of_freedom if repeated is None else repeated.degrees_of_freedom
+    is_unknown = degrees is not None and degrees < 1  # repeats so unlike say less than two units
+    if found.value is None or found.n_units < LEAST_UNITS or is_unknown:
         return replace(curve, method="none", reason="too_few_units")
     curve = replace(curve, error=found.standard_error, degrees=found.degrees_of_freedom)
     if repeated is not None and repeated.standard_error:

@@ -250,8 +250,8 @@ def refuse_blank_ids(dialogues: pl.DataFrame, id: str) -> None:
         return
     file, line = found.row(0)
     raise InputError(
-        f"{file}:{line}: {id}: the id is empty, but other rows of the file have one, so the "
-        "dialogue of this row is unknown.",
+        f"{file}:{line}: {id}: empty, but other rows of the file have an id, so the dialogue "
+        "of this row is unknown.",
         "Write it into every row: a merged cell is exported in its first row alone, and `ffill` of "
         "pandas carries it down.",
     )

@@ -131,10 +131,10 @@ def test_a_sample_depends_on_names_alone(tmp_path, suite, monkeypatch):
 def test_ids_that_are_blank_in_some_rows_are_refused(tmp_path, suite):
     path = tmp_path / "merged.csv"
     path.write_text("conversation_id,role,content\nd1,agent,x\n,agent,y\nd2,agent,z\n")
-    with pytest.raises(InputError, match=r"merged\.csv:3: conversation_id: the id is empty"):
+    with pytest.raises(InputError, match=r"merged\.csv:3: conversation_id: empty"):
         scored(path, "guest_simulation")
     turns = [turn("d", "USER"), turn("", "SYSTEM"), turn("e", "USER"), turn("", "SYSTEM")]
-    with pytest.raises(InputError, match=r"log\.jsonl:2: session_id: the id is empty"):
+    with pytest.raises(InputError, match=r"log\.jsonl:2: session_id: empty"):
         scored(lines(tmp_path / "log.jsonl", turns), suite, layout="turns")
 
 

@@ -73,3 +73,22 @@ def test_without_differences_between_repeats_the_interval_is_that_over_dialogues
     alone = clustered_difference(*_by_cluster(cells(values), cells(other)), shared=True)
     assert found.standard_error == pytest.approx(alone.standard_error)
     assert found.degrees_of_freedom == pytest.approx(alone.degrees_of_freedom)
+
+
+def test_one_row_of_a_second_repeat_says_nothing_of_new_repeats() -> None:
+    # twelve dialogues in one repeat, and one row of another: less than one degree of freedom
+    def side(values: np.ndarray, lone: float) -> dict[str, np.ndarray]:
+        return {
+            "sums": np.append(values, lone),
+            "counts": np.ones(13),
+            "clusters": np.array([*(f"d{k}" for k in range(12)), "d0"]),
+            "repeats": np.array(["r0"] * 12 + ["r1"]),
+        }
+
+    a, b = side(np.arange(12.0), 40.0), side(np.arange(12.0) + 1, 3.0)
+    repeated = repeated_difference(a, b)
+    assert repeated.degrees_of_freedom is not None
+    assert repeated.degrees_of_freedom < 1
+    curve = difference_curve(*_by_cluster(a, b), shared=True, repeated=repeated, test="t")
+    assert (curve.method, curve.reason) == ("none", "too_few_units")
+    assert curve.interval(0.95) == (None, None)

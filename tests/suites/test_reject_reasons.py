@@ -62,7 +62,7 @@ def test_suites_name_only_reasons_of_the_vocabulary() -> None:
 def test_analyses_name_reasons_of_statistics_that_their_page_explains() -> None:
     found = reasons_in(analyses=True)
     page = (DOCS / "analysis.md").read_text()
-    assert ("validity.py", "mixes_models") in found
+    assert ("tables.py", "mixes_models") in found
     assert [each for each in sorted(found) if f"`{each[1]}`" not in page] == []
 
 

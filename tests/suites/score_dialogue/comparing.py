@@ -47,9 +47,7 @@ def refused_without_id(raw: pl.DataFrame, rows: list[Row], options: ScoreDialogu
     without = rows_without_id(rows)
     if without:
         file, line = without[0]
-        with pytest.raises(
-            InputError, match=f"^{re.escape(file)}:{line}: dialogue_uid: the id is empty"
-        ):
+        with pytest.raises(InputError, match=f"^{re.escape(file)}:{line}: dialogue_uid: empty"):
             SUITE.read(raw, options)
     return [row for row in rows if row[:2] not in without]
 
