@@ -45,9 +45,8 @@ def show_outcome(path: Path, *, as_json: bool) -> None:
     run = open_run(path)
     if as_json:
         write(run.summary_json)
-    for note in (*run.manifest.lacking, *run.manifest.notes):
-        (write_note if as_json else write_line)(note)
-    if as_json:
+        for note in run.notes:
+            write_note(note)
         return
     show_summary(run)
     _show_files(result_console(), run)
@@ -111,6 +110,8 @@ def show_summary(
     if headlines:
         more += [f"No trivial baselines: {headlines.lacking}"] if headlines.lacking else []
         grids += [baseline_grid(headlines)] if headlines.baselines else []
+    for note in run.notes if format == "table" else ():
+        result_console().print(note)
     show_grids(grids, format, _counted(run))
     blocks = [block for grid in grids[:1] for block in fit_grid(grid, result_console().width)]
     if any(column.header == "micro" for block in blocks for column in block.columns):

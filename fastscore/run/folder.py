@@ -141,9 +141,11 @@ def _earlier_manifest(folder: Path) -> Manifest | None:
 
 
 def _is_unscored(folder: Path, earlier: Manifest | None, writer: Writer | None) -> bool:
-    """Tell whether a run ended before it scored a shard; one in a store is not looked into."""
-    if not isinstance(writer, FolderWriter) or earlier is None or earlier.status == "complete":
+    """Tell whether a run has scored nothing, or ended before; one in a store is not looked into."""
+    if not isinstance(writer, FolderWriter) or earlier is None:
         return False
+    if earlier.status == "complete":
+        return earlier.all_null or not next(iter(earlier.tables.values()))["rows"]
     return not any((folder / RECEIPTS).glob("score-*.json"))
 
 

@@ -610,7 +610,8 @@ def refusal(request: Request, manifest: Manifest, found: Path | pl.DataFrame) ->
     if manifest.mixed:
         return InputError(
             f"Rows are replaced by later ones: {manifest.mixed}.",
-            "To score the last row of each, set max_rejects to 1.",
+            "To score the last row of each, set max_rejects to 1. For another column in the same "
+            "output, also set overwrite.",
         )
     return _unpaired_error(counts, pairing, rest)
 

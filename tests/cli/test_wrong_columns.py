@@ -92,6 +92,21 @@ def test_what_is_typed_then_scores(tmp_path):
     assert "holds a run with another signature" in error
 
 
+def test_what_a_refused_run_says_to_type_replaces_a_run_without_scores(tmp_path):
+    of_turn = {"dialogue_uid": "d", "miner_uid": "7", "place": 0}
+    rows = [
+        {**of_turn, "event": "predicted", "utterance_index": 0, "step": 0, "prediction": "tea"},
+        {**of_turn, "event": "utterance_complete", "utterance_index": 1, "ground_truth": "tea"},
+    ]
+    log = write(tmp_path / "log.jsonl", rows)
+    code, _, error = score("score_dialogue", tmp_path, log)
+    assert code == 3
+    assert "Nothing was scored" in error
+    code, _, error = score("score_dialogue", tmp_path, log, "--column", "utterance_index=place")
+    assert code == 0, error
+    assert fastscore.open_run(tmp_path / "run").tables["steps"].height == 1
+
+
 def test_a_trace_beside_its_own_results(tmp_path):
     logs = tmp_path / "logs"
     trace = write(logs / "trace.jsonl", RIGHT["memory_finance"])

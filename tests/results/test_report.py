@@ -29,6 +29,7 @@ from fastscore.results.report.write import (
     write_report,
 )
 from fastscore.results.runs import Run
+from fastscore.results.show import show_summary
 from fastscore.suites.showing import Mark
 from fastscore.suites.summary import overall_rows
 from tests.conftest import NIGHTLY
@@ -317,7 +318,9 @@ def test_runs_of_different_signatures_are_not_called_better(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_run_in_which_nothing_was_scored_has_a_page(tmp_path: Path) -> None:
+def test_a_run_in_which_nothing_was_scored_has_a_page_with_its_notes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     named = {"dialogue_uid": "d", "miner_uid": "7"}
     rows = [
         {**named, "event": "predicted", "utterance_index": 0, "step": 0, "prediction": "tea"},
@@ -330,4 +333,7 @@ def test_a_run_in_which_nothing_was_scored_has_a_page(tmp_path: Path) -> None:
         fastscore.score(log, fastscore.ScoreDialogue(lex_weight=1.0), output=folder)
     page = tmp_path / "page.html"
     write_report([open_run(folder)], page)
-    assert "score_dialogue" in page.read_text(encoding="utf-8")
+    noted = "1 utterance has no utterance_complete and so no score"
+    assert noted in page.read_text(encoding="utf-8")
+    show_summary(open_run(folder))
+    assert noted in " ".join(capsys.readouterr().out.split())

@@ -67,7 +67,8 @@ def make_content(headlines: Sequence[Headlines], how: Inference, texts: bool = T
         for name, one in zip(short, headlines, strict=True)
     ]
     charts = Charts()
-    comparisons, notes = _comparisons(shown, how)
+    comparisons, found = _comparisons(shown, how)
+    notes = [f"{one.name}: {note}" for one in shown for note in one.run.manifest.notes] + found
     metrics = metrics_of(suite, shown, comparisons, charts)
     sections = _sections(suite, shown, charts)
     contents = [(f"section-{n}", section["title"]) for n, section in enumerate(sections, start=1)]
