@@ -270,7 +270,9 @@ def _describe_unknown_words(
     from fastscore.logs.inputs.near_names import word_flags
 
     words = column.vocabulary
-    flags = word_flags(column, found.words, words.needed, words.known, chat_rows)
+    # where all words are unknown, none of the suite's own is beside them
+    beside = words.needed if found.n_unknown < found.asked - found.null else ()
+    flags = word_flags(column, found.words, beside, words.known, chat_rows)
     known = ", ".join(filter(None, words.known))
     return f"{note}; known: {known}" + (f"; type {typed(flags)}" if flags else "")
 
