@@ -111,7 +111,7 @@ def show_summary(
         more += [f"No trivial baselines: {headlines.lacking}"] if headlines.lacking else []
         grids += [baseline_grid(headlines)] if headlines.baselines else []
     for note in run.notes if format == "table" else ():
-        result_console().print(note)
+        write_line(note)  # unbroken: it may hold what to type
     show_grids(grids, format, _counted(run))
     blocks = [block for grid in grids[:1] for block in fit_grid(grid, result_console().width)]
     if any(column.header == "micro" for block in blocks for column in block.columns):

@@ -54,7 +54,7 @@ def test_words_that_are_foreign_in_some_rows_are_named(tmp_path):
 def test_words_of_rows_in_memory_mean_what_they_mean_in_files(tmp_path):
     write_example("preference_shift", tmp_path / "example")
     options = fastscore.PreferenceShift(
-        catalogue=tmp_path / "example" / "catalogue.jsonl", segments="metadata"
+        catalogue=str(tmp_path / "example" / "catalogue.jsonl"), segments="metadata"
     )
     rows = talks(("user", "system"), ("user", "system"))
     with pytest.raises(InputError, match="speaker:system=SYSTEM --value speaker:user=USER"):
