@@ -131,8 +131,8 @@ def example_command(suite: str, output: Path) -> None:
     help="Add what trivial agents score on the same log, such as one that always refuses.",
 )
 @format_option(
-    "csv and json contain every statistic, unrounded, over all rows. The others leave out "
-    "rows whose value a definition fixes."
+    "csv and json contain every statistic, unrounded. Means leave out rows whose value a "
+    "definition fixes, except mean_all_rows."
 )
 @option("--verify", is_flag=True, help="Read every output and compare it with what was committed.")
 @click.pass_context
