@@ -16,7 +16,7 @@ import polars as pl
 from fastscore_jit.arrays import Indices, Int64Array, Mask, UInt8Array
 from fastscore_jit.arrow import StringColumn, string_column, texts_in_place, view_column
 from fastscore_readers.fill import unescaped, value_kinds, views
-from fastscore_readers.json.documents import count_line_ends
+from fastscore_readers.json.line_ends import count_line_ends
 from fastscore_readers.json.lines import Place, find_places
 from fastscore_readers.json.tokens import (
     ABSENT,

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Int64Array
-from fastscore_readers.json.documents import line_begins
+from fastscore_readers.json.line_ends import line_begins
 
 from fastscore.errors import InputError
 from fastscore.files import Compression, Damage, hash_part, whole_blocks

@@ -30,11 +30,10 @@ from fastscore_readers.json.documents import (
     AT_START,
     BETWEEN_VALUES,
     JsonElements,
-    count_line_ends,
     elements,
-    last_end,
     skip_value,
 )
+from fastscore_readers.json.line_ends import count_line_ends, last_end
 
 from fastscore.errors import InputError
 from fastscore.files import Compression, Damage, DamageError, as_utf8, unpacked

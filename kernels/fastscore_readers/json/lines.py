@@ -55,7 +55,7 @@ from fastscore_readers.fill import (
     scan_of,
     with_capacity,
 )
-from fastscore_readers.json.documents import count_line_ends, last_end
+from fastscore_readers.json.line_ends import count_line_ends, last_end
 from fastscore_readers.json.tokens import (
     ARRAY,
     BYTES_AFTER,
