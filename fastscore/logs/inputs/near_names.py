@@ -34,9 +34,14 @@ def _names() -> Mapping[str, Any]:
     return {**content, **content["roles_by_others"], "roles": roles}
 
 
+@cache
+def _pattern(kind: str) -> re.Pattern[str]:
+    return re.compile(_names()["keys"][kind], re.IGNORECASE)
+
+
 def is_called(kind: str, key: str) -> bool:
     """Tell whether a key is called as those of a kind are: ``time``, ``step``, ``session``."""
-    return re.fullmatch(_names()["keys"][kind], key, re.IGNORECASE) is not None
+    return _pattern(kind).fullmatch(key) is not None
 
 
 @cache
