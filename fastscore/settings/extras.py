@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, reduce
 from glob import iglob
 from typing import Any, NamedTuple
@@ -111,7 +111,7 @@ def _are_declared() -> bool:
         if os.path.isfile(place):  # an archive
             return True
         for declared in iglob("*.*-info/entry_points.txt", root_dir=place or "."):
-            with open(os.path.join(place, declared), "rb") as file:
+            with suppress(OSError), open(os.path.join(place, declared), "rb") as file:
                 if b"[fastscore." in file.read():
                     return True
     return False

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from fastscore_readers.fill import TEXT, WHOLE
-from fastscore_readers.json import documents as json_documents
+from fastscore_readers.json import line_ends, tokens
 from fastscore_readers.json import lines as jsonl
-from fastscore_readers.json import tokens
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -212,7 +211,7 @@ def test_a_faulty_line_leaves_no_value_behind():
 
 def test_line_ends_are_counted_in_pieces_that_may_part_one(monkeypatch):
     piece = 100
-    monkeypatch.setattr(json_documents, "_PIECE_BYTES", piece)
+    monkeypatch.setattr(line_ends, "_PIECE_BYTES", piece)
     # a return before a line feed ends its line with it
     for before, ends, expected in (
         (piece - 1, b"\r\n", 2),
@@ -221,16 +220,16 @@ def test_line_ends_are_counted_in_pieces_that_may_part_one(monkeypatch):
         (0, b"\r\n", 2),
     ):
         data = b"a" * before + ends + b"a" * piece + b"\n"
-        assert json_documents.count_line_ends(as_bytes(data)) == expected
+        assert line_ends.count_line_ends(as_bytes(data)) == expected
     data = b"\r\n" * (piece + 5)
-    assert json_documents.count_line_ends(as_bytes(data)) == piece + 5
-    assert json_documents.count_line_ends(as_bytes(data[1:])) == piece + 5
+    assert line_ends.count_line_ends(as_bytes(data)) == piece + 5
+    assert line_ends.count_line_ends(as_bytes(data[1:])) == piece + 5
 
 
 def test_lines_are_found_in_what_positions_reach():
     data = np.broadcast_to(np.uint8(0), 1 << 32)
     with pytest.raises(ValueError, match=r"^4294967296 bytes .* fewer than 4 GiB$"):
-        json_documents.line_begins(data)
+        line_ends.line_begins(data)
 
 
 @given(st.lists(st.sampled_from((b"a" * 61, b"\xe6\xb3\xa2", *LINE_ENDS))))
@@ -238,7 +237,7 @@ def test_lines_begin_after_line_ends(parts):
     data = b"".join(parts)
     lines = data.splitlines(keepends=True)
     expected = np.cumsum([len(line) for line in lines if line.endswith((b"\n", b"\r"))])
-    assert json_documents.line_begins(as_bytes(data)).tolist() == expected.tolist()
+    assert line_ends.line_begins(as_bytes(data)).tolist() == expected.tolist()
 
 
 def test_rows_may_stand_closer_behind_the_first_block():

@@ -403,8 +403,7 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
                 raise _with_question(unnamed, flags, reason) from unnamed
             _check_words(file, map_source(source, columns))
             trial = try_reading(file, suite, columns)
-            # more rejects than scores: what cannot be read is what the suite is about
-            if trial.n_scored < max(1, trial.n_rejects):
+            if not trial.n_scored:
                 begin = f"with {typed(flags)} " if flags else ""
                 why = trial.fault or "nothing of the first rows would be scored"
                 said = f"{begin}{why}" + (f".{asked}" if asked else "")
