@@ -579,7 +579,7 @@ def read_object(answer: Answer) -> dict[str, Any]:
 
 
 def describe_asking(asked: AskingAboutLogs, client: ChatClient) -> dict[str, Any]:
-    """Return what a manifest says of who was asked, and how."""
+    """Describe the model and its settings for a manifest."""
     return {
         "model": asked.model.removeprefix(OPENAI),
         "endpoint": client.options.endpoint,

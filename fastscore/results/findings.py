@@ -106,8 +106,8 @@ class Headlines:
 
     ``name`` is what a page calls the run. ``whole`` are the summary's rows over all dialogues by
     metric. ``parts`` are of headline metrics, then of others whose definition leaves rows out or
-    has several scales. ``lacking`` says why there are no baselines, ``unit`` is what the units are
-    called.
+    has several scales. ``lacking`` is the reason for absent baselines, ``unit`` the name of the
+    units.
     """
 
     name: str

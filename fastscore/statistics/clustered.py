@@ -40,7 +40,7 @@ LEAST_UNITS = 3
 """The fewest units with an interval or a test: two have one degree of freedom, so say nothing."""
 
 Ends = tuple[float | None, float | None]
-"""The smallest and largest value that there can be, None where there is no end."""
+"""The smallest and the largest possible value, None without a limit."""
 UNBOUNDED: Ends = (None, None)
 
 EstimateReason = Literal["too_few_units", "zero_variance", "several_scales"]

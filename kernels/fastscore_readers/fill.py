@@ -161,7 +161,7 @@ def _write_views(data: Any, starts: Any, ends: Any, buffer: int, words: Any) -> 
 _KINDS = np.full(256, FLOAT, np.uint8)
 _KINDS[list(b'"{[ntf')] = STRING, OBJECT, ARRAY, NULL, TRUE, FALSE
 _KINDS[list(b" \t\n\r")] = ABSENT
-"""Kinds of values by first byte; white space is no value."""
+"""The kind of value by its first byte. White space begins no value."""
 
 
 def value_kinds(
