@@ -154,7 +154,8 @@ def names_arguments(public: Public) -> Public:
         except TypeError as error:
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise  # from the body
-            known = [name for name in inspect.signature(function).parameters if name != "self"]
+            parameters = inspect.signature(function).parameters
+            known = [name for name in parameters if name != "self" and not name.startswith("_")]
             unknown = next((name for name in keywords if name not in known), None)
             if unknown is None:
                 raise

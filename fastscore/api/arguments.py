@@ -57,8 +57,11 @@ def unknown_keyword(name: str, suite: Any) -> TypeError:
         return TypeError(
             f"{name} is an option of the suite: fastscore.score(logs, fastscore.{kind}({name}=...))"
         )
-    known = [each.name for each in SETTINGS]
-    return TypeError(f"score() has no argument {name!r}. {did_you_mean(name, known)}")
+    known = did_you_mean(name, [each.name for each in SETTINGS])
+    return TypeError(
+        f"score() has no argument {name!r}. {known} Options of the suite are given as "
+        f"fastscore.score(logs, fastscore.{options.__name__}(...))."
+    )
 
 
 def _named_suite(suite: Any, source: Any, call: str) -> tuple[str, Any]:

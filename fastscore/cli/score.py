@@ -23,13 +23,14 @@ from fastscore.run.request import (
 )
 from fastscore.settings.options import (
     CHANGES_SCORE,
+    MAP_TABLES,
     WRITES_MORE,
     allowed_values,
     available_processors,
     describe_number,
     environment_name,
     flag_name,
-    read_toml,
+    read_configuration,
     settings_of,
     takes_paths,
     value_type,
@@ -40,7 +41,6 @@ from fastscore.vectors.description import TRUST_VARIABLE
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-MAP_TABLES = ("columns", "values")
 CONFIGURED = "fastscore.columns"
 MIB = 1024 * 1024
 
@@ -52,13 +52,7 @@ def read_config(ctx: click.Context, parameter: click.Parameter, path: Path | Non
     """Take a TOML file's values for defaults: click's callback of ``--config``."""
     if path is None:
         return
-    content = read_toml(path)
-    tables = {name: value for name, value in content.items() if isinstance(value, dict)}
-    known_tables = (*suite_names(), *MAP_TABLES)
-    for name in tables:
-        if name not in known_tables:
-            raise UsageError(f"{path}: unknown table [{name}].", did_you_mean(name, known_tables))
-    values = {name: value for name, value in content.items() if name not in tables}
+    tables, values = read_configuration(path, suite_names())
     own = tables.get(str(ctx.info_name), {})
     values |= {name: value for name, value in own.items() if name not in MAP_TABLES}
     try:

@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import polars as pl
@@ -15,10 +16,11 @@ from fastscore.results.comparison import Comparison, beside, design_text
 from fastscore.results.differences import Inference, missing_dialogues
 from fastscore.results.metric_text import interval_text, number_text, p_text
 from fastscore.results.runs import Run, defined_parts
-from fastscore.settings.options import read_toml
+from fastscore.settings.options import CHECK_TABLE, read_configuration
 from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.statistics.curves import GRID
+from fastscore.suites.registry import suite_names
 from fastscore.suites.summary import overall_rows
 from fastscore.suites.sums import shown_name
 from fastscore.terminal import plain
@@ -134,26 +136,38 @@ def _of_one_run(run: Run, limits: CheckLimits) -> list[Check]:
                 value = "no value" if mean is None else f"{mean:.6g}"
                 sign = 1 if word == "at least" else -1
                 kept = mean is not None and sign * (limit - mean) <= reach
-                found.append(_decided(f"{name} {word}", value, f"{limit:g}", kept))
+                numbers = {"mean": mean}
+                found.append(_decided(f"{name} {word}", value, f"{limit:g}", kept, numbers=numbers))
     for id, limit in limits.max_null.items():
         n, n_fixed, n_null = (whole.get(id, {}).get(name, 0) for name in ("n", "n_fixed", "n_null"))
         n_rows = n + n_fixed + n_null
         share = n_null / n_rows if n_rows else None
         value = "no row" if share is None else _percent(share)
         kept = share is not None and share <= limit
-        found.append(_decided(f"{id} null at most", value, _percent(limit), kept))
+        numbers = {"n_null": n_null, "n_rows": n_rows}
+        found.append(_decided(f"{id} null at most", value, _percent(limit), kept, numbers=numbers))
     if limits.max_rejects is not None:
         rejects, lines = run.manifest.lost_lines
         share = rejects / max(1, lines)
         kept, detail = share <= limits.max_rejects, f"{rejects:,} of {lines:,} lines"
         shares = _percent(share), _percent(limits.max_rejects)
-        found.append(_decided("rejects at most", *shares, kept, detail))
+        numbers = {"n_rejects": rejects, "n_lines": lines}
+        found.append(_decided("rejects at most", *shares, kept, detail, numbers))
     return found
 
 
-def _decided(name: str, found: str, limit: str, kept: bool, detail: str = "") -> Check:
+def _decided(
+    name: str,
+    found: str,
+    limit: str,
+    kept: bool,
+    detail: str = "",
+    numbers: Mapping[str, float | None] = MappingProxyType({}),
+) -> Check:
     outcome: Outcome = "passed" if kept else "failed"
-    return Check(name=name, found=found, limit=limit, outcome=outcome, detail=detail)
+    return Check(
+        name=name, found=found, limit=limit, outcome=outcome, detail=detail, numbers=numbers
+    )
 
 
 def _refuse_damage(run: Run) -> None:
@@ -210,7 +224,8 @@ def _drops(compared: Comparison, limits: CheckLimits) -> list[Check]:
         if n_null and n_base and limits.max_missing is not None:
             name, limit = f"{row['metric']} null here only at most", _allowed(limits.max_missing)
             kept = _is_allowed(n_null, n_base, limits.max_missing)
-            found.append(_decided(name, _share_text(n_null, n_base), limit, kept))
+            numbers = {"n_null": n_null, "n_against": n_base}
+            found.append(_decided(name, _share_text(n_null, n_base), limit, kept, numbers=numbers))
     return found
 
 
@@ -235,7 +250,8 @@ def _margins(compared: Comparison, margins: Mapping[str, float], p: str, word: s
         value = interval_text(row["difference"], row["low"], row["high"])
         shown = "no test" if row[p] is None else f"p = {p_text(row[p])}{beside(row)}"
         kept = row[p] is not None and row[p] < ALPHA
-        found.append(_decided(f"{id} {word}", value, f"{margin:g}", kept, shown))
+        numbers = {name: row[name] for name in ("difference", "low", "high", p)}
+        found.append(_decided(f"{id} {word}", value, f"{margin:g}", kept, shown, numbers))
     return found
 
 
@@ -378,11 +394,11 @@ _KINDS: dict[str, type] = {
 
 
 def read_table(path: Path) -> Mapping[str, Any]:
-    """Read the table ``check`` of a TOML file, empty where it has none."""
-    content = read_toml(path)
-    table = content.get("check", {})
-    if not isinstance(table, dict):
-        raise UsageError(f"{path}: check is {table!r}, expected a table.")
+    """Read the table ``check`` of a configuration file, empty where it has none."""
+    tables, values = read_configuration(path, suite_names())
+    if CHECK_TABLE in values:
+        raise UsageError(f"{path}: check is {values[CHECK_TABLE]!r}, expected a table.")
+    table: dict[str, Any] = tables.get(CHECK_TABLE, {})
     for name, value in table.items():
         if name not in _KINDS:
             advice = did_you_mean(name, _KINDS)

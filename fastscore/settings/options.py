@@ -464,6 +464,21 @@ def read_toml(path: Path) -> dict[str, Any]:
     return parse_toml(content, str(path))
 
 
+MAP_TABLES = ("columns", "values")
+CHECK_TABLE = "check"
+
+
+def read_configuration(path: Path, suites: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the tables of a configuration file, of runs and of checks, and its other values."""
+    content = read_toml(path)
+    tables = {name: value for name, value in content.items() if isinstance(value, dict)}
+    known = (*suites, *MAP_TABLES, CHECK_TABLE)
+    for name in tables:
+        if name not in known:
+            raise UsageError(f"{path}: unknown table [{name}].", did_you_mean(name, known))
+    return tables, {name: value for name, value in content.items() if name not in tables}
+
+
 def parse_toml(content: bytes, name: str) -> dict[str, Any]:
     """Parse a TOML file's content; messages name the file."""
     try:

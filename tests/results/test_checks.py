@@ -293,7 +293,14 @@ def test_the_command_reads_flags_and_configuration(run: Run, tmp_path: Path) -> 
     config.write_text('[check]\nmin = {PAS = 0.0}\nmax_null = {PAS = "5%"}\nmax_rejects = "1%"\n')
     passed = fastscore_command(["check", run.path, "--config", config, "--format", "json"])
     assert passed.returncode == 0, passed.stderr
-    assert [one["outcome"] for one in json.loads(passed.stdout)] == ["passed"] * 3
+    found = json.loads(passed.stdout)
+    assert [one["outcome"] for one in found] == ["passed"] * 3
+    n = run.tables["dialogues"].height
+    assert [one["numbers"] for one in found] == [
+        {"mean": mean_of(run, "PAS")},
+        {"n_null": 0, "n_rows": n},
+        {"n_rejects": 0, "n_lines": n},
+    ]
     failed = fastscore_command(
         ["check", run.path, "--min", "guest_simulation.PAS=1.1", "--junit", tmp_path / "junit.xml"]
     )
@@ -304,6 +311,10 @@ def test_the_command_reads_flags_and_configuration(run: Run, tmp_path: Path) -> 
     wrong = fastscore_command(["check", run.path, "--config", config])
     assert wrong.returncode == 2
     assert "no key 'mix'" in wrong.stderr
+    config.write_text("workers = 1\n[chek]\nmin = {PAS = 0.0}\n")
+    wrong = fastscore_command(["check", run.path, "--config", config, "--max-null", "PAS=1"])
+    assert wrong.returncode == 2
+    assert "unknown table [chek]. Did you mean 'check'?" in wrong.stderr
 
 
 @pytest.mark.parametrize(
