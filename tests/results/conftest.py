@@ -170,23 +170,11 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("hostile")
     rows: list[dict[str, Any]] = []
     for dialogue in ("one", "two"):
-        name = {
-            "dialogue_uid": f"{dialogue}{BREAKING_OUT}",
-            "miner_uid": f"{dialogue}{BREAKING_OUT}",
-        }
+        id = f"{dialogue}{BREAKING_OUT}"
+        place = {"dialogue_uid": id, "miner_uid": id, "utterance_index": 0}
         for step, text in enumerate((BREAKING_OUT, f"{BREAKING_OUT} again")):
-            rows.append(
-                {**name, "event": "predicted", "utterance_index": 0, "step": step}
-                | {"prediction": text}
-            )
-        rows.append(
-            {
-                **name,
-                "event": "utterance_complete",
-                "utterance_index": 0,
-                "ground_truth": BREAKING_OUT,
-            }
-        )
+            rows.append({**place, "event": "predicted", "step": step, "prediction": text})
+        rows.append({**place, "event": "utterance_complete", "ground_truth": BREAKING_OUT})
     log = folder / "log.jsonl"
     bad = '{"event": "predicted<script>window.hit=1</script>'
     log.write_text("".join(f"{json.dumps(row)}\n" for row in rows) + f"{bad}\n")

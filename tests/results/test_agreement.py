@@ -1,7 +1,9 @@
 """Judges' files and people's compared: units, raters, coefficients and refusals."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -31,13 +33,16 @@ TWO = [1, 3, 3, 4, 4, 2, 2, 5, 2, 5]
 PEOPLE = [2, 2, 3, 5, 4, 3, 1, 4, 1, 4]
 
 
-def judge_file(path: Path, scores: list[int], **more: object) -> Path:
-    rows = [
-        {"dialogue": f"d{at}", "judge": {"coherence": score}, **more}
-        for at, score in enumerate(scores)
-    ]
+def written(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
+
+
+def judge_file(path: Path, scores: list[int], **more: object) -> Path:
+    rows = enumerate(scores)
+    return written(
+        path, ({"dialogue": f"d{at}", "judge": {"coherence": one}, **more} for at, one in rows)
+    )
 
 
 @pytest.fixture
@@ -76,10 +81,8 @@ def test_tables_of_raters_with_long_names_fit_80_columns(tmp_path: Path) -> None
         for rater, scores in zip(raters, (ONE, TWO), strict=True)
         for at, score in enumerate(scores)
     ]
-    (tmp_path / "judges.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = CliRunner(env={"COLUMNS": "80"}).invoke(
-        cli, ["agreement", str(tmp_path / "judges.jsonl")]
-    )
+    log = written(tmp_path / "judges.jsonl", rows)
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(cli, ["agreement", str(log)])
     lines = done.output.splitlines()
     assert max(map(len, lines)) <= 80
     # no word of the headers or of the dimension is broken, and names break where a reader would
@@ -108,8 +111,7 @@ def test_models_and_files_tell_dialogues_of_one_id_apart(tmp_path: Path) -> None
         for model in ("m", "n")
         for at, score in enumerate(np.roll(ONE, shift).tolist())
     ]
-    (tmp_path / "both.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = fastscore.agreement(tmp_path / "both.jsonl")
+    found = fastscore.agreement(written(tmp_path / "both.jsonl", rows))
     (pair,) = kappas(found).iter_rows(named=True)
     assert (pair["first"], pair["second"], pair["n"]) == ("one", "two", 20)
     # equal scores of both models say nothing new: the interval is that of ten dialogues
@@ -156,7 +158,7 @@ def test_two_judgements_of_levels_that_share_ids_are_compared(tmp_path: Path) ->
             | {"judge": {"coherence": 1 + (row["judge"]["coherence"] - 1 + shift * at % 2) % 5}}
             for at, row in enumerate(rows)
         ]
-        (tmp_path / f"{rater}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+        written(tmp_path / f"{rater}.jsonl", lines)
     files = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
     found = fastscore.agreement(*files)
     assert kappas(found)["n"].to_list() == [20]
@@ -166,7 +168,7 @@ def test_two_judgements_of_levels_that_share_ids_are_compared(tmp_path: Path) ->
         {key: value for key, value in json.loads(line).items() if not key.startswith("judged_f")}
         for line in files[0].read_text().splitlines()
     ]
-    files[0].write_text("".join(json.dumps(one) + "\n" for one in bare))
+    written(files[0], bare)
     with pytest.raises(InputError, match=r"more than once, again at .*give 'model', or 'judged_fi"):
         fastscore.agreement(*files)
 
@@ -188,7 +190,7 @@ def test_verdicts_on_pairs_are_compared(tmp_path: Path) -> None:
         | {"orders": [], "judged_by": "judge"}
         for at, one in enumerate(verdicts)
     ]
-    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    written(tmp_path / "pairs.jsonl", lines)
     other = {"A": "B", "B": "A", "tie": "tie"}
     people = ["dialogue,model_a,model_b,rater,overall"]
     people += [f"d{at},n,m,ann,{other[one]}" for at, one in enumerate(verdicts[:8])]
@@ -318,13 +320,9 @@ def test_frames_and_rows_are_compared_as_their_files(tmp_path: Path) -> None:
 
 
 def test_people_s_columns_of_any_rubric_are_read(tmp_path: Path) -> None:
-    judge = [
-        {"dialogue": f"d{at}", "judged_by": "one", "judge": {"honesty": score}}
-        for at, score in enumerate(ONE)
-    ]
-    (tmp_path / "judge.jsonl").write_text("".join(json.dumps(row) + "\n" for row in judge))
+    judged = [{"dialogue": f"d{at}", "judge": {"honesty": score}} for at, score in enumerate(ONE)]
     people = pl.DataFrame({"dialogue": [f"d{at}" for at in range(10)], "honesty": PEOPLE})
-    found = fastscore.agreement(str(tmp_path / "judge.jsonl"), people)
+    found = fastscore.agreement(written(tmp_path / "judge.jsonl", judged), people)
     assert kappas(found)["dimension"].to_list() == ["honesty"]
     kappa = cohen_kappa_score(ONE, PEOPLE, weights="quadratic", labels=[1, 2, 3, 4, 5])
     assert kappas(found)["value"].item() == pytest.approx(kappa, rel=1e-12)

@@ -15,8 +15,7 @@ import pytest
 from scipy import stats
 
 import fastscore
-from fastscore import open_run
-from fastscore.errors import RunError, UsageError
+from fastscore.errors import UsageError
 from fastscore.results.checks import CheckLimits, check, github_lines, junit
 from fastscore.results.differences import Inference
 from fastscore.results.differences import _drops as drops_between
@@ -249,16 +248,6 @@ def test_what_cannot_be_checked_is_said(run: Run) -> None:
         check(run, CheckLimits(minimum={"PAZ": 0.5}))
     with pytest.raises(UsageError, match="need another run"):
         check(run, CheckLimits(max_drop={"PAS": 0.1}))
-
-
-def test_a_damaged_run_is_no_result(run: Run, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(run.path, copy)
-    part = next((copy / "dialogues").glob("*.parquet"))
-    part.write_bytes(part.read_bytes()[:-1] + b"x")
-    with pytest.raises(RunError):
-        check(open_run(copy), CheckLimits(minimum={"PAS": 0.0}))
-    assert fastscore_command(["check", copy, "--min", "PAS=0"]).returncode == 4
 
 
 def test_rejects_are_counted_as_in_scoring(run: Run) -> None:

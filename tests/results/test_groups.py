@@ -113,13 +113,6 @@ def test_too_few_units_have_no_interval_and_the_table_says_why(run: Run) -> None
     assert set(summary["interval_reason"]) == {"too_few_units"}
 
 
-def test_a_column_that_is_not_there_suggests_the_nearest(run: Run) -> None:
-    with pytest.raises(fastscore.FastscoreError, match="Did you mean 'miner_uid'"):
-        run.summarise(cluster="miner_id")
-    done = CliRunner().invoke(cli, ["summary", str(run.path), "--cluster", "average_U_best_early"])
-    assert done.exit_code != 0
-
-
 @pytest.mark.parametrize(
     "words", [[], ["--cluster", "dialogue"], ["--by", "miner_uid"], ["--metric", "U_best"]]
 )

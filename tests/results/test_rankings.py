@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import fastscore
-from fastscore.results.comparison import paper_grids
+from fastscore.results.comparison import Comparison, paper_grids
 from fastscore.results.differences import letter_groups
 from fastscore.results.runs import Run
 from fastscore.terminal.grids import latex
@@ -26,8 +26,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     return [scored(folder, name, ("m", skill, range(30))) for name, skill in SKILLS.items()]
 
 
-def test_systems_are_ranked_best_first_and_equal_ones_share_a_place(runs: list[Run]) -> None:
-    found = fastscore.compare(*runs, metrics=["average_U_best_early"])
+@pytest.fixture(scope="module")
+def found(runs: list[Run]) -> Comparison:
+    return fastscore.compare(*runs, metrics=["average_U_best_early"])
+
+
+def test_systems_are_ranked_best_first_and_equal_ones_share_a_place(
+    found: Comparison, runs: list[Run]
+) -> None:
     rows = found.ranking
     names = [Path(system).name for system in rows["system"]]
     assert names[0] == "good"
@@ -40,8 +46,9 @@ def test_systems_are_ranked_best_first_and_equal_ones_share_a_place(runs: list[R
     assert rows["sample"].unique().to_list() == ["29 pairs of all"]  # of one the steps are missing
 
 
-def test_a_place_is_by_the_mean_difference_from_the_others(runs: list[Run]) -> None:
-    found = fastscore.compare(*runs, metrics=["average_U_best_early"])
+def test_a_place_is_by_the_mean_difference_from_the_others(
+    found: Comparison, runs: list[Run]
+) -> None:
     means = {
         str(run.path): run.scan("dialogues").select("average_U_best_early").collect().mean().item()
         for run in runs
@@ -54,8 +61,7 @@ def test_a_place_is_by_the_mean_difference_from_the_others(runs: list[Run]) -> N
     assert one.ranking.is_empty()
 
 
-def test_bounds_of_places_are_those_of_the_verdicts(runs: list[Run]) -> None:
-    found = fastscore.compare(*runs, metrics=["average_U_best_early"])
+def test_bounds_of_places_are_those_of_the_verdicts(found: Comparison) -> None:
     wins = {
         (row["b"], row["a"]) if row["verdict"] == "better" else (row["a"], row["b"])
         for row in found.differences.to_dicts()
@@ -77,8 +83,7 @@ def test_letters_are_shared_by_what_cannot_be_told_apart() -> None:
     assert letter_groups("abc", {("b", "c"): True}) == ["ab", "a", "b"]
 
 
-def test_a_paper_has_the_best_in_bold(runs: list[Run]) -> None:
-    found = fastscore.compare(*runs, metrics=["average_U_best_early"])
+def test_a_paper_has_the_best_in_bold(found: Comparison, runs: list[Run]) -> None:
     (grid,) = paper_grids(found)
     text = latex(grid)
     assert len(re.findall(r"\\textbf\{", text)) == 1

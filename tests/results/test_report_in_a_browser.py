@@ -10,6 +10,10 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 import fastscore
 from fastscore.results.analyse import analyse
@@ -54,9 +58,6 @@ document.querySelectorAll('*').forEach(function (parent) {
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Return a headless browser where there is one: see `make browser`."""
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
     program = shutil.which("chromium") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
     if program is None or driver is None:
@@ -134,9 +135,6 @@ def test_the_page_asks_for_nothing_fits_and_has_no_accessibility_violation(
 def test_tables_are_sorted_and_searched_by_keyboard(
     pages: Mapping[str, Path], browser: Any
 ) -> None:
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-
     show(browser, pages["group_travel"])
     table = browser.find_element(By.ID, "table-metrics")
     head = table.find_elements(By.CSS_SELECTOR, "thead th")[2]
@@ -160,8 +158,6 @@ def test_tables_are_sorted_and_searched_by_keyboard(
 
 
 def test_links_open_a_dialogue(pages: Mapping[str, Path], browser: Any) -> None:
-    from selenium.webdriver.common.by import By
-
     page = Page(pages["guest_simulation"].read_text(encoding="utf-8"))
     name = next(one["data-dialogue"] for one in page.of("details") if "data-dialogue" in one)
     assert name is not None
@@ -175,8 +171,6 @@ def test_links_open_a_dialogue(pages: Mapping[str, Path], browser: Any) -> None:
 def test_of_two_runs_a_link_opens_the_dialogue_of_its_own(
     pages: Mapping[str, Path], browser: Any
 ) -> None:
-    from selenium.webdriver.common.by import By
-
     path = pages[f"guest_simulation/{SECOND}"]
     page = Page(path.read_text(encoding="utf-8"))
     shown = [
@@ -195,8 +189,6 @@ def test_of_two_runs_a_link_opens_the_dialogue_of_its_own(
 
 
 def test_a_dialogue_is_found_by_its_whole_name(pages: Mapping[str, Path], browser: Any) -> None:
-    from selenium.webdriver.common.by import By
-
     show(browser, pages["guest_simulation"])
     rows = browser.find_elements(By.CSS_SELECTOR, "#table-dialogues-1 tbody tr")
     name = rows[2].get_attribute("data-name")
