@@ -211,11 +211,11 @@ def show_inspection(
         console.print("Type:")
     for command in every:
         console.print(f"  {plain(command)}", soft_wrap=True)
-    for line in _questions(inspection, is_read=bool(every)):
+    for line in questions(inspection, is_read=bool(every)):
         console.print(plain(line), soft_wrap=True)
 
 
-def _questions(inspection: Inspection, *, is_read: bool) -> Iterator[str]:
+def questions(inspection: Inspection, *, is_read: bool) -> Iterator[str]:
     """Say what must be answered before a judge or a suite reads files."""
     asking: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for each in inspection.files:

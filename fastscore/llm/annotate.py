@@ -50,7 +50,7 @@ from fastscore.logs.score_input import ScoreInput
 from fastscore.run.commit import commit_bytes, commit_lines
 from fastscore.run.progress import Reporter, SilentReporter
 from fastscore.run.request import Request
-from fastscore.settings.options import build_options, check_arguments
+from fastscore.settings.options import build_options
 from fastscore.suites.guest_simulation.events import MESSAGE_INDEX, by_conversation
 from fastscore.suites.guest_simulation.options import (
     ORDER_COLUMN,
@@ -399,10 +399,7 @@ def annotate(
     ...     catalogue="shifts/catalogue.jsonl", dry_run=True,
     ... ).expected
     """
-    given = locals()
-    own = ("logs", "what", "catalogue", "merge_speakers", "level")
-    check_arguments(annotate, {name: given[name] for name in own})
-    asked = request_of(AskingAboutLogs, given)
+    asked = request_of(AskingAboutLogs, annotate, locals())
     reporter = SilentReporter()
     if what == "states":
         done = annotate_states(asked, reporter, level=level)

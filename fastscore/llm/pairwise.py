@@ -44,7 +44,6 @@ from fastscore.llm.transcripts import (
 )
 from fastscore.run.commit import commit_json, commit_lines
 from fastscore.run.progress import Reporter, SilentReporter
-from fastscore.settings.options import check_arguments
 from fastscore.statistics.clustered import clustered_mean
 from fastscore.statistics.curves import sign_test
 from fastscore.statistics.significance import holm
@@ -358,9 +357,7 @@ def judge(
     ... )
     >>> judged.summary["dimensions"]["helpfulness"]["mean"]
     """
-    given = locals()
-    check_arguments(judge, {name: given[name] for name in ("logs", "against")})
-    judged = run_judging(request_of(Judging, given), SilentReporter())
+    judged = run_judging(request_of(Judging, judge, locals()), SilentReporter())
     if judged.refusal is not None:
         raise judged.refusal
     return judged

@@ -5,7 +5,7 @@ import os
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
 from hashlib import blake2b
@@ -28,7 +28,7 @@ from fastscore.llm.spending import (
 )
 from fastscore.logs.inputs.column_map import ColumnMap, requested_map
 from fastscore.run.request import SETTINGS
-from fastscore.settings.options import check_settings, setting
+from fastscore.settings.options import check_arguments, check_settings, setting, settings_of
 
 _MARK = re.compile(
     r"<(?P<close>/?)(?P<tag>think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
@@ -355,8 +355,14 @@ class ModelOptions:
         object.__setattr__(self, "prices", parse_prices(self.prices))
 
     def resolved(self) -> "ModelOptions":
-        """Return the options with the server's address and the answers' file filled in."""
+        """Return the options with the server's address and the answers' file filled in.
+
+        With `replay` an address that is not given stays None: the answers' file has it.
+        """
+        answers = self.answers or cache_root() / "llm" / "answers.sqlite"
         url = self.base_url or first_variable(URL_VARIABLES)
+        if url is None and self.replay:
+            return replace(self, answers=answers)
         if url is None:
             raise UsageError(
                 "No server of chat models is named.",
@@ -378,11 +384,7 @@ class ModelOptions:
                 f"base_url is {url!r:.100}, expected the address of a server.",
                 "Give it as http://HOST:PORT/v1 or https://HOST/v1.",
             )
-        return replace(
-            self,
-            base_url=url.rstrip("/"),
-            answers=self.answers or cache_root() / "llm" / "answers.sqlite",
-        )
+        return replace(self, base_url=url.rstrip("/"), answers=answers)
 
     def request(
         self,
@@ -495,12 +497,16 @@ class Judging(AskingAboutLogs):
 Asked = TypeVar("Asked", bound=AskingAboutLogs)
 
 
-def request_of(kind: type[Asked], given: Mapping[str, Any]) -> Asked:
-    """Make a request of the arguments of a call, by name."""
-    known = [each.name for each in fields(ModelOptions)]
+def request_of(kind: type[Asked], public: Callable[..., Any], given: Mapping[str, Any]) -> Asked:
+    """Make a request of the arguments of a call of a public function, by name."""
+    of_models = [each.name for each in fields(ModelOptions)]
+    known = [name for name in (*given, *of_models) if name != "models"]
     for name in given["models"]:
         if name not in known:
-            raise UsageError(f"Unknown argument {name!r}.", did_you_mean(name, known))
+            unknown = f"{public.__name__}() has no argument {name!r}."
+            raise TypeError(f"{unknown} {did_you_mean(name, known)}")
+    declared = {each.name for each in settings_of(kind)}
+    check_arguments(public, {name: given[name] for name in given if name not in declared})
     named = {each.name: given[each.name] for each in fields(kind) if each.name in given}
     named |= {"inputs": paths_of(given["logs"]), "models": ModelOptions(**given["models"])}
     if "against" in given:

@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.api.reading import inspect, judge_command
+from fastscore.api.reading import inspect, judge_command, questions
 from fastscore.errors import InputError, UsageError, counted, did_you_mean, listed
 from fastscore.files import hash_bytes
 from fastscore.llm.requests import Judging
@@ -138,6 +138,8 @@ def _only_reader(inputs: Sequence[str], output: Path | None) -> tuple[str | None
     typed = judge_command(inspected, output)
     if typed:
         raise UsageError(f"{shown}: these are chats under other names.", f"Type {typed}")
+    for question in questions(inspected, is_read=True):
+        raise UsageError(f"{shown}: these chats do not say all that a judge needs.", question)
     if files and not any(file.judged for file in files):
         why = files[0].asked[CHATS].removeprefix(f"{files[0].file.path}: ")
         raise InputError(f"{shown}: {why}")
@@ -245,7 +247,7 @@ def _check_files(dialogues: Iterable[Transcript]) -> None:
 
 def _chat_turns(raw: pl.DataFrame, options: Options) -> pl.DataFrame:
     turns = [
-        (number, str(turn.get("role") or ""), text if isinstance(text, str) else None)
+        (number, _speaker(turn.get("role")), text if isinstance(text, str) else None)
         for number, turn in turns_of_chats(raw)
         if isinstance(turn, dict)
         for text in [turn.get("content")]
@@ -254,6 +256,11 @@ def _chat_turns(raw: pl.DataFrame, options: Options) -> pl.DataFrame:
     dialogue = pl.coalesce("id", pl.format("{}:{}", "file", "line")).alias("dialogue")
     named = raw.select("file", "line", "model", dialogue)
     return spoken(pl.DataFrame(turns, schema, orient="row"), named)
+
+
+def _speaker(role: object) -> str:
+    """Write who speaks as JSON does: ``false`` names a speaker, too."""
+    return str(role).lower() if isinstance(role, bool) else str(role or "")
 
 
 def _of_turns(turns: pl.DataFrame) -> Iterator[Transcript]:

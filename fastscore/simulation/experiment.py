@@ -203,7 +203,7 @@ def run_experiment(
     _check_folder(experiment, folder)
     options = replace(experiment.models, answers=folder / ANSWERS, replay=replay)
     meter = options.meter()  # one budget for all stages
-    endpoint = experiment.models.resolved().endpoint if experiment.asks_models else None
+    endpoint = options.resolved().endpoint if experiment.asks_models else None
     described = {"agents": list(experiment.agents), "endpoint": endpoint}
     with spending_recorded(folder / MANIFEST, described, meter) as outcome:
         _simulate_agents(experiment, folder, options, meter, reporter, workers)

@@ -113,6 +113,39 @@ def test_chats_by_other_words_are_judged_by_what_is_proposed(stub, tmp_path):
     assert [shown(body) for body in stub.asked] == [said * 2]
 
 
+@pytest.mark.parametrize(("key", "user"), [("is_user", True), ("is_bot", False)])
+@pytest.mark.parametrize("are_rows", [False, True])
+def test_speakers_told_apart_by_a_flag_are_judged_by_what_is_proposed(
+    stub, tmp_path, key, user, are_rows
+):
+    turns = [
+        {key: who, "text": text} for who, text in ((user, "Hi there"), (not user, "Hello"))
+    ] * 2
+    rows = [{"id": 1} | turn for turn in turns] if are_rows else [{"id": 1, "messages": turns}]
+    log = written(tmp_path / "log.jsonl", rows)
+    with pytest.raises(UsageError, match="these are chats under other names") as refused:
+        fastscore.judge(log, "m", output=tmp_path / "judged")
+    typed(refused.value.hint.removeprefix("Type "), stub, tmp_path / "judged")
+    assert [shown(body) for body in stub.asked] == [["USER: Hi there", "ASSISTANT: Hello"] * 2]
+
+
+def test_speakers_of_which_too_little_is_seen_are_asked_for(stub, tmp_path):
+    turns = [{"is_user": True, "text": "Hi"}, {"is_user": False, "text": "Hello"}]
+    log = written(tmp_path / "log.jsonl", [{"id": 1, "messages": turns}])
+    with pytest.raises(UsageError, match="do not say all that a judge needs") as refused:
+        fastscore.judge(log, "m", output=tmp_path / "judged")
+    command = f"fastscore {refused.value.hint.partition('type fastscore ')[2].removesuffix('.')}"
+    typed(command, stub, tmp_path / "judged")
+    assert [shown(body) for body in stub.asked] == [["USER: Hi", "ASSISTANT: Hello"]]
+
+
+def test_a_speaker_called_false_is_no_missing_one(stub, tmp_path):
+    turns = [{"role": who, "content": text} for who, text in [(True, "Hi"), (False, "Hello")]]
+    log = written(tmp_path / "log.jsonl", [{"messages": turns}])
+    fastscore.judge(log, "m", output=tmp_path / "judged")
+    assert [shown(body) for body in stub.asked] == [["true: Hi", "false: Hello"]]
+
+
 SAID = [("Hi there", "Hello"), ("A film please", "Try Heat")]
 TURNS = [(who, text) for pair in SAID for who, text in zip(("user", "bot"), pair, strict=True)]
 TRACES = [
@@ -351,8 +384,11 @@ def test_annotations_of_a_layout_and_from_python(stub, tmp_path):
         fastscore.annotate(log, "concepts", "m", output=tmp_path / "c.jsonl")
     with pytest.raises(UsageError, match="Did you mean 'states'"):
         fastscore.annotate(log, "state", "m", output=tmp_path / "c.jsonl")
-    with pytest.raises(UsageError, match=r"Unknown argument 'max_costs'\. Did you mean 'max_cost'"):
-        fastscore.annotate(log, "states", "m", output=tmp_path / "c.jsonl", max_costs=1)
+    for public, what in ((fastscore.annotate, ("states",)), (fastscore.judge, ())):
+        for wrong, meant in {"max_costs": "max_cost", "dryrun": "dry_run"}.items():
+            misfit = rf"{public.__name__}\(\) has no argument '{wrong}'\. Did you mean '{meant}'"
+            with pytest.raises(TypeError, match=misfit):
+                public(log, *what, "m", output=tmp_path / "c.jsonl", **{wrong: 1})
 
 
 def test_states_of_chats_without_a_level_are_scored(stub, tmp_path):

@@ -179,7 +179,7 @@ def roles_of_two(words: Collection[str]) -> dict[str, str]:
     return found
 
 
-def _meanings_of_truth(key: str) -> dict[str, str]:
+def meanings_of_truth(key: str) -> dict[str, str]:
     """Return who speaks where a key such as ``is_bot`` is true, and where it is false."""
     said = {*role_meanings([word.casefold() for word in _WORDS.findall(key)]).values()}
     true = next(iter(said)) if len(said) == 1 else ""
@@ -204,7 +204,7 @@ def word_flags(
     # a word of the suite has the suite's meaning, whatever it means elsewhere
     meanings = role_meanings([*words, *(roles.get(word, word) for word in stands)]) if own else {}
     if own and {*words} == {"true", "false"}:
-        meanings = _meanings_of_truth(column.keys[0])
+        meanings = meanings_of_truth(column.keys[0])
     # of speakers that only a number tells apart, no two are one
     numbered = Counter(_NUMBER.sub("", word) for word in words if own)
     flags = []

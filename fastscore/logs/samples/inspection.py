@@ -39,7 +39,7 @@ from fastscore.logs.inputs.files import (
     resolve_inputs,
 )
 from fastscore.logs.inputs.layout import layout_map
-from fastscore.logs.inputs.near_names import role_meanings, roles_of_two
+from fastscore.logs.inputs.near_names import meanings_of_truth, role_meanings, roles_of_two
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.chat_samples import NOT_READ, fitting_layout, sample_speakers
 from fastscore.logs.samples.file_samples import Known, is_among, sample_file
@@ -442,17 +442,27 @@ def _check_words(file: InputFile, source: Source) -> None:
 
 
 def _other_speaker(file: InputFile, source: Source, flags: Sequence[Flag]) -> list[Flag]:
-    """Return what names the other one of two speakers, if options name the first."""
+    """Return what names both speakers that a key is true and false of, or the other one of two."""
     rows = source.chat_rows
-    if rows is None or not any(flag.option == "value" for flag in flags):
+    named = {flag.words[1] for flag in flags if flag.option == "value"}
+    keys = [
+        flag.words[1]
+        for flag in flags
+        if rows is not None and flag.option == "column" and flag.words[0] == rows.speaker
+    ]
+    if rows is None or not (named or keys):
         return []
     sample, own = sample_speakers(file, source), dict(rows.words)
     words = sample.found_words if sample is not None else []
-    known = {*role_meanings(words), *(flag.words[1] for flag in flags if flag.option == "value")}
+    if named:
+        roles = roles_of_two(words)
+    else:
+        are_flags = words == ["false", "true"]
+        roles = meanings_of_truth(keys[0].rpartition(EACH)[2]) if are_flags else {}
     return [
         value_flag(rows.speaker, word, own[role])
-        for word, role in roles_of_two(words).items()
-        if word not in known and role in own
+        for word, role in roles.items()
+        if word not in {*role_meanings(words), *named} and role in own
     ]
 
 
