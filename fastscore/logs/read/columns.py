@@ -8,9 +8,9 @@ structs are converted to JSON. Values are accepted and rejected as in JSON Lines
 that JSON cannot represent (bytes, dates) is refused.
 """
 
-import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -80,16 +80,6 @@ class Places:
         """Return the values of some rows, which are located."""
         places = {name: getattr(self, name)[rows] for name in ("tags", "starts", "ends")}
         return replace(self, **places)
-
-    def unescaped(self, rows: Int64Array) -> tuple[UInt8Array, Int64Array, Int64Array]:
-        """Return the texts of some rows' strings: bytes, starts, ends; the end is -1 if invalid."""
-        if not self.is_table:
-            return fill.unescaped(self.data, self.starts[rows], self.ends[rows])
-        texts = [self.raw(row) for row in rows.tolist()]
-        if self.syntax == "csv":
-            texts = [text.replace(b'""', b'"') for text in texts]
-        ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-        return np.frombuffer(b"".join(texts), np.uint8), ends - np.diff(ends, prepend=0), ends
 
 
 def wanted_keys(columns: Sequence[Column]) -> tuple[bytes, ...]:
@@ -220,10 +210,19 @@ EXPECTED = {
     "boolean": "true or false",
     "json": "a JSON value",
 }
-NAN_IS_NULL = ("text", "integer", "boolean")
-"""The kinds of columns in which NaN is a missing value."""
-_OK = 0
-_NO_ROWS = np.zeros(0, np.int64)
+_OWN: dict[str, tuple[int, ...]] = {
+    "text": (tokens.STRING, tokens.ESCAPED),
+    "integer": (tokens.INTEGER,),
+    "number": (tokens.INTEGER, tokens.FLOAT),
+    "boolean": (tokens.FALSE, tokens.TRUE),
+}
+"""The types of values that a column takes as they are, by its kind."""
+_OTHERS: dict[tuple[str, str], tuple[int, ...]] = {
+    ("text", "integer"): (tokens.INTEGER,),
+    ("integer", "string"): (tokens.STRING, tokens.ESCAPED),
+}
+"""Other types that are read by column, too, by the column's kind and what it accepts."""
+_STRINGS, _BOOLEANS = _OWN["text"], _OWN["boolean"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +243,7 @@ def convert_columns(
     converted: dict[str, Converted] = {}
     pairs = zip(located, columns, strict=True)
     for found, column in sorted(pairs, key=lambda pair: pair[1].only_where is not None):
-        where = rows_where(column, values)
-        converted[column.name] = convert(_masked(found, where), column, where)
+        converted[column.name] = convert(found, column, rows_where(column, values))
         values[column.name] = converted[column.name].values
     return [converted[column.name] for column in columns]
 
@@ -260,50 +258,38 @@ def first_faults(columns: Iterable[Converted], n_rows: int) -> tuple[UInt8Array,
     return bad, culprit
 
 
-def _masked(found: Places, where: Mask | None) -> Places:
-    """Ignore the values of rows in which a column is not read."""
-    if where is None:
-        return found
-    values = found.values
-    if values is not None:
-        values = pl.select(pl.when(pl.Series(where)).then(pl.lit(values))).to_series()
-    tags = np.where(where, found.tags, tokens.ABSENT).astype(np.uint8)
-    return replace(found, tags=tags, values=values)
-
-
 def convert(found: Places, column: Column, where: Mask | None = None) -> Converted:
-    """Convert a column's values as declared, and replace the words that the column map names."""
-    if column.kind in NAN_IS_NULL:
-        found = _without_nan(found)
-    if found.values is not None:
-        converted = Converted(found.values, np.zeros(found.tags.size, np.uint8))
-    else:
-        converter = _CONVERTERS[column.kind] if found.tags.any() else _null_column
-        converted = converter(found, column)
-    faults = converted.faults
-    if column.otherwise == "null":
-        faults[np.isin(faults, (_fault_code("wrong_type"), _fault_code("out_of_range")))] = _OK
-    if column.required:
-        faults[found.tags <= tokens.NULL] = _fault_code("missing_field")
+    """Convert a column's values as declared, and replace the words that the column map names.
+
+    Only some rows may be read, where other columns say so.
+    """
     if where is not None:
-        faults[~where] = _OK
-    given, values = folder_value(column), converted.values
+        tags, values = np.where(where, found.tags, tokens.ABSENT).astype(np.uint8), found.values
+        if values is not None:
+            values = pl.select(pl.when(pl.Series(where)).then(pl.lit(values))).to_series()
+        found = replace(found, tags=tags, values=values)
+    is_null, faults = found.tags <= tokens.NULL, np.zeros(found.tags.size, np.uint8)
+    values = found.values
+    if values is None:
+        values = _values(found, column) if found.tags.any() else _nulls(column, is_null.size)
+        if values.null_count() > np.count_nonzero(is_null):
+            others = np.flatnonzero(~is_null & values.is_null().to_numpy())
+            taken, faults[others] = _take_others(found.at(others), column)
+            # NaN, which other libraries write for null, is no fault
+            is_null[others] = taken.is_null().to_numpy() & (faults[others] == 0)
+            values = values.scatter(others, taken)
+    if column.otherwise == "null":
+        faults[np.isin(faults, (_fault_code("wrong_type"), _fault_code("out_of_range")))] = 0
+    if column.required:
+        faults[is_null] = _fault_code("missing_field")
+    if where is not None:
+        faults[~where] = 0
+    given = folder_value(column)
     if given is not None:
         values = values.fill_null(pl.lit(given, values.dtype))
     if column.mapped.words:
         values = values.replace(dict(column.mapped.words))
     return Converted(values, faults)
-
-
-def _without_nan(found: Places) -> Places:
-    """Replace NaN by null, as other libraries write NaN for null."""
-    floats = np.flatnonzero(_is_tagged(found, tokens.FLOAT))
-    if not floats.size:
-        return found
-    values = _read(found, floats, pl.Float64()).to_numpy()
-    tags = found.tags.copy()
-    tags[floats[np.isnan(values)]] = tokens.NULL
-    return replace(found, tags=tags)
 
 
 def rows_where(column: Column, values: Mapping[str, pl.Series]) -> Mask | None:
@@ -314,20 +300,8 @@ def rows_where(column: Column, values: Mapping[str, pl.Series]) -> Mask | None:
     return (values[name] == value).fill_null(False).to_numpy()
 
 
-def _fault_code(reason: RejectReason) -> int:
-    return REJECT_REASONS.index(reason) + 1
-
-
-def _is_tagged(found: Places, *tags: int) -> Mask:
-    chosen: Mask = np.logical_or.reduce([found.tags == tag for tag in tags])
-    return chosen
-
-
-def _wrong_type_codes(found: Places, used: Mask) -> UInt8Array:
-    """Return fault codes: wrong type for every value that is neither used nor null."""
-    return np.where(used | (found.tags <= tokens.NULL), _OK, _fault_code("wrong_type")).astype(
-        np.uint8
-    )
+def _fault_code(reason: RejectReason | None) -> int:
+    return 0 if reason is None else REJECT_REASONS.index(reason) + 1
 
 
 def column_reject(
@@ -338,227 +312,143 @@ def column_reject(
     return Reject(*place, column.name, reason, found, EXPECTED[column.kind], raw)
 
 
-def _null_column(found: Places, column: Column) -> Converted:
-    nulls = pl.Series([None], dtype=KINDS[column.kind]).new_from_index(0, found.tags.size)
-    return Converted(nulls, np.zeros(found.tags.size, np.uint8))
+def _nulls(column: Column, n_rows: int) -> pl.Series:
+    return pl.Series([None], dtype=KINDS[column.kind]).new_from_index(0, n_rows)
 
 
-def _text(found: Places, column: Column) -> Converted:
-    """Convert strings, and other values that the column accepts as text."""
-    plain, escaped = _is_tagged(found, tokens.STRING), np.flatnonzero(found.tags == tokens.ESCAPED)
-    values, broken = [], _NO_ROWS
-    if escaped.size:
-        data, starts, ends = found.unescaped(escaped)
-        broken = escaped[ends < 0]
-        values.append(_texts_of(escaped, plain.size, data, starts, ends))
-    if (found.tags[~plain] > tokens.NULL).sum() > escaped.size:
-        values += _accepted_as_text(found, column)
-    if plain.any() or not values:
-        values.append(texts_at(found.data, found.starts, found.ends, plain))
-    # polars takes as long for one call as for many rows
-    text = pl.select(pl.coalesce(values)).to_series() if len(values) > 1 else values[0]
-    has_nulls = text.null_count() > 0
-    valid = text.is_not_null().to_numpy() if has_nulls else np.ones(plain.size, np.bool_)
-    faults = _wrong_type_codes(found, valid)
-    faults[broken] = _fault_code("lone_surrogate")
-    return Converted(text, faults)
+def _values(found: Places, column: Column) -> pl.Series:
+    """Read the values of a column's own types; null are others, and those beyond its range."""
+    tags, kind = found.tags, column.kind
+    if kind == "json" and found.is_table:
+        return texts_of(found, tags > tokens.NULL)
+    if kind == "json":
+        return _json_values(found, column)
+    types = [*_OWN[kind]]
+    for accepted in column.accepts:
+        # of integers as texts, some would be falsy
+        types += _OTHERS.get((kind, accepted), ()) if "falsy" not in column.accepts else ()
+    own = np.isin(tags, types)
+    if kind == "boolean":
+        bits = np.packbits(tags == tokens.TRUE, bitorder="little")
+        return buffer_series("bool_", own, bits)
+    if kind == "text":
+        # -0 is the only integer whose text is not its digits
+        is_short = (tags == tokens.INTEGER) & (found.ends - found.starts == len("-0"))
+        return texts_of(found, own & ~is_short)
+    values = texts_of(found, own).cast(KINDS[kind], strict=False)
+    if kind == "number":
+        # Python's json never reads digits as infinity
+        huge = values.is_infinite().fill_null(False).to_numpy() & (tags == tokens.INTEGER)
+        values = values.set(pl.Series(huge), None) if huge.any() else values
+    return values
 
 
-def _texts_of(
-    rows: Int64Array, n_rows: int, data: UInt8Array, starts: Int64Array, ends: Int64Array
-) -> pl.Series:
-    """Make a column with texts in some rows, null elsewhere and where an end is -1."""
-    begins, until = np.zeros((2, n_rows), np.int64)
-    valid = np.zeros(n_rows, np.bool_)
-    begins[rows], until[rows], valid[rows] = starts, ends, ends >= 0
-    return texts_at(data, begins, until, valid)
+def texts_of(found: Places, rows: Mask) -> pl.Series:
+    """Return the texts of some rows, unescaped; null in others and of a lone surrogate."""
+    is_escaped = rows & (found.tags == tokens.ESCAPED)
+    if not is_escaped.any():
+        return texts_at(found.data, found.starts, found.ends, rows)
+    if found.syntax == "csv":
+        escaped = texts_at(found.data, found.starts, found.ends, is_escaped)
+        escaped = escaped.str.replace_all('""', '"', literal=True)
+    else:
+        starts, ends = np.zeros((2, rows.size), np.int64)
+        at = np.flatnonzero(is_escaped)
+        data, starts[at], ends[at] = fill.unescaped(found.data, found.starts[at], found.ends[at])
+        escaped = texts_at(data, starts, ends, is_escaped & (ends >= 0))
+    if is_escaped.sum() == rows.sum():
+        return escaped
+    plain = texts_at(found.data, found.starts, found.ends, rows & ~is_escaped)
+    return pl.select(pl.coalesce(plain, escaped)).to_series()
 
 
-def _accepted_as_text(found: Places, column: Column) -> Iterator[pl.Series]:
-    """Yield the texts of non-string values that are accepted, null in other rows."""
-    if "falsy" in column.accepts:
-        yield pl.select(pl.when(pl.Series(_falsy(found))).then(pl.lit(""))).to_series()
-    if "integer" in column.accepts:
-        rows = np.flatnonzero(_is_tagged(found, tokens.INTEGER))
-        starts, ends = found.starts[rows], found.ends[rows]
-        # -0 is the only integer whose text differs from its digits
-        zeros = (ends - starts == 2) & (found.data[ends - 1] == ord("0"))
-        starts[zeros] += found.data[starts[zeros]] == ord("-")
-        yield _texts_of(rows, found.tags.size, found.data, starts, ends)
-        floats = np.flatnonzero(_is_tagged(found, tokens.FLOAT))
-        if floats.size:
-            whole = [_whole(found, row)[0] for row in floats.tolist()]
-            nulls = _null_column(found, column).values
-            yield nulls.scatter(floats, [None if each is None else str(each) for each in whole])
-    if "boolean" in column.accepts:
-        is_true = pl.Series(found.tags == tokens.TRUE)
-        digit = pl.when(is_true).then(pl.lit("1")).otherwise(pl.lit("0"))
-        is_boolean = pl.Series(_is_tagged(found, tokens.FALSE, tokens.TRUE))
-        yield pl.select(pl.when(is_boolean).then(digit)).to_series()
-
-
-def _falsy(found: Places) -> Mask:
-    """Return the rows whose value is 0, 0.0, false, [] or {}."""
-    falsy = _is_tagged(found, tokens.FALSE)
-    numbers = np.flatnonzero(_is_tagged(found, tokens.INTEGER, tokens.FLOAT))
-    falsy[numbers[_read(found, numbers, pl.Float64()).to_numpy() == 0.0]] = True
-    containers = _is_tagged(found, tokens.ARRAY, tokens.OBJECT)
-    falsy |= containers & (found.ends - found.starts == 2)
-    # an empty container with white space inside begins with some
-    begins = found.data[np.where(containers, found.starts + 1, 0)] if found.data.size else falsy
-    blank = containers & ((begins == ord(" ")) | (begins == ord("\t")))
-    for row in np.flatnonzero(blank).tolist():
-        falsy[row] = not found.raw(row)[1:-1].strip(b" \t")
-    return falsy
-
-
-def _json(found: Places, column: Column) -> Converted:
-    """Take the JSON text of every value. Arrays given as JSON in a string are decoded."""
-    if found.is_table:
-        return _text(found, column)
+def _json_values(found: Places, column: Column) -> pl.Series:
+    """Return the JSON text of every value. Arrays given as JSON in a string are decoded."""
     values = json_texts(found)
-    if (
-        column.items
-        and (texts := np.flatnonzero(_is_tagged(found, tokens.STRING, tokens.ESCAPED))).size
-    ):
-        spelled = [_unquoted(found, row) for row in texts.tolist()]
-        is_array = [text is not None and text.lstrip()[:1] == "[" for text in spelled]
-        values = values.scatter(texts[is_array], list(itertools.compress(spelled, is_array)))
-    return Converted(values, np.zeros(found.tags.size, np.uint8))
+    is_string = np.isin(found.tags, _STRINGS)
+    if not (column.items and is_string.any()):
+        return values
+    spelled = texts_of(found, is_string)
+    is_array = spelled.str.contains(r"^\s*\[")
+    return pl.select(pl.when(is_array).then(spelled).otherwise(values)).to_series()
 
 
 def json_texts(found: Places) -> pl.Series:
     """Return values as JSON text, null if absent."""
-    quotes = _is_tagged(found, tokens.STRING, tokens.ESCAPED).astype(np.int64)
+    quotes = np.isin(found.tags, _STRINGS).astype(np.int64)
     return texts_at(
         found.data, found.starts - quotes, found.ends + quotes, found.tags > tokens.NULL
     )
 
 
-def _boolean(found: Places, column: Column) -> Converted:
-    valid = _is_tagged(found, tokens.FALSE, tokens.TRUE)
-    bits = np.packbits(found.tags == tokens.TRUE, bitorder="little")
-    return Converted(buffer_series("bool_", valid, bits), _wrong_type_codes(found, valid))
-
-
-def _integer(found: Places, column: Column) -> Converted:
-    """Convert integers, and other values that the column accepts as Python's ``int`` does."""
-    values = np.zeros(found.tags.size, np.int64)
-    valid, booleans = (
-        _is_tagged(found, tokens.INTEGER),
-        _is_tagged(found, tokens.FALSE, tokens.TRUE),
+def _take_others(found: Places, column: Column) -> tuple[pl.Series, UInt8Array]:
+    """Take values of other types, each distinct one by Python; return the faults, too."""
+    others = pl.DataFrame({"tag": found.tags, "text": texts_of(found, found.tags > tokens.NULL)})
+    distinct = others.unique()
+    outcomes = [_take(tag, text, column) for tag, text in distinct.rows()]
+    faults = [_fault_code(reason) for _, reason in outcomes]
+    taken = distinct.with_columns(
+        value=pl.Series([value for value, _ in outcomes], dtype=KINDS[column.kind]),
+        fault=pl.Series(faults, dtype=pl.UInt8),
     )
-    odd: list[int] = []
-    if "boolean" in column.accepts:
-        values[booleans] = found.tags[booleans] == tokens.TRUE
-        valid |= booleans
-    if "string" in column.accepts:
-        valid |= _is_tagged(found, tokens.STRING, tokens.ESCAPED)
-    digits = np.flatnonzero(valid & ~booleans)
-    whole = _read(found, digits, pl.Int64())
-    values[digits] = whole.fill_null(0).to_numpy()
-    odd.extend(digits[whole.is_null().to_numpy()].tolist())
-    numbers = np.flatnonzero(_is_tagged(found, tokens.FLOAT))
-    if numbers.size:
-        doubles = _read(found, numbers, pl.Float64()).to_numpy()
-        small = np.isfinite(doubles) & (np.abs(doubles) < 2.0**62)
-        used = small if "number" in column.accepts else small & (doubles == np.floor(doubles))
-        values[numbers[used]] = doubles[used].astype(np.int64)
-        valid[numbers[used]] = True
-        odd.extend(numbers[~small].tolist())
-    faults = _wrong_type_codes(found, valid)
-    for row in odd:
-        value, reason = _python_integer(found, row, truncated="number" in column.accepts)
-        values[row], valid[row] = value, reason is None
-        faults[row] = _OK if reason is None else _fault_code(reason)
-    return Converted(buffer_series("int64", valid, values), faults)
+    keys: Any = {"on": ("tag", "text"), "nulls_equal": True, "maintain_order": "left"}
+    of_rows = others.join(taken, how="left", **keys)
+    return of_rows["value"], of_rows["fault"].to_numpy()
 
 
-def _number(found: Places, column: Column) -> Converted:
-    """Convert numbers, and other values that the column accepts as Python's ``float`` does."""
-    values = np.zeros(found.tags.size, np.float64)
-    valid, booleans = (
-        _is_tagged(found, tokens.INTEGER, tokens.FLOAT),
-        _is_tagged(found, tokens.FALSE, tokens.TRUE),
-    )
-    rows = np.flatnonzero(valid)
-    values[rows] = _read(found, rows, pl.Float64()).to_numpy()
-    # Python's json never reads digits as infinity
-    huge = rows[np.isinf(values[rows]) & (found.tags[rows] == tokens.INTEGER)]
-    if "boolean" in column.accepts:
-        values[booleans] = found.tags[booleans] == tokens.TRUE
-        valid |= booleans
-    if "string" in column.accepts:
-        for row in np.flatnonzero(_is_tagged(found, tokens.STRING, tokens.ESCAPED)).tolist():
-            value = _python_float(found, row)
-            if value is not None:
-                values[row], valid[row] = value, True
-    valid[huge] = False
-    faults = _wrong_type_codes(found, valid)
-    faults[huge] = _fault_code("out_of_range")
-    return Converted(buffer_series("float64", valid, values), faults)
+def _take(tag: int, text: str | None, column: Column) -> tuple[Any, RejectReason | None]:
+    """Return a value of another type as a column takes it, or why it does not.
+
+    NaN is a missing value. The text is None if it has a lone surrogate.
+    """
+    kind, accepts = column.kind, column.accepts
+    if text is None:
+        return None, "lone_surrogate" if kind == "text" else "wrong_type"
+    if tag == tokens.FLOAT and math.isnan(float(text)):
+        return None, None
+    if kind == "text":
+        return _take_as_text(tag, text, accepts)
+    if tag in _BOOLEANS and "boolean" in accepts:
+        return int(tag == tokens.TRUE), None
+    if tag == tokens.INTEGER and kind != "boolean":
+        return None, "out_of_range"
+    if tag == tokens.FLOAT and kind == "integer":
+        return _whole(float(text), truncated="number" in accepts)
+    if tag in _STRINGS and "string" in accepts:
+        with suppress(ValueError):
+            return _in_range(int(text)) if kind == "integer" else (float(text), None)
+    return None, "wrong_type"
 
 
-def _read(found: Places, rows: Int64Array, kind: pl.DataType) -> pl.Series:
-    """Parse the texts of some rows as numbers, null if invalid. Doubles are correctly rounded."""
-    starts, ends = found.starts[rows], found.ends[rows]
-    return texts_at(found.data, starts, ends, np.ones(rows.size, np.bool_)).cast(kind, strict=False)
+def _take_as_text(
+    tag: int, text: str, accepts: Sequence[str]
+) -> tuple[str | None, RejectReason | None]:
+    is_number = tag in _OWN["number"]
+    is_empty = tag in (tokens.ARRAY, tokens.OBJECT) and not text[1:-1].strip(" \t")
+    is_zero = is_number and float(text) == 0.0
+    if "falsy" in accepts and (tag == tokens.FALSE or is_empty or is_zero):
+        return "", None
+    if "boolean" in accepts and tag in _BOOLEANS:
+        return str(int(tag == tokens.TRUE)), None
+    if "integer" in accepts and tag == tokens.INTEGER:
+        return "0" if text == "-0" else text, None
+    if "integer" in accepts and is_number:
+        whole, _ = _whole(float(text))
+        return (None, "wrong_type") if whole is None else (str(whole), None)
+    return None, "wrong_type"
 
 
-def _unquoted(found: Places, row: int) -> str | None:
-    """Return the text of a row's string, None if it contains a lone surrogate."""
-    text, _, ends = found.unescaped(np.array([row]))
-    return None if ends[0] < 0 else text.tobytes().decode()
-
-
-def _whole(
-    found: Places, row: int, *, truncated: bool = False
-) -> tuple[int | None, RejectReason | None]:
-    """Convert a double to an integer. None and the reason if it is not integral."""
-    number = float(found.raw(row))
+def _whole(number: float, *, truncated: bool = False) -> tuple[int | None, RejectReason | None]:
     if not math.isfinite(number):
         return None, "out_of_range"
-    if not truncated and not number.is_integer():
+    if not (truncated or number.is_integer()):
         return None, "wrong_type"
-    value = int(number)
+    return _in_range(int(number))
+
+
+def _in_range(value: int) -> tuple[int | None, RejectReason | None]:
     is_inside = INTEGER_RANGE[0] <= value <= INTEGER_RANGE[1]
     return (value, None) if is_inside else (None, "out_of_range")
-
-
-def _python_integer(found: Places, row: int, *, truncated: bool) -> tuple[int, RejectReason | None]:
-    """Parse a value by Python's ``int``. 0 and the reason if that fails."""
-    tag = found.tags[row]
-    if tag == tokens.INTEGER:
-        return 0, "out_of_range"
-    if tag == tokens.FLOAT:
-        whole, reason = _whole(found, row, truncated=truncated)
-        return whole or 0, reason
-    text = _unquoted(found, row)
-    try:
-        value = int("" if text is None else text)
-    except ValueError:
-        return 0, "wrong_type"
-    if not INTEGER_RANGE[0] <= value <= INTEGER_RANGE[1]:
-        return 0, "out_of_range"
-    return value, None
-
-
-def _python_float(found: Places, row: int) -> float | None:
-    """Parse a string by Python's ``float``, None if that fails."""
-    text = _unquoted(found, row)
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        return None
-
-
-_CONVERTERS: dict[str, Callable[[Places, Column], Converted]] = {
-    "text": _text,
-    "integer": _integer,
-    "number": _number,
-    "boolean": _boolean,
-    "json": _json,
-}
 
 
 _NO_DATA = np.zeros(0, np.uint8)
@@ -571,6 +461,13 @@ _TAGS = {
     "nested": tokens.ARRAY,
 }
 """The type of stored values, by the JSON name of their type; true and structs have their own."""
+_CAST = {
+    "text": (),
+    "integer": ("integer", "number"),
+    "number": ("integer", "number"),
+    "boolean": ("boolean",),
+}
+"""The types of stored columns that polars casts, by the kind of the declared column."""
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
 _SERVED = {
     "text": "String",
@@ -688,23 +585,13 @@ def _taken(found: pl.Series, column: Column) -> pl.Series | None:
         return pl.Series([None], dtype=KINDS[kind]).new_from_index(0, found.len())
     if kind == "json" or (kind, stored) == ("text", "string"):
         return _json_or_text(found)
-    if (kind, stored) in (("number", "integer"), ("number", "number"), ("boolean", "boolean")):
-        return found.cast(KINDS[kind])
-    whole = found if stored == "integer" else _as_whole(found)
-    if kind != "integer" or whole is None:
+    if stored not in _CAST[kind]:
         return None
-    values = whole.cast(pl.Int64, strict=False)
-    # one that is too large becomes null
-    return values if values.null_count() == whole.null_count() else None
-
-
-def _as_whole(found: pl.Series) -> pl.Series | None:
-    """Return doubles as integers, NaN as null; None if one is not whole."""
-    if _class_of(found.dtype) != "number":
-        return None
-    doubles = found.cast(pl.Float64).fill_nan(None)
-    whole = doubles.cast(pl.Int64, strict=False)
-    return whole if doubles.equals(whole.cast(pl.Float64)) else None
+    if (kind, stored) == ("integer", "number"):
+        found = found.cast(pl.Float64).fill_nan(None)
+    values = found.cast(KINDS[kind], strict=False)
+    is_exact = kind != "integer" or values.cast(found.dtype).equals(found)
+    return values if is_exact else None
 
 
 def _json_or_text(found: pl.Series) -> pl.Series:
@@ -721,15 +608,8 @@ def _spelled(found: pl.Series, column: Column) -> tuple[UInt8Array, pl.Series]:
             found
         )
     stored = _class_of(found.dtype)
-    if stored == "number":
-        found = found.cast(pl.Float64)
-        # of 0 and 0.0 only the latter is falsy
-        has_whole = column.kind in NAN_IS_NULL and "falsy" not in column.accepts
-        whole = _as_whole(found) if has_whole else None
-        stored, found = ("number", found) if whole is None else ("integer", whole)
-    tags = np.where(
-        is_null, tokens.ABSENT, np.where(found.is_null().to_numpy(), tokens.NULL, _TAGS[stored])
-    )
+    found = found.cast(pl.Float64) if stored == "number" else found
+    tags = np.where(is_null, tokens.ABSENT, _TAGS[stored])
     if stored == "boolean":
         tags[found.fill_null(False).to_numpy()] = tokens.TRUE
     elif isinstance(found.dtype, pl.Struct):

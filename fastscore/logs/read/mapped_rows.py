@@ -17,7 +17,6 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Int64Array, UInt8Array
 from fastscore_jit.arrow import string_column
-from fastscore_readers.fill import unescaped
 from fastscore_readers.json import tokens
 from fastscore_readers.json.lines import Place, find_places
 from fastscore_readers.json.walk import Shape
@@ -34,7 +33,9 @@ from fastscore.logs.read.columns import (
     convert,
     describe,
     json_texts,
+    rows_where,
     spelled_cells,
+    texts_of,
 )
 from fastscore.logs.read.lines import BOM, Lines
 from fastscore.suites.chats import ASSISTANT_ROLE
@@ -118,13 +119,7 @@ def mapped_rows(
             found_at = _cells(frame[_STORED + stored], column)
         else:
             found_at, _ = _in_texts(frame[_STORED + stored], path)
-        if column.only_where is not None:
-            name, value = column.only_where
-            where = (frame[name] == value).fill_null(False).to_numpy()
-            found_at = replace(
-                found_at, tags=np.where(where, found_at.tags, tokens.ABSENT).astype(np.uint8)
-            )
-        converted = convert(found_at, column)
+        converted = convert(found_at, column, rows_where(column, frame.to_dict()))
         at_key = frame[column.name]
         frame = frame.with_columns(at_key.fill_null(converted.values).alias(column.name))
         fresh = (faults == 0) & (converted.faults > 0) & at_key.is_null().to_numpy()
@@ -258,7 +253,7 @@ def rebuilt(
         found = _values_at(arrays.data, elements, path.split("."))
         raw = json_texts(found)
         if name in words:
-            meant = _map_words(found, raw, words[name])
+            meant = _map_words(found, words[name])
             left_out |= (meant == _quoted(LEFT_OUT)).fill_null(False).to_numpy()
             raw = pl.select(pl.coalesce(meant, raw)).to_series()
         if rows is not None and name == rows.speaker:
@@ -330,21 +325,11 @@ def _joined_shape(paths: Iterable[tuple[str, ...]]) -> Shape:
     return shape
 
 
-def _map_words(found: Places, raw: pl.Series, words: Mapping[str, str]) -> pl.Series:
+def _map_words(found: Places, words: Mapping[str, str]) -> pl.Series:
     """Return the JSON texts of the suite's values that replace some values, null for others."""
-    inner = raw.str.slice(1, raw.str.len_chars() - 2)
-    rows = np.flatnonzero(found.tags == tokens.ESCAPED)
-    if len(rows):
-        data, start, end = unescaped(found.data, found.starts[rows], found.ends[rows])
-        plain = [
-            data[a:b].tobytes().decode() if b >= 0 else None
-            for a, b in zip(start.tolist(), end.tolist(), strict=True)
-        ]
-        inner = inner.scatter(rows, plain)
-    is_text = (found.tags == tokens.STRING) | (found.tags == tokens.ESCAPED)
     known = {word: _quoted(meant) for word, meant in words.items()}
-    meant = inner.replace_strict(known, default=None, return_dtype=pl.String)
-    return pl.select(pl.when(pl.Series(is_text)).then(meant)).to_series()
+    strings = texts_of(found, np.isin(found.tags, (tokens.STRING, tokens.ESCAPED)))
+    return strings.replace_strict(known, default=None, return_dtype=pl.String)
 
 
 def _quoted(text: str) -> str:
