@@ -22,7 +22,7 @@ from fastscore_readers.fill import LineScan
 from fastscore_readers.json import tokens
 from fastscore_readers.json.lines import find_places, scan_jsonl
 
-from fastscore.logs.read.columns import fills
+from fastscore.logs.read.columns import fills, places
 from fastscore.suites.declarations import Column
 from tests.oracles.jsonl import naive_scan
 from tests.readers.test_csv import check as check_csv
@@ -169,15 +169,17 @@ def named(data: bytes, keys: tuple[str, ...] = NAMES, *, filled: bool = True) ->
 
 
 def values_of(scan: LineScan, keys: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Read the wanted values of all rows from their places."""
+    """Read the wanted values of all rows: those of filled columns, others from their places."""
     values: list[dict[str, Any]] = [{} for _ in scan.line]
-    for key, name in enumerate(keys):
-        starts, ends = scan.value_bytes(key)
-        for row, tag in enumerate(scan.tags[key].tolist()):
-            if tag != tokens.ABSENT:
-                text = scan.data[starts[row] : ends[row]].tobytes().decode()
-                quoted = tag in (tokens.STRING, tokens.ESCAPED)
-                values[row][name] = json.loads(f'"{text}"' if quoted else text)
+    encoded = tuple(key.encode() for key in keys)
+    for name in keys:
+        found = places(scan, encoded, Column(name=name, kind="text"))
+        filled = [None] * scan.line.size if found.values is None else found.values.to_list()
+        for row, (tag, text) in enumerate(zip(found.tags.tolist(), filled, strict=True)):
+            if tag == tokens.NULL:
+                values[row][name] = None
+            elif tag != tokens.ABSENT:
+                values[row][name] = json.loads(found.raw(row)) if text is None else text
     return values
 
 

@@ -11,7 +11,6 @@ record is broken, only its first line is rejected. Cells have no maximum length.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +34,6 @@ from fastscore_jit.validation import as_vector
 from fastscore_readers.fill import (
     FAULT,
     FAULT_ITEMS,
-    PLACES,
     LineScan,
     allocate_columns,
     fill_columns,
@@ -261,8 +259,6 @@ def scan_csv(
     data = as_vector("data", data, np.uint8)
     if slot_of.size and slot_of.max() >= len(kinds):
         raise ValueError(f"slot_of names column {slot_of.max()}; there are {len(kinds)}")
-    again = partial(scan_csv, data, slot_of, [PLACES] * len(kinds), line=line)
-    again = partial(again, final=final, limit=limit, records=records)
     width = 1 + len(kinds)
     most = min(_MOST_RECORDS, records, 2 + data.size)
     found = Records(
@@ -306,7 +302,7 @@ def scan_csv(
             fill = prepared(fill_columns, memory.data, found.slots, found.rows, columns, state)
         fill()
     counts = state[[N_LINES, N_BLANK, NUMBER]].tolist()
-    scan = scan_of(data, columns, np.concatenate(faults), counts, again)
+    scan = scan_of(data, columns, np.concatenate(faults), counts)
     return replace(scan, syntax="csv", stop=at, cut=bool(state[CUT]), has_mark=bool(state[MARKED]))
 
 

@@ -2,7 +2,7 @@
 
 Texts are copied out of the block. Equal texts of consecutive rows are copied once. Values that do
 not fit the kind of their column (another type, a lone surrogate, an integer of more than 18 digits)
-are counted as odd. The caller converts them.
+are odd. Columns have their places, and the caller converts them.
 
 Located JSON strings become texts here, too, and byte ranges become string views. Texts are valid
 JSON, so the first and last bytes of a value give its kind. Any bytes are memory-safe.
@@ -12,9 +12,8 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 
 # ruff: noqa: SIM109
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -58,12 +57,19 @@ from fastscore_readers.json.tokens import (
     TRUE,
     unescape,
 )
-from fastscore_readers.json.walk import BEGIN, END, LINE, N_ROWS, START, note_of
+from fastscore_readers.json.walk import (
+    BEGIN,
+    END,
+    LINE,
+    N_ROWS,
+    START,
+    note_of,
+)
 
 INLINE = 12
 """The maximum length of a text stored in its view."""
 _ROWS_AHEAD = 8
-_HALF = np.uint64(32)
+_HALF, _LENGTH = np.uint64(32), np.uint64((1 << 32) - 1)
 
 
 def _ranges(
@@ -237,11 +243,11 @@ class Columns(NamedTuple):
 
     # int8 (k,): `PLACES`, `WHOLE`, `TEXT`, `TEXT_OR_WHOLE`, `CELLS` or `FULL_CELLS`
     kind: npt.NDArray[np.int8]
-    # uint64 (k, capacity, 2): a start and an end, an integer and 0, or the view of a text; 0 for
-    # values not taken
+    # uint64 (k, capacity, 2): an integer and 0, or the view of a text; a start and an end of places
+    # and of odd values
     words: npt.NDArray[np.uint64]
-    tags: UInt8Array  # uint8 (k, capacity): the types of the values
-    odd: Int64Array  # int64 (k,): the number of values that are not null and were not taken
+    tags: UInt8Array  # uint8 (k, capacity): the types of the values, those of odd ones plus `ODD`
+    odd: Int64Array  # int64 (k,): the number of odd values: not null, and not of the column's kind
     lines: Int64Array  # int64 (3, capacity): number, start and end of each row's line
     texts: UInt8Array  # uint8: the texts that do not fit into their views, with 64 spare bytes
     used: Int64Array  # int64 (2,): the number of rows, and the bytes of texts
@@ -249,18 +255,8 @@ class Columns(NamedTuple):
 
 ROWS, TEXT_BYTES = range(2)
 """Items of `Columns.used`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Filled:
-    """A column of n rows in Arrow's layout."""
-
-    # uint64: string views, (n, 2), or the words of int64 values, (n,)
-    values: npt.NDArray[np.uint64]
-    texts: UInt8Array  # uint8: buffer 0 of the views
-    # bool (n,): which rows are not null. Odd values are zeros in `values`.
-    valid: npt.NDArray[np.bool_]
-    odd: int  # the number of values that are not null and were not taken
+ODD = 16
+"""Added to the type of an odd value, all of which are less."""
 
 
 def allocate_columns(kinds: Sequence[int], capacity: int = 0, n_bytes: int = 0) -> Columns:
@@ -291,36 +287,6 @@ def with_capacity(columns: Columns, rows: int, done: int, size: int) -> Columns:
     wide.words[:, :n], wide.tags[:, :n] = columns.words[:, :n], columns.tags[:, :n]
     wide.lines[:, :n] = columns.lines[:, :n]
     return wide._replace(odd=columns.odd, texts=columns.texts, used=columns.used)
-
-
-def filled_columns(columns: Columns) -> dict[int, Filled]:
-    """Return the columns filled with values (not only places), by their number."""
-    found = {}
-    n, used = columns.used.tolist()
-    for number, kind in enumerate(columns.kind.tolist()):
-        if kind != PLACES:
-            words, valid = columns.words[number, :n], columns.tags[number, :n] > NULL
-            values = words[:, 0].copy() if kind == WHOLE else words
-            found[number] = Filled(values, columns.texts[:used], valid, int(columns.odd[number]))
-    return found
-
-
-def joined_columns(parts: Sequence[Filled]) -> Filled:
-    """Concatenate columns of texts."""
-    values: list[npt.NDArray[np.uint64]] = []
-    shift = 0
-    for part in parts:
-        words = part.values.copy()
-        is_long = words[:, 0] & np.uint64(0xFFFFFFFF) > INLINE
-        words[is_long, 1] += np.uint64(shift << 32)
-        values.append(words)
-        shift += part.texts.size
-    return Filled(
-        np.concatenate(values),
-        np.concatenate([part.texts for part in parts]),
-        np.concatenate([part.valid for part in parts]),
-        sum(part.odd for part in parts),
-    )
 
 
 @always_inlined
@@ -368,7 +334,7 @@ def _fill(data: Any, slots: Any, n_rows: Any, columns: Columns, number: Any, beg
     for row in range(n_rows):
         tag, at, end = note_of(item_at(slots, row * width + number + 1))
         low = high = _NONE
-        is_taken = tag <= NULL
+        start, is_taken = at, tag <= NULL
         if kind == PLACES:
             low, high, is_taken = np.uint64(begin + at), np.uint64(begin + end), True
         elif kind == WHOLE:
@@ -400,7 +366,10 @@ def _fill(data: Any, slots: Any, n_rows: Any, columns: Columns, number: Any, beg
                         _copy(source, at, length, texts, used)
                     before, before_at = low, used
                     used += length
-        odd += not is_taken
+        if not is_taken:
+            odd += 1
+            tag += ODD
+            low, high = np.uint64(begin + start), np.uint64(begin + end)
         columns.words[number, first + row, 0] = low
         columns.words[number, first + row, 1] = high
         columns.tags[number, first + row] = tag
@@ -462,17 +431,12 @@ class LineScan:
     # Type of each wanted value (`tokens.ABSENT` ... `OBJECT`), uint8 (k, n). A cell is a string, or
     # `ESCAPED` if it has doubled quotes. It is absent if the header lacks its name.
     tags: UInt8Array
-    # Byte range of each wanted value, without the quotes of strings, int64 (k, n). Undefined for
-    # absent values and filled columns.
-    value_start: Int64Array
-    value_end: Int64Array
+    columns: Columns  # the wanted values; strings have places without their quotes
     faults: npt.NDArray[np.void]  # the faulty lines, `FAULT` (m,)
-    # the numbers of all lines and of blank ones
+    # the numbers of all lines and of blank ones, and the number of the next line
     n_lines: int
     n_blank: int
-    next_line: int  # the number of the next line
-    filled: Mapping[int, Filled]  # the filled columns, by their key's number
-    again: Callable[[], "LineScan"]  # repeats the scan without filling columns
+    next_line: int
     # the syntax of the values: `csv`, `json` (elements of documents) or `jsonl`
     syntax: Literal["csv", "json", "jsonl"] = "jsonl"
     # where the next record of CSV starts, and whether the last faulty line continues after the
@@ -481,41 +445,22 @@ class LineScan:
     cut: bool = False
     has_mark: bool = True  # whether a record may begin with a byte order mark
 
-    def value_bytes(self, key: int) -> tuple[Int64Array, Int64Array]:
-        """Return the byte ranges of the values of a key."""
-        scan = self.again() if key in self.filled else self
-        return scan.value_start[key], scan.value_end[key]
-
 
 def scan_of(
-    data: UInt8Array,
-    columns: Columns,
-    faults: npt.NDArray[np.void],
-    counts: Sequence[int],
-    again: Callable[[], LineScan],
+    data: UInt8Array, columns: Columns, faults: npt.NDArray[np.void], counts: Sequence[int]
 ) -> LineScan:
-    """Return the scan of filled columns.
-
-    ``counts`` are the lines, the blank lines and the number of the next line.
-    """
-    n = int(columns.used[ROWS])
-    line, start, end = columns.lines[:, :n]
-    places = columns.words[:, :n].view(np.int64)
+    """Return the scan of filled columns; counts are those of `LineScan`."""
+    n, n_bytes = columns.used.tolist()
+    columns = columns._replace(
+        words=columns.words[:, :n],
+        tags=columns.tags[:, :n],
+        lines=columns.lines[:, :n],
+        texts=columns.texts[:n_bytes],
+    )
+    line, start, end = columns.lines
     n_lines, n_blank, next_line = counts
     return LineScan(
-        data=data,
-        line=line,
-        start=start,
-        end=end,
-        tags=columns.tags[:, :n],
-        value_start=places[:, :, 0],
-        value_end=places[:, :, 1],
-        faults=faults,
-        n_lines=n_lines,
-        n_blank=n_blank,
-        next_line=next_line,
-        filled=filled_columns(columns),
-        again=cache(again),
+        data, line, start, end, columns.tags % ODD, columns, faults, n_lines, n_blank, next_line
     )
 
 
@@ -528,29 +473,29 @@ def moved(faults: npt.NDArray[np.void], by: int) -> npt.NDArray[np.void]:
 
 
 def joined_scans(data: UInt8Array, scans: Sequence[tuple[int, LineScan]]) -> LineScan:
-    """Join scans of the same keys, each with its place in ``data``."""
+    """Join scans of CSV for the same kinds of columns, each with its place in ``data``."""
     if len(scans) == 1 and not scans[0][0]:
         return replace(scans[0][1], data=data)
-    if any(scan.filled.keys() != scans[0][1].filled.keys() for _, scan in scans):
-        # files of several separators: only those of commas are filled
-        scans = [(shift, scan.again()) for shift, scan in scans]
-    shifts, parts = [shift for shift, _ in scans], [scan for _, scan in scans]
-
-    def join(name: str) -> npt.NDArray[np.int64]:
-        arrays = [getattr(scan, name) for scan in parts]
-        if name.endswith(("start", "end")):
-            arrays = [array + shift for array, shift in zip(arrays, shifts, strict=True)]
-        return np.concatenate(arrays, -1)
-
-    names, keys = list(LineScan.__dataclass_fields__), parts[0].filled
-    joined: dict[str, Any] = {name: join(name) for name in names[1 : names.index("faults")]}
-    return replace(
-        parts[-1],
-        data=data,
-        **joined,
-        faults=np.concatenate([moved(scan.faults, shift) for shift, scan in scans]),
-        n_lines=sum(scan.n_lines for scan in parts),
-        n_blank=sum(scan.n_blank for scan in parts),
-        filled={key: joined_columns([scan.filled[key] for scan in parts]) for key in keys},
-        again=cache(lambda: joined_scans(data, [(shift, scan.again()) for shift, scan in scans])),
+    columns = [scan.columns for _, scan in scans]
+    n_bytes = np.cumsum([0, *(each.texts.size for each in columns)])
+    words, lines = [], []
+    for (shift, scan), texts_begin in zip(scans, n_bytes, strict=False):
+        own, is_places = scan.columns.words.copy(), scan.columns.kind == PLACES
+        own[is_places] += np.uint64(shift)
+        is_long = (own[:, :, 0] & _LENGTH > INLINE) & ~is_places[:, None]
+        own[is_long, 1] += np.uint64(texts_begin) << _HALF
+        words.append(own)
+        lines.append(scan.columns.lines + np.array([[0], [shift], [shift]]))
+    joined = Columns(
+        columns[0].kind,
+        np.concatenate(words, 1),
+        np.concatenate([each.tags for each in columns], 1),
+        columns[0].odd,
+        np.concatenate(lines, 1),
+        np.concatenate([each.texts for each in columns]),
+        np.sum([each.used for each in columns], 0),
     )
+    faults = np.concatenate([moved(scan.faults, shift) for shift, scan in scans])
+    counts = np.sum([(scan.n_lines, scan.n_blank) for _, scan in scans], 0).tolist()
+    last = scans[-1][1]
+    return replace(scan_of(data, joined, faults, [*counts, last.next_line]), syntax=last.syntax)

@@ -12,9 +12,9 @@ from fastscore_readers.csv_records import (
     WRONG_CELL_COUNT,
     scan_csv,
 )
-from fastscore_readers.fill import CELLS, FULL_CELLS, PLACES, Filled
+from fastscore_readers.fill import CELLS, FULL_CELLS, PLACES, LineScan
 from fastscore_readers.json.lines import NOT_UTF8
-from fastscore_readers.json.tokens import ESCAPED, STRING
+from fastscore_readers.json.tokens import ESCAPED, NULL, STRING
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -36,16 +36,17 @@ PIECES = st.sampled_from(
 CELL_TEXTS = st.text(st.sampled_from('ab",\n\r é😀\x0b\x1c;\\'), max_size=30)
 
 
-def texts_of(filled: Filled) -> list[str | None]:
+def texts_of(scan: LineScan, slot: int) -> list[str | None]:
     """Read a filled column's views."""
     texts: list[str | None] = []
-    for (low, high), valid in zip(filled.values.tolist(), filled.valid.tolist(), strict=True):
+    valid_rows = (scan.tags[slot] > NULL).tolist()
+    for (low, high), valid in zip(scan.columns.words[slot].tolist(), valid_rows, strict=True):
         view = low.to_bytes(8, "little") + high.to_bytes(8, "little")
         length = int.from_bytes(view[:4], "little")
         text = view[4 : 4 + length]
         if length > 12:
             start = int.from_bytes(view[12:], "little")
-            text = filled.texts[start : start + length].tobytes()
+            text = scan.columns.texts[start : start + length].tobytes()
             assert view[4:8] == text[:4]
         texts.append(text.decode() if valid else None)
     return texts
@@ -60,12 +61,14 @@ def scanned(data: bytes, width: int, records: int = 1 << 14) -> tuple[list[Naive
         kinds = [CELLS if slot % 2 else FULL_CELLS for slot in range(width)]
         scan = scan_csv(buffer[at:], np.arange(width), kinds, line=line, records=records)
         assert scan.stop > 0
-        places = scan.again()
-        columns = [texts_of(scan.filled[slot]) for slot in range(width)]
+        places = scan_csv(
+            buffer[at:], np.arange(width), [PLACES] * width, line=line, records=records
+        )
+        columns = [texts_of(scan, slot) for slot in range(width)]
         for row in range(scan.line.size):
             cells = []
             for slot in range(width):
-                start, end = places.value_start[slot, row], places.value_end[slot, row]
+                start, end = places.columns.words[slot, row].tolist()
                 text = data[at + start : at + end].decode()
                 if places.tags[slot, row] == ESCAPED:
                     text = text.replace('""', '"')

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from fastscore_readers.fill import TEXT, TEXT_OR_WHOLE, WHOLE, Filled
+from fastscore_readers.fill import ODD, TEXT, TEXT_OR_WHOLE, WHOLE, LineScan
 from fastscore_readers.json import lines
+from fastscore_readers.json.tokens import NULL
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -41,13 +42,21 @@ def taken(kind: int, row: dict[str, Any], key: str) -> tuple[Any, bool]:
     return value, False
 
 
-def as_list(kind: int, filled: Filled) -> list[Any]:
-    bits = pa.py_buffer(np.packbits(filled.valid, bitorder="little"))
-    buffers = [bits, pa.py_buffer(filled.values)]
+def as_list(kind: int, scan: LineScan, number: int) -> list[Any]:
+    """Read a filled column, and that odd values have their places."""
+    is_odd = scan.columns.tags[number] >= ODD
+    valid = (scan.tags[number] > NULL) & ~is_odd
+    words = scan.columns.words[number]
+    for row in np.flatnonzero(is_odd).tolist():
+        start, end = words[row].tolist()
+        assert scan.start[row] < start <= end < scan.end[row]
+    values = np.where(valid[:, None], words, 0)
+    bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    buffers = [bits, pa.py_buffer(values[:, 0].copy() if kind == WHOLE else values)]
     if kind != WHOLE:
-        buffers.append(pa.py_buffer(filled.texts))
+        buffers.append(pa.py_buffer(scan.columns.texts))
     type_ = pa.int64() if kind == WHOLE else pa.string_view()
-    column = pa.Array.from_buffers(type_, filled.valid.size, buffers)
+    column = pa.Array.from_buffers(type_, valid.size, buffers)
     column.validate(full=True)
     return column.to_pylist()
 
@@ -61,11 +70,10 @@ def test_columns_equal_json(table, ascii_only):
     good = [row for row, text in zip(table, texts, strict=True) if is_utf8(text)]
     for number, (key, kind) in enumerate(KINDS.items()):
         expected = [taken(kind, row, key.decode()) for row in good]
-        filled = scan.filled[number]
-        found = as_list(kind, filled)
+        found = as_list(kind, scan, number)
         pairs = zip(found, expected, strict=True)
         assert all(one == value for one, (value, is_odd) in pairs if not is_odd)
-        assert filled.odd == sum(odd for _, odd in expected)
+        assert scan.columns.odd[number] == sum(odd for _, odd in expected)
 
 
 def is_utf8(text: str) -> bool:
@@ -79,15 +87,15 @@ def is_utf8(text: str) -> bool:
 def test_an_integer_with_a_sign_is_no_text():
     data = b'{"d": 10}\n{"d": 0}\n{"d": null}\n{"n": -0}'
     scan = lines.scan_jsonl(np.frombuffer(data, np.uint8), tuple(KINDS), fill=KINDS)
-    assert as_list(TEXT_OR_WHOLE, scan.filled[1]) == ["10", "0", None, None]
-    assert as_list(WHOLE, scan.filled[2]) == [None, None, None, 0]
+    assert as_list(TEXT_OR_WHOLE, scan, 1) == ["10", "0", None, None]
+    assert as_list(WHOLE, scan, 2) == [None, None, None, 0]
     data = b'{"d": -0}\n{"d": -10}\n{"d": 1}'
     scan = lines.scan_jsonl(np.frombuffer(data, np.uint8), tuple(KINDS), fill=KINDS)
-    assert scan.filled[1].odd == 2
+    assert scan.columns.odd[1] == 2
 
 
 def test_texts_of_many_blocks_stand_in_one_buffer():
     texts = [f"{row % 7} " * 20 for row in range(20_000)]
     data = "\n".join(json.dumps({"t": text}) for text in texts).encode()
     scan = lines.scan_jsonl(np.frombuffer(data, np.uint8), (b"t",), fill={b"t": TEXT})
-    assert as_list(TEXT, scan.filled[0]) == texts
+    assert as_list(TEXT, scan, 0) == texts

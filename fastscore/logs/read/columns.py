@@ -55,6 +55,9 @@ _FORMS = {
 }
 
 
+_PLACE = ("tags", "starts", "ends")
+
+
 @dataclass(frozen=True, slots=True)
 class Places:
     """Type and byte range of one column's value in every row; see `LineScan`."""
@@ -64,7 +67,8 @@ class Places:
     tags: UInt8Array
     starts: Int64Array
     ends: Int64Array
-    values: pl.Series | None = None  # the column itself, if all its values have its type
+    # the column itself: null are values of another type, whose places are given; None without it
+    values: pl.Series | None = None
 
     @property
     def is_table(self) -> bool:
@@ -78,7 +82,7 @@ class Places:
 
     def at(self, rows: Int64Array) -> "Places":
         """Return the values of some rows, which are located."""
-        places = {name: getattr(self, name)[rows] for name in ("tags", "starts", "ends")}
+        places = {name: getattr(self, name)[rows] for name in _PLACE}
         return replace(self, **places)
 
 
@@ -125,31 +129,45 @@ def places(
 ) -> Places:
     """Find a column's values: by its own name if present, else by its aliases in order."""
     numbers = [keys.index(name.encode()) for name in column.keys]
-    there = [key for key in numbers if scan.tags[key].any()]
-    first, *others = there or numbers[:1]
-    syntax, values = scan.syntax, None if others else _filled_series(scan, first)
-    if values is not None or not there:
-        nowhere = np.zeros(scan.line.size, np.int64)
-        return Places(syntax, scan.data, scan.tags[first], nowhere, nowhere, values)
-    bytes_of = [scan.value_bytes(key) for key in (first, *others)]
-    tags, (starts, ends) = scan.tags[first], bytes_of[0]
-    for other, (other_starts, other_ends) in zip(others, bytes_of[1:], strict=True):
-        absent = tags == tokens.ABSENT
-        tags = np.where(absent, scan.tags[other], tags)
-        starts = np.where(absent, other_starts, starts)
-        ends = np.where(absent, other_ends, ends)
-    found = Places(syntax, scan.data, tags, starts, ends)
-    return spelled_cells(found, column.kind, names_dialogue) if syntax == "csv" else found
+    first, *others = [key for key in numbers if scan.tags[key].any()] or numbers[:1]
+    found = _places_of(scan, first)
+    for other in (_places_of(scan, key) for key in others):
+        found = _either(found, other, column)
+    return spelled_cells(found, column.kind, names_dialogue) if scan.syntax == "csv" else found
 
 
-def _filled_series(scan: fill.LineScan, key: int) -> pl.Series | None:
-    """Return a column that the scan filled; None if a value has another type."""
-    filled = scan.filled.get(key)
-    if filled is None or filled.odd:
-        return None
-    if filled.values.ndim == 1:
-        return buffer_series("int64", filled.valid, filled.values)
-    return buffer_series("string_view", filled.valid, filled.values, filled.texts)
+def _places_of(scan: fill.LineScan, key: int) -> Places:
+    """Return the places of a key's values, and the column that they filled."""
+    kind, tags, words = scan.columns.kind[key], scan.tags[key], scan.columns.words[key]
+    starts, ends = words.view(np.int64).T
+    if kind == fill.PLACES:
+        return Places(scan.syntax, scan.data, tags, starts, ends)
+    is_odd = scan.columns.tags[key] >= fill.ODD
+    valid = (tags > tokens.NULL) & ~is_odd
+    if scan.columns.odd[key]:
+        words = np.where(valid[:, None], words, 0)
+    if kind == fill.WHOLE:
+        values = buffer_series("int64", valid, words[:, 0].copy())
+    else:
+        values = buffer_series("string_view", valid, words, scan.columns.texts)
+    starts, ends = np.where(is_odd, starts, 0), np.where(is_odd, ends, 0)
+    return Places(scan.syntax, scan.data, tags, starts, ends, values)
+
+
+def _either(found: Places, other: Places, column: Column) -> Places:
+    """Return values of a column, and those under another name where they are absent."""
+    absent = found.tags == tokens.ABSENT
+    pairs = {name: (getattr(found, name), getattr(other, name)) for name in _PLACE}
+    values = None
+    if found.values is not None or other.values is not None:
+        own, others = (
+            _values(each, column) if each.values is None else each.values for each in (found, other)
+        )
+        values = pl.select(
+            pl.when(pl.lit(pl.Series(absent))).then(others).otherwise(own)
+        ).to_series()
+    merged = {name: np.where(absent, second, first) for name, (first, second) in pairs.items()}
+    return replace(found, **merged, values=values)
 
 
 def spelled_cells(found: Places, kind: ColumnKind, names_dialogue: bool = False) -> Places:
@@ -196,6 +214,7 @@ def describe(found: Places, row: int) -> str:
 
 
 INTEGER_RANGE = (-(1 << 63), (1 << 63) - 1)
+_LONGEST_INTEGER = len(str(INTEGER_RANGE[0]))
 KINDS: dict[str, pl.DataType] = {
     "text": pl.String(),
     "integer": pl.Int64(),
@@ -217,11 +236,6 @@ _OWN: dict[str, tuple[int, ...]] = {
     "boolean": (tokens.FALSE, tokens.TRUE),
 }
 """The types of values that a column takes as they are, by its kind."""
-_OTHERS: dict[tuple[str, str], tuple[int, ...]] = {
-    ("text", "integer"): (tokens.INTEGER,),
-    ("integer", "string"): (tokens.STRING, tokens.ESCAPED),
-}
-"""Other types that are read by column, too, by the column's kind and what it accepts."""
 _STRINGS, _BOOLEANS = _OWN["text"], _OWN["boolean"]
 
 
@@ -272,12 +286,12 @@ def convert(found: Places, column: Column, where: Mask | None = None) -> Convert
     values = found.values
     if values is None:
         values = _values(found, column) if found.tags.any() else _nulls(column, is_null.size)
-        if values.null_count() > np.count_nonzero(is_null):
-            others = np.flatnonzero(~is_null & values.is_null().to_numpy())
-            taken, faults[others] = _take_others(found.at(others), column)
-            # NaN, which other libraries write for null, is no fault
-            is_null[others] = taken.is_null().to_numpy() & (faults[others] == 0)
-            values = values.scatter(others, taken)
+    if values.null_count() > np.count_nonzero(is_null):
+        others = np.flatnonzero(~is_null & values.is_null().to_numpy())
+        taken, faults[others] = _take_others(found.at(others), column)
+        # NaN, which other libraries write for null, is no fault
+        is_null[others] = taken.is_null().to_numpy() & (faults[others] == 0)
+        values = values.scatter(others, taken)
     if column.otherwise == "null":
         faults[np.isin(faults, (_fault_code("wrong_type"), _fault_code("out_of_range")))] = 0
     if column.required:
@@ -323,18 +337,15 @@ def _values(found: Places, column: Column) -> pl.Series:
         return texts_of(found, tags > tokens.NULL)
     if kind == "json":
         return _json_values(found, column)
-    types = [*_OWN[kind]]
-    for accepted in column.accepts:
-        # of integers as texts, some would be falsy
-        types += _OTHERS.get((kind, accepted), ()) if "falsy" not in column.accepts else ()
-    own = np.isin(tags, types)
+    own = np.isin(tags, _OWN[kind])
     if kind == "boolean":
         bits = np.packbits(tags == tokens.TRUE, bitorder="little")
         return buffer_series("bool_", own, bits)
     if kind == "text":
-        # -0 is the only integer whose text is not its digits
-        is_short = (tags == tokens.INTEGER) & (found.ends - found.starts == len("-0"))
-        return texts_of(found, own & ~is_short)
+        if column.accepts == ("integer",):
+            # -0 is the only integer whose text is not its digits
+            own |= (tags == tokens.INTEGER) & (found.ends - found.starts != len("-0"))
+        return texts_of(found, own)
     values = texts_of(found, own).cast(KINDS[kind], strict=False)
     if kind == "number":
         # Python's json never reads digits as infinity
@@ -411,7 +422,8 @@ def _take(tag: int, text: str | None, column: Column) -> tuple[Any, RejectReason
     if tag in _BOOLEANS and "boolean" in accepts:
         return int(tag == tokens.TRUE), None
     if tag == tokens.INTEGER and kind != "boolean":
-        return None, "out_of_range"
+        is_long = kind == "number" or len(text) > _LONGEST_INTEGER
+        return (None, "out_of_range") if is_long else _in_range(int(text))
     if tag == tokens.FLOAT and kind == "integer":
         return _whole(float(text), truncated="number" in accepts)
     if tag in _STRINGS and "string" in accepts:

@@ -101,10 +101,11 @@ def read_cells(blocks: Iterator[Block]) -> Iterator[dict[str, str]]:
 
 
 def _cell_texts(scan: LineScan) -> Iterator[list[str]]:
-    places = (each.T.tolist() for each in (scan.tags, scan.value_start, scan.value_end))
-    for row in zip(*places, strict=True):
+    places = scan.columns.words.transpose(1, 0, 2).tolist()
+    for tags, row in zip(scan.tags.T.tolist(), places, strict=True):
         cells = [
-            (tag, scan.data[start:end].tobytes()) for tag, start, end in zip(*row, strict=True)
+            (tag, scan.data[start:end].tobytes())
+            for tag, (start, end) in zip(tags, row, strict=True)
         ]
         yield [
             (cell.replace(b'""', b'"') if tag == ESCAPED else cell).decode() for tag, cell in cells
@@ -139,6 +140,7 @@ class _Scanner:
             return scan_csv(data, self.slots, self.kinds, allocate=_kept_memory, **how)
         swapped = np.arange(256, dtype=np.uint8)
         swapped[[self.separator[0], _COMMA]] = _COMMA, self.separator[0]
+        # texts would be those of the swapped data
         scan = scan_csv(swapped[data], self.slots, [PLACES] * len(self.kinds), **how)
         return replace(scan, data=data)
 

@@ -219,7 +219,7 @@ def gather(streams: Iterable[tuple[int, Iterable[Lines]]]) -> Iterator[Batch]:
             # a block without its cut last line is not joined to another
             is_apart = lines.dense or len(lines.data) >= BLOCK_BYTES // 2
             is_apart |= lines.refused is not None
-            if is_apart and waiting:
+            if waiting and (is_apart or _fill_otherwise(waiting[-1][1], lines)):
                 yield _batch(waiting)
                 waiting, size = [], 0
             waiting.append((part, lines))
@@ -229,6 +229,14 @@ def gather(streams: Iterable[tuple[int, Iterable[Lines]]]) -> Iterator[Batch]:
                 waiting, size = [], 0
     if waiting:
         yield _batch(waiting)
+
+
+def _fill_otherwise(lines: Lines, more: Lines) -> bool:
+    """Return whether scans fill other columns, as those of files of several separators do."""
+    scan, other = lines.records, more.records
+    if scan is None or other is None:
+        return False
+    return not np.array_equal(scan.columns.kind, other.columns.kind)
 
 
 def _batch(waiting: list[tuple[int, Lines]]) -> Batch:

@@ -21,7 +21,7 @@ import threading
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -519,9 +519,8 @@ def scan_jsonl(
     walker = Walker(plan, roots, table, arrays=arrays)
     columns = allocate_columns([(fill or {}).get(key, PLACES) for key in keys])
     columns = walker.walk(data, block_ends(data), columns)
-    again = partial(scan_jsonl, data, keys, restarts=restarts, array_key=array_key)
     counts = walker.state[[N_LINES, N_BLANK, NUMBER]].tolist()
-    return scan_of(data, columns, np.frombuffer(walker.faults, FAULT), counts, again)
+    return scan_of(data, columns, np.frombuffer(walker.faults, FAULT), counts)
 
 
 _TEXT_BYTES = 512 << 10
