@@ -454,7 +454,7 @@ def expect_requests(
             if store is not None and store.get(request.key(options.endpoint)) is not None:
                 kept += 1
             else:
-                prompt += estimated_tokens(sum(len(text) for _, text in request.messages))
+                prompt += request.estimated_tokens
     completion, prices = (n - kept) * estimated_tokens(len(answer)), options.prices
     cost = prices.cost(prompt, completion) if prices.are_given else None
     return Expectation(n, kept, prompt, completion, cost, prices.currency)

@@ -188,6 +188,11 @@ class ChatRequest:
         seed = None if self.seed is None else self.seed + by
         return replace(self, messages=(*self.messages, *more), seed=seed, attempt=self.attempt + by)
 
+    @property
+    def estimated_tokens(self) -> int:
+        """How many tokens the messages are, at four characters a token."""
+        return estimated_tokens(sum(len(text) for _, text in self.messages))
+
     def body(self) -> dict[str, Any]:
         """Return the request as the protocol has it."""
         body: dict[str, Any] = {
@@ -210,7 +215,7 @@ class ChatRequest:
         return blake2b(content, digest_size=16).hexdigest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Answer:
     """An answer, reasoning included; `refused` is the protocol's own mark.
 
@@ -248,18 +253,14 @@ def read_answer(response: Response, request: ChatRequest, seconds: float) -> Ans
     text = answer if isinstance(answer, str) else ""
     if not text and isinstance(refusal, str):
         text = refusal
-    sent = sum(len(each) for _, each in request.messages)
-    tokens = {}
-    for name, characters in {"prompt_tokens": sent, "completion_tokens": len(text)}.items():
-        n = usage.get(name)
-        tokens[name] = n if type(n) is int and n >= 0 else estimated_tokens(characters)
-    return Answer(
-        text=text,
-        refused=bool(refusal),
-        finish_reason=str(choice.get("finish_reason") or ""),
-        seconds=seconds,
-        **tokens,
-    )
+    tokens = {
+        "prompt_tokens": request.estimated_tokens,
+        "completion_tokens": estimated_tokens(len(text)),
+    }
+    told = {name: usage.get(name) for name in tokens}
+    tokens |= {name: n for name, n in told.items() if type(n) is int and n >= 0}
+    finish_reason = str(choice.get("finish_reason") or "")
+    return Answer(text, bool(refusal), finish_reason, seconds=seconds, **tokens)
 
 
 def parse_response(content: bytes) -> Response:

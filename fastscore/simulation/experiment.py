@@ -29,12 +29,12 @@ from fastscore.llm.judgements import (
 )
 from fastscore.llm.pairwise import run_judging
 from fastscore.llm.requests import (
-    OPENAI,
     Answer,
     ChatRequest,
     Judging,
     ModelOptions,
     estimated_tokens,
+    read_answer,
 )
 from fastscore.llm.spending import (
     MANIFEST,
@@ -56,9 +56,8 @@ from fastscore.run.drive import execute
 from fastscore.run.progress import Reporter
 from fastscore.run.request import NO_EMBEDDER, Request
 from fastscore.settings.options import TomlTable, check_settings, read_toml, setting
-from fastscore.simulation.agents import ModelAgent, ModelPhrasing
-from fastscore.simulation.scenario import TEMPLATE, Scenario, Simulation
-from fastscore.simulation.simulate import World, open_world, simulate
+from fastscore.simulation.scenario import Scenario, Simulation
+from fastscore.simulation.simulate import open_world, simulate
 from fastscore.suites.registry import load_suite
 
 
@@ -420,24 +419,16 @@ def _compare_raters(experiment: Experiment, folder: Path, reporter: Reporter) ->
 
 
 class _Counting(ChatClient):
-    """A client that connects to nothing: it answers with as much text as a model would."""
+    """A client without a server: it counts what is sent, and gives typical answers."""
 
     def __init__(self, options: ModelOptions) -> None:
-        self.options = options.resolved()
-        self.requests: list[int] = []
+        self.options = options
+        self.tokens: list[int] = []
 
     def ask(self, request: ChatRequest) -> Answer:
         """Return a typical answer."""
-        sent = sum(len(text) for _, text in request.messages)
-        self.requests.append(estimated_tokens(sent))
-        return Answer(
-            text=_TYPICAL_ANSWER,
-            refused=False,
-            finish_reason="stop",
-            prompt_tokens=self.requests[-1],
-            completion_tokens=estimated_tokens(len(_TYPICAL_ANSWER)),
-            seconds=0.0,
-        )
+        self.tokens.append(request.estimated_tokens)
+        return read_answer(({"message": {"content": _TYPICAL_ANSWER}}, {}), request, 0.0)
 
 
 def expect(experiment: Experiment) -> Expectation:
@@ -445,49 +436,26 @@ def expect(experiment: Experiment) -> Expectation:
 
     What is kept already is not taken off, what is asked again not added.
     """
-    requests = prompt_tokens = completion_tokens = 0
-    sessions, others = experiment.all_sessions, len(experiment.agents) - 1
+    answer, judgement = map(estimated_tokens, (len(_TYPICAL_ANSWER), len(_TYPICAL_JUDGEMENT)))
+    models, others = experiment.models, len(experiment.agents) - 1
+    asked: list[tuple[int, int]] = []  # tokens sent and received by each request of one session
     for agent in experiment.agents:
-        counting, log = _rehearse(experiment, agent)
-        requests += len(counting.requests) * sessions
-        prompt_tokens += sum(counting.requests) * sessions
-        answers = len(counting.requests) * estimated_tokens(len(_TYPICAL_ANSWER))
-        completion_tokens += answers * sessions
+        counting = _Counting(models)
+        simulation = _simulation(experiment, agent, Path(), models, 1)
+        log = orjson.loads(open_world(simulation, client=counting).session(0))
+        asked += [(sent, answer) for sent in counting.tokens]
+        turns = tuple((turn["speaker"], turn["text"]) for turn in log["conversation"])
         for judge in experiment.judge:
-            tokens = _judge_tokens(judge, experiment.models, log)
+            judging = Judging(inputs=(), model=judge.model, output=Path(), models=models)
+            shown = Transcript("", None, "", 0, turns), load_rubric(judge.rubric)
+            sent = question_of(*shown, 0, judging).request.estimated_tokens
+            asked += [(sent, judgement)] * judge.repeats
             # a pair is two dialogues, and is shown twice
-            shown = sessions * (judge.repeats + others * judge.pairs)
-            requests += shown
-            prompt_tokens += tokens * sessions * (judge.repeats + 2 * others * judge.pairs)
-            completion_tokens += shown * estimated_tokens(len(_TYPICAL_JUDGEMENT))
-    prices = experiment.prices
-    cost = prices.cost(prompt_tokens, completion_tokens) if prices.are_given else None
-    return Expectation(requests, 0, prompt_tokens, completion_tokens, cost, prices.currency)
-
-
-def _rehearse(experiment: Experiment, agent: str) -> tuple[_Counting, dict[str, Any]]:
-    """Simulate an agent's first session without a model."""
-    counting = _Counting(experiment.models)
-    is_model = agent.startswith(OPENAI)
-    local_agent = "offline" if is_model else agent
-    local = _simulation(experiment, local_agent, Path(), experiment.models, 1)
-    world: World = open_world(replace(local, user=TEMPLATE))
-    if is_model:
-        model = agent.removeprefix(OPENAI)
-        known = ModelAgent(model, world.retrieval, counting, experiment.off_catalogue)
-        world = replace(world, agent=known)
-    if experiment.user.startswith(OPENAI):
-        phrase = ModelPhrasing(experiment.user.removeprefix(OPENAI), counting)
-        world = replace(world, phrase=phrase)
-    return counting, orjson.loads(world.session(0))
-
-
-def _judge_tokens(part: JudgePart, models: ModelOptions, log: dict[str, Any]) -> int:
-    turns = tuple((turn["speaker"], turn["text"]) for turn in log["conversation"])
-    transcript = Transcript("", None, "", 0, turns)
-    asked = Judging(inputs=(), model=part.model, output=Path(), seed=part.seed, models=models)
-    request = question_of(transcript, load_rubric(part.rubric), 0, asked).request
-    return estimated_tokens(sum(len(text) for _, text in request.messages))
+            asked += [(2 * sent, judgement)] * (others * judge.pairs)
+    n, prices = experiment.all_sessions, experiment.prices
+    sent, received = (n * sum(tokens[side] for tokens in asked) for side in (0, 1))
+    cost = prices.cost(sent, received) if prices.are_given else None
+    return Expectation(n * len(asked), 0, sent, received, cost, prices.currency)
 
 
 def expectation_lines(experiment: Experiment, expectation: Expectation) -> Iterator[str]:

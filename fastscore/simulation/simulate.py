@@ -156,8 +156,10 @@ class World:
             ) from error
 
 
-def open_world(simulation: Simulation, meter: Meter | None = None) -> World:
-    """Load what a simulation needs."""
+def open_world(
+    simulation: Simulation, meter: Meter | None = None, client: ChatClient | None = None
+) -> World:
+    """Load what a simulation needs, and connect to its models' server without a client."""
     retrieval = load_retrieval(simulation.catalogue)
     if not retrieval.index.get(GENRE):
         raise UsageError(
@@ -169,7 +171,8 @@ def open_world(simulation: Simulation, meter: Meter | None = None) -> World:
     for flag, name in (("agent", simulation.agent), ("user", simulation.user)):
         if name == OPENAI:
             raise UsageError(f"{flag} {OPENAI} names no model.", f"Name one: {OPENAI}MODEL.")
-    client = ChatClient(simulation.models, meter) if simulation.asks_models else None
+    if client is None and simulation.asks_models:
+        client = ChatClient(simulation.models, meter)
     agent: Agent
     if client is not None and simulation.agent.startswith(OPENAI):
         model = simulation.agent.removeprefix(OPENAI)
