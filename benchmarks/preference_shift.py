@@ -58,8 +58,12 @@ from fastscore.simulation.simulate import converse
 from fastscore.simulation.users import Constraints, Retrieval, load_policy, load_retrieval
 from fastscore.suites.preference_shift import PreferenceShift
 from fastscore.suites.preference_shift.catalogue import load_catalogue
-from fastscore.suites.preference_shift.concepts import Concepts, concepts_by_ngrams, concepts_of
-from fastscore.suites.preference_shift.extraction import prepared_matcher
+from fastscore.suites.preference_shift.concepts import (
+    Concepts,
+    concepts_by_ngrams,
+    concepts_of,
+    prepared_matcher,
+)
 from tests.oracles import preference_shift as plain
 from tests.oracles import preference_shift_concepts as plain_concepts
 from tests.oracles.retrieval import PlainRetrieval

@@ -28,7 +28,7 @@ SUITE = Suite(
     tables=schema.TABLES,
     metrics=METRICS,
     design=Design(pair=("session_id",), groups=schema.GROUPS),
-    check="extraction:prepared_matcher",
+    check="concepts:prepared_matcher",
     read="events:read_events",
     texts="events:texts_to_embed",
     score="score:score_events",

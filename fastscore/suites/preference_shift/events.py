@@ -42,9 +42,8 @@ from fastscore.suites.json_values import (
 )
 from fastscore.suites.preference_shift.catalogue import load_catalogue
 from fastscore.suites.preference_shift.concepts import concepts_of, topics_of
-from fastscore.suites.preference_shift.metrics.turns import SHIFT_KEY
 from fastscore.suites.preference_shift.options import PLOT, PreferenceShift
-from fastscore.suites.preference_shift.schema import SOURCE, SYSTEM, USER
+from fastscore.suites.preference_shift.schema import SHIFT_KEY, SOURCE, SYSTEM, USER
 
 _SPEAKER = next(
     item for column in SOURCE.columns for item in column.items if item.name == "speaker"

@@ -24,8 +24,8 @@ from fastscore.suites.declarations import (
     Vocabulary,
     metrics_using,
 )
-from fastscore.suites.preference_shift.metrics import DIALOGUE_METRICS
-from fastscore.suites.preference_shift.metrics.turns import (
+from fastscore.suites.preference_shift.metrics import (
+    DIALOGUE_METRICS,
     SEGMENT_METRICS,
     SHIFT_METRICS,
     TURN_METRICS,
@@ -35,6 +35,8 @@ SPEAKERS = USER, SYSTEM = "USER", "SYSTEM"
 GROUPS = ("model",)
 SEGMENT_SOURCES = ("metadata", "embedding", "heuristic", "none")
 SEGMENT_SOURCE_DTYPE = pl.Enum(SEGMENT_SOURCES)
+
+SHIFT_KEY = ("dialogue_row", "turn")
 
 _WHOLES = pl.List(pl.Int64())
 

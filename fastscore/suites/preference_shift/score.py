@@ -14,51 +14,186 @@ Two trivial agents are scored too. A refusal has no concept and no word of the u
 the user's concepts. Only turns that the run could score count.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Float64Array
 from fastscore_jit.threads import raise_if_stopped
-from fastscore_kernels import cosine_pairs, jaccard_csr, ngram_copy_ratio, set_difference_csr
+from fastscore_kernels import (
+    cosine_pairs,
+    idf_cosine_counted_csr,
+    idf_cosine_csr,
+    intersection_size_csr,
+    jaccard_csr,
+    ngram_copy_ratio,
+    set_difference_csr,
+)
 from polars import col as C
 
 from fastscore.suites.base import Events
+from fastscore.suites.columns import find_nulls
+from fastscore.suites.declarations import Metric
 from fastscore.suites.preference_shift.concepts import (
+    Bags,
     Concepts,
     Sets,
+    extract_concepts,
     gather_sets,
     sizes_of,
     topics_of,
     unite_sets,
 )
-from fastscore.suites.preference_shift.extraction import extract_concepts
 from fastscore.suites.preference_shift.metrics import (
-    MEANS_OF_TURNS,
-    recovery_speed,
-    score_conversations,
-)
-from fastscore.suites.preference_shift.metrics.turns import (
     ALIGNED,
-    DST,
+    DELAY_SPAN,
+    DIALOGUE_METRICS,
     ECHOING,
+    FIRST_DELAY,
     LONGEST_SEEN,
+    MEANS_OF_TURNS,
     REFUSING,
-    SHIFT_KEY,
+    SEGMENT_METRICS,
     SHIFT_METRICS,
-    add_up,
-    score_segments,
-    score_shifts,
-    score_turns,
-    tas,
-    with_nulls,
+    SLOWEST_DELAY,
+    TURN_METRICS,
 )
-from fastscore.suites.preference_shift.options import PreferenceShift
-from fastscore.suites.preference_shift.schema import SEGMENT_SOURCE_DTYPE, TABLES
+from fastscore.suites.preference_shift.options import CAS_PARTS, PreferenceShift
+from fastscore.suites.preference_shift.schema import SEGMENT_SOURCE_DTYPE, SHIFT_KEY, TABLES
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
+
+
+_PLACE = ("file", "line", "dialogue", "model")
+
+
+def score_events(
+    events: Events, vectors: "VectorView", options: PreferenceShift
+) -> dict[str, pl.DataFrame]:
+    """Score the conversations of `read_events`."""
+    found = score_with_counts(events, vectors, options)
+    return {table.name: found[table.name][list(table.schema)] for table in TABLES}
+
+
+def score_with_counts(
+    events: Events, vectors: "VectorView", options: PreferenceShift
+) -> dict[str, pl.DataFrame]:
+    """Return the tables of `score_events` with all that their metrics were computed from."""
+    turns, dialogues, shifts = (events.frames[name] for name in ("turns", "dialogues", "shifts"))
+    concepts, user, system, gold = extract_concepts(turns, events.frames["gold"], vectors, options)
+    raise_if_stopped()
+    turns = score_turns(turns, user, system, gold, concepts, options)
+    raise_if_stopped()
+    is_boundary = find_boundaries(turns, dialogues, user, vectors, options)
+    if options.is_legacy:
+        shifts = pl.concat([shifts, turns.filter(is_boundary).select(SHIFT_KEY)]).sort(SHIFT_KEY)
+    turns, segments = cut_segments(turns, shifts, is_boundary)
+    raise_if_stopped()
+    of_user, of_system = (
+        unite_sets(side, turns["segment_row"], segments.height) for side in (user, system)
+    )
+    segments = score_segments(segments, turns, of_user, of_system, concepts, options)
+    shifts = score_shifts(shifts, turns, options)
+    if options.is_legacy:
+        # each answer's cosine to the user's text, and to the answer before
+        asked, answers = (vectors.codes(turns[f"{who}_text"]) for who in ("user", "system"))
+        to_last = cosine_pairs(vectors.matrix, np.roll(answers, 1), answers)
+        turns = turns.with_columns(
+            cosine_to_user=cosine_pairs(vectors.matrix, asked, answers),
+            cosine_to_last=pl.when(C("turn") > 1).then(pl.lit(pl.Series(to_last))),
+        )
+        shifts = recover_topics(turns, shifts, vectors)
+    raise_if_stopped()
+    tables = {
+        "turns": turns.with_columns(
+            pl.when("has_user_text").then("user_text").alias("user_text"),
+            pl.when("has_system_text").then("system_text").alias("system_text"),
+            *_differences(user, system, concepts),
+            user_concepts=concepts.names(user),
+            system_concepts=concepts.names(system),
+            gold_concepts=concepts.names(gold),
+        ).with_columns(
+            gold_concepts=pl.when("has_gold")
+            .then("gold_concepts")
+            .otherwise(C("user_concepts") if options.gold_is_user else None)
+        ),
+        "segments": segments.with_columns(*_differences(of_user.sets, of_system.sets, concepts)),
+        "shifts": with_nulls(shifts, SHIFT_METRICS, options),
+        "dialogues": _score_dialogues(dialogues, turns, shifts, options),
+    }
+    # before each row comes the place of its conversation
+    places = dialogues.select(_PLACE)
+    return {
+        name: places[frame["dialogue_row"]].hstack(
+            frame.drop("dialogue_row", *_PLACE, strict=False)
+        )
+        for name, frame in tables.items()
+    }
+
+
+def _differences(user: Sets, system: Sets, concepts: Concepts) -> tuple[pl.Series, pl.Series]:
+    """Return the concepts of the user alone, and of the system alone."""
+    return (
+        concepts.names(set_difference_csr(user, system)).alias("missing_concepts"),
+        concepts.names(set_difference_csr(system, user)).alias("hallucinated_concepts"),
+    )
+
+
+def tas(options: PreferenceShift, prefix: str = "") -> pl.Expr:
+    """Return TAS of columns with a prefix."""
+    cc, cr, i = (C(f"{prefix}{part}") for part in ("cc", "cr", "i"))
+    return (options.alpha * cc + options.beta * cr - options.gamma * i).clip(-1.0, 1.0)
+
+
+_HITS, _NAMED, _WANTED = C("n_hits"), C("n_system"), C("n_gold")
+_P = pl.when(_NAMED > 0).then(_HITS / _NAMED).otherwise((_WANTED == 0).cast(pl.Float64))
+_R = pl.when(_WANTED > 0).then(_HITS / _WANTED).otherwise(1.0)
+DST = {
+    "dst_precision": _P,
+    "dst_recall": _R,
+    "dst_f1": pl.when(_P + _R > 0).then(2.0 * _P * _R / (_P + _R)).otherwise(0.0),
+    "dst_joint_accuracy": ((_HITS == _NAMED) & (_HITS == _WANTED)).cast(pl.Float64),
+}
+
+
+def score_turns(
+    turns: pl.DataFrame,
+    user: Sets,
+    system: Sets,
+    gold: Sets,
+    concepts: Concepts,
+    options: PreferenceShift,
+) -> pl.DataFrame:
+    """Return turns with their metrics, and the sizes of the sets that these compare."""
+    turns = turns.with_columns(
+        cc=jaccard_csr(user, system),
+        cr=idf_cosine_csr(user, system, concepts.idf),
+        i=ngram_copy_ratio(turns["system_text"], turns["user_text"], options.orders),
+        n_user=np.diff(user[1]),
+        n_system=np.diff(system[1]),
+        n_gold=np.diff(gold[1]),
+        n_shared=intersection_size_csr(user, system),
+        n_hits=intersection_size_csr(system, gold),
+    )
+    if options.gold_is_user:
+        # without constraints the system is held to the user's own concepts
+        given = pl.when("has_gold")
+        turns = turns.with_columns(
+            n_gold=given.then("n_gold").otherwise("n_user"),
+            n_hits=given.then("n_hits").otherwise("n_shared"),
+        )
+    turns = with_nulls(turns.with_columns(tas=tas(options), **DST), TURN_METRICS, options)
+    has_texts = C("cc").is_not_null()
+    return turns.with_columns(
+        pl.when(C("dst_f1").is_not_null()).then(C("n_hits", "n_system", "n_gold")),
+        both_empty=has_texts & (C("n_user") == 0) & (C("n_system") == 0),
+        n_either=C("n_user") + C("n_system") - C("n_shared"),
+        n_missing=pl.when(has_texts).then(C("n_user") - C("n_shared")),
+        n_hallucinated=pl.when(has_texts).then(C("n_system") - C("n_shared")),
+    )
+
 
 SIMILARITY_SHIFT = 0.55
 """A user's text less similar to the one before it begins a segment."""
@@ -111,6 +246,221 @@ def cut_segments(
         .with_columns(segment=pl.int_range(1, pl.len() + 1).over("dialogue_row"))
     )
     return turns.with_columns(segments["segment"].gather(turns["segment_row"])), segments
+
+
+def score_segments(
+    segments: pl.DataFrame,
+    turns: pl.DataFrame,
+    user: Bags,
+    system: Bags,
+    concepts: Concepts,
+    options: PreferenceShift,
+) -> pl.DataFrame:
+    """Return segments with their metrics: each is scored as if it were one turn."""
+    n_shared = intersection_size_csr(user.sets, system.sets)
+    segments = segments.with_columns(
+        segment_cc=jaccard_csr(user.sets, system.sets),
+        segment_cr=idf_cosine_counted_csr(user, system, concepts.idf),
+        segment_i=add_up(turns["i"], turns["segment_row"], segments.height) / C("n_scored"),
+        n_shared=n_shared,
+        n_either=user.sizes + system.sizes - n_shared,
+    )
+    return with_nulls(
+        segments.with_columns(segment_tas=tas(options, "segment_")), SEGMENT_METRICS, options
+    )
+
+
+def score_shifts(
+    shifts: pl.DataFrame, turns: pl.DataFrame, options: PreferenceShift
+) -> pl.DataFrame:
+    """Return shifts with their metrics: ``j`` is a turn's distance from the shift, below W."""
+    longest: Any = turns["turn"].max() or 0
+    window = min(max(1, options.window), longest)
+    shifts = shifts.with_columns(
+        shift=pl.int_range(1, pl.len() + 1).over("dialogue_row"), shift_row=pl.int_range(pl.len())
+    )
+    windows = (
+        shifts.select("shift_row", *SHIFT_KEY, j=pl.int_ranges(0, window))
+        .explode("j")
+        .with_columns(C("turn") + C("j"))
+        .join(turns.select(*SHIFT_KEY, "cc", "cr", "i"), on=SHIFT_KEY, maintain_order="left")
+    )
+    met, met_cosine = C("cc") >= options.recovery_cc, C("cr") >= options.recovery_cr
+    if options.recovery == "cc-or-cr":
+        met |= met_cosine
+    found = windows.group_by("shift_row").agg(
+        delay=C("j").filter(met).min(),
+        delay_cosine=C("j").filter(met_cosine).min(),
+        n_turns=pl.len(),
+        n_window_turns=C("i").count().cast(pl.Int64),
+    )
+    # without a turn that meets the test, a turn without a text could have been one
+    is_complete = C("n_turns").is_null() | (C("n_window_turns") == C("n_turns"))
+    recovered, recovered_cosine = (C(name).is_not_null() for name in ("delay", "delay_cosine"))
+    return (
+        shifts.join(found, on="shift_row", how="left", maintain_order="left")
+        .with_columns(
+            in_dialogue=C("n_turns").is_not_null(),
+            recovered=pl.when(recovered | is_complete).then(recovered),
+            recovered_cosine=pl.when(recovered_cosine | is_complete).then(recovered_cosine),
+            n_window_turns=C("n_window_turns").fill_null(0),
+            i_sum=add_up(windows["i"], windows["shift_row"], shifts.height),
+        )
+        .with_columns(i_around_shift=C("i_sum") / C("n_window_turns"))
+    )
+
+
+def add_up(values: pl.Series, rows: pl.Series, n: int) -> pl.Series:
+    """Return the sums of values by row number, added in order: polars has an order of its own."""
+    present = values.fill_null(0.0) if values.null_count() else values
+    total = np.bincount(rows.to_numpy(), present.to_numpy(), n)
+    return pl.Series(values.name, total, dtype=pl.Float64)
+
+
+def with_nulls(
+    rows: pl.DataFrame, metrics: Sequence[Metric], options: PreferenceShift
+) -> pl.DataFrame:
+    """Take the values of metrics from rows that their rules exclude, and add the reasons."""
+    profile = ("zero_without_turns", "gold_is_user", "is_legacy")
+    facts = rows.with_columns(pl.lit(getattr(options, name)).alias(name) for name in profile)
+    return find_nulls(facts, metrics).put_into(rows)
+
+
+def _ratio(total: str, count: str) -> pl.Expr:
+    """Return the ratio of two columns; null where there is nothing to divide by."""
+    return pl.when(C(count) > 0).then(C(total) / C(count))
+
+
+MEANS = {
+    id: _ratio(f"{column}_sum", "n_gold" if column in DST else "n_scored")
+    for id, column in MEANS_OF_TURNS.items()
+}
+RECOVERY = {
+    "topic_recovery_rate": _ratio("n_recovered", "n_known_shifts"),
+    "avg_recovery_delay": _ratio("delay_sum", "n_recovered"),
+    "recovery_rate_cosine": _ratio("n_recovered_cosine", "n_known_shifts_cosine"),
+    "avg_recovery_delay_cosine": _ratio("delay_cosine_sum", "n_recovered_cosine"),
+    "topic_interference_around_shifts": _ratio("i_around_shifts_sum", "n_turns_around_shifts"),
+}
+TOPIC_MEANS = {
+    "cross_coherence": _ratio("cosine_to_user_sum", "n_turns"),
+    "context_retention": _ratio("cosine_to_last_sum", "n_followed"),
+    "topic_interference": _ratio("interference_sum", "n_shifts"),
+}
+"""What the profile legacy has in place of the means over turns."""
+
+
+def _score_dialogues(
+    dialogues: pl.DataFrame, turns: pl.DataFrame, shifts: pl.DataFrame, options: PreferenceShift
+) -> pl.DataFrame:
+    """Count and add up in each conversation what its metrics need, and score it."""
+    of_turns = turns.group_by("dialogue_row").agg(
+        n_turns=pl.len(),
+        n_scored=C("cc").count(),
+        n_both_empty=C("both_empty").sum(),
+        n_followed=(C("turn") > 1).sum(),
+        n_gold=C("dst_f1").count(),
+        n_segments=C("segment").max(),
+        missing_concepts_total=C("n_missing").sum(),
+        hallucinated_concepts_total=C("n_hallucinated").sum(),
+    )
+    of_shifts = shifts.group_by("dialogue_row").agg(
+        n_shifts=pl.len(),
+        n_shifts_inside=C("in_dialogue").sum(),
+        n_known_shifts=C("recovered").count(),
+        n_known_shifts_cosine=C("recovered_cosine").count(),
+        n_recovered=C("recovered").sum(),
+        n_recovered_cosine=C("recovered_cosine").sum(),
+        delay_sum=C("delay").sum(),
+        delay_cosine_sum=C("delay_cosine").sum(),
+        n_turns_around_shifts=C("n_window_turns").sum(),
+        shift_points="turn",
+    )
+    counts = C("^n_.*$", "^.*_total$", "^delay.*_sum$")
+    found = (
+        dialogues.join(of_turns, on="dialogue_row", how="left", maintain_order="left")
+        .join(of_shifts, on="dialogue_row", how="left", maintain_order="left")
+        .with_columns(
+            counts.cast(pl.Int64).fill_null(0),
+            C("shift_points").fill_null([]),
+            segments_by=pl.when("has_shift_metadata")
+            .then(pl.lit("metadata"))
+            .otherwise(pl.lit("none" if options.segments == "metadata" else options.segments))
+            .cast(SEGMENT_SOURCE_DTYPE),
+        )
+    )
+    shifts = shifts.with_columns(
+        # a shift that is not recovered has no speed
+        speed=recovery_speed("delay", options).fill_null(0.0),
+        i_around_shifts="i_sum",
+    )
+    columns = dict.fromkeys(MEANS_OF_TURNS.values(), turns)
+    columns |= {"speed": shifts, "i_around_shifts": shifts}
+    if options.is_legacy:
+        columns |= {"cosine_to_user": turns, "cosine_to_last": turns, "interference": shifts}
+    sums = (
+        add_up(rows[name], rows["dialogue_row"], dialogues.height).alias(f"{name}_sum")
+        for name, rows in columns.items()
+    )
+    return score_conversations(found.with_columns(sums), options)
+
+
+_BY_ID = {metric.id: metric for metric in DIALOGUE_METRICS}
+_WITH_REASONS = [_BY_ID[id] for id in (*MEANS, *RECOVERY, "cas", "cas_all")]
+"""Metrics that can be null, in the order in which a conversation's reasons are listed."""
+
+
+def recovery_speed(delay: str, options: PreferenceShift) -> pl.Expr:
+    """Return the part of CAS that rewards speed: 1 without a delay, 0 from the slowest one on."""
+    first, span = (FIRST_DELAY, DELAY_SPAN) if options.is_legacy else (0.0, SLOWEST_DELAY)
+    # by numpy: polars multiplies by the reciprocal of a constant, which is not exact
+    slowness: pl.Expr = np.divide(C(delay) - first, span)  # type: ignore[call-overload]
+    return 1.0 - slowness.clip(0.0, 1.0)
+
+
+def _parts_of_cas(speed: pl.Expr, options: PreferenceShift) -> list[tuple[float, pl.Expr]]:
+    """Return the weights of the parts of CAS, and the parts."""
+    parts = {part: C(part) for part in CAS_PARTS} | {
+        "avg_recovery_delay": speed,
+        "topic_interference": 1.0 - C("topic_interference").clip(0.0, 1.0),
+    }
+    return [(weight, parts[part]) for part, weight in options.cas_shares.items()]
+
+
+def _weigh(parts: Iterable[tuple[float, pl.Expr]]) -> pl.Expr:
+    return sum((weight * part for weight, part in parts), start=pl.lit(0.0))
+
+
+def _cas_of_topics(options: PreferenceShift) -> pl.Expr:
+    """Return CAS of the profile legacy: parts without a value leave their weight to the others."""
+    parts = _parts_of_cas(recovery_speed("avg_recovery_delay", options), options)
+    total = _weigh((weight, part.fill_null(0.0)) for weight, part in parts)
+    there = _weigh((weight, part.is_not_null().cast(pl.Float64)) for weight, part in parts)
+    return pl.when(C("n_turns") > 0).then(total / there)
+
+
+def score_conversations(dialogues: pl.DataFrame, options: PreferenceShift) -> pl.DataFrame:
+    """Return conversations with their metrics, from what was counted and added up in each."""
+    found = dialogues.with_columns(**MEANS, **RECOVERY)
+    if options.is_legacy:
+        found = found.with_columns(**TOPIC_MEANS)
+    if options.zero_without_turns:
+        found = found.with_columns(
+            C(metric.id).fill_null(0.0) for metric in DIALOGUE_METRICS if metric.fixed_where
+        )
+    if options.gold_is_user:
+        found = found.with_columns(C("^dst_.*_mean$").fill_null(0.0))
+    if options.is_legacy:
+        # NaN is 0 / 0: all the weight can be on a delay that there is not
+        found = found.with_columns(
+            cas=_cas_of_topics(options), cas_all=pl.lit(None, pl.Float64)
+        ).with_columns(context_adaptation_score=C("cas").fill_null(0.0).fill_nan(0.0))
+    else:
+        found = found.with_columns(
+            cas=_weigh(_parts_of_cas(recovery_speed("avg_recovery_delay", options), options)),
+            cas_all=_weigh(_parts_of_cas(_ratio("speed_sum", "n_known_shifts"), options)),
+        )
+    return with_nulls(found, _WITH_REASONS, options)
 
 
 OVERLAP_DECIDES = 0.3
@@ -227,136 +577,6 @@ class Topics:
                 self.vectors.codes(self.joined[of_user[far]]),
             )
         return found
-
-
-_PLACE = ("file", "line", "dialogue", "model")
-
-
-def score_events(
-    events: Events, vectors: "VectorView", options: PreferenceShift
-) -> dict[str, pl.DataFrame]:
-    """Score the conversations of `read_events`."""
-    found = score_with_counts(events, vectors, options)
-    return {table.name: found[table.name][list(table.schema)] for table in TABLES}
-
-
-def score_with_counts(
-    events: Events, vectors: "VectorView", options: PreferenceShift
-) -> dict[str, pl.DataFrame]:
-    """Return the tables of `score_events` with all that their metrics were computed from."""
-    turns, dialogues, shifts = (events.frames[name] for name in ("turns", "dialogues", "shifts"))
-    concepts, user, system, gold = extract_concepts(turns, events.frames["gold"], vectors, options)
-    raise_if_stopped()
-    turns = score_turns(turns, user, system, gold, concepts, options)
-    raise_if_stopped()
-    is_boundary = find_boundaries(turns, dialogues, user, vectors, options)
-    if options.is_legacy:
-        shifts = pl.concat([shifts, turns.filter(is_boundary).select(SHIFT_KEY)]).sort(SHIFT_KEY)
-    turns, segments = cut_segments(turns, shifts, is_boundary)
-    raise_if_stopped()
-    of_user, of_system = (
-        unite_sets(side, turns["segment_row"], segments.height) for side in (user, system)
-    )
-    segments = score_segments(segments, turns, of_user, of_system, concepts, options)
-    shifts = score_shifts(shifts, turns, options)
-    if options.is_legacy:
-        # each answer's cosine to the user's text, and to the answer before
-        asked, answers = (vectors.codes(turns[f"{who}_text"]) for who in ("user", "system"))
-        to_last = cosine_pairs(vectors.matrix, np.roll(answers, 1), answers)
-        turns = turns.with_columns(
-            cosine_to_user=cosine_pairs(vectors.matrix, asked, answers),
-            cosine_to_last=pl.when(C("turn") > 1).then(pl.lit(pl.Series(to_last))),
-        )
-        shifts = recover_topics(turns, shifts, vectors)
-    raise_if_stopped()
-    tables = {
-        "turns": turns.with_columns(
-            pl.when("has_user_text").then("user_text").alias("user_text"),
-            pl.when("has_system_text").then("system_text").alias("system_text"),
-            *_differences(user, system, concepts),
-            user_concepts=concepts.names(user),
-            system_concepts=concepts.names(system),
-            gold_concepts=concepts.names(gold),
-        ).with_columns(
-            gold_concepts=pl.when("has_gold")
-            .then("gold_concepts")
-            .otherwise(C("user_concepts") if options.gold_is_user else None)
-        ),
-        "segments": segments.with_columns(*_differences(of_user.sets, of_system.sets, concepts)),
-        "shifts": with_nulls(shifts, SHIFT_METRICS, options),
-        "dialogues": _score_dialogues(dialogues, turns, shifts, options),
-    }
-    # before each row comes the place of its conversation
-    places = dialogues.select(_PLACE)
-    return {
-        name: places[frame["dialogue_row"]].hstack(
-            frame.drop("dialogue_row", *_PLACE, strict=False)
-        )
-        for name, frame in tables.items()
-    }
-
-
-def _differences(user: Sets, system: Sets, concepts: Concepts) -> tuple[pl.Series, pl.Series]:
-    """Return the concepts of the user alone, and of the system alone."""
-    return (
-        concepts.names(set_difference_csr(user, system)).alias("missing_concepts"),
-        concepts.names(set_difference_csr(system, user)).alias("hallucinated_concepts"),
-    )
-
-
-def _score_dialogues(
-    dialogues: pl.DataFrame, turns: pl.DataFrame, shifts: pl.DataFrame, options: PreferenceShift
-) -> pl.DataFrame:
-    """Count and add up in each conversation what its metrics need, and score it."""
-    of_turns = turns.group_by("dialogue_row").agg(
-        n_turns=pl.len(),
-        n_scored=C("cc").count(),
-        n_both_empty=C("both_empty").sum(),
-        n_followed=(C("turn") > 1).sum(),
-        n_gold=C("dst_f1").count(),
-        n_segments=C("segment").max(),
-        missing_concepts_total=C("n_missing").sum(),
-        hallucinated_concepts_total=C("n_hallucinated").sum(),
-    )
-    of_shifts = shifts.group_by("dialogue_row").agg(
-        n_shifts=pl.len(),
-        n_shifts_inside=C("in_dialogue").sum(),
-        n_known_shifts=C("recovered").count(),
-        n_known_shifts_cosine=C("recovered_cosine").count(),
-        n_recovered=C("recovered").sum(),
-        n_recovered_cosine=C("recovered_cosine").sum(),
-        delay_sum=C("delay").sum(),
-        delay_cosine_sum=C("delay_cosine").sum(),
-        n_turns_around_shifts=C("n_window_turns").sum(),
-        shift_points="turn",
-    )
-    counts = C("^n_.*$", "^.*_total$", "^delay.*_sum$")
-    found = (
-        dialogues.join(of_turns, on="dialogue_row", how="left", maintain_order="left")
-        .join(of_shifts, on="dialogue_row", how="left", maintain_order="left")
-        .with_columns(
-            counts.cast(pl.Int64).fill_null(0),
-            C("shift_points").fill_null([]),
-            segments_by=pl.when("has_shift_metadata")
-            .then(pl.lit("metadata"))
-            .otherwise(pl.lit("none" if options.segments == "metadata" else options.segments))
-            .cast(SEGMENT_SOURCE_DTYPE),
-        )
-    )
-    shifts = shifts.with_columns(
-        # a shift that is not recovered has no speed
-        speed=recovery_speed("delay", options).fill_null(0.0),
-        i_around_shifts="i_sum",
-    )
-    columns = dict.fromkeys(MEANS_OF_TURNS.values(), turns)
-    columns |= {"speed": shifts, "i_around_shifts": shifts}
-    if options.is_legacy:
-        columns |= {"cosine_to_user": turns, "cosine_to_last": turns, "interference": shifts}
-    sums = (
-        add_up(rows[name], rows["dialogue_row"], dialogues.height).alias(f"{name}_sum")
-        for name, rows in columns.items()
-    )
-    return score_conversations(found.with_columns(sums), options)
 
 
 _MEANS = {id: column for id, column in MEANS_OF_TURNS.items() if column not in DST}

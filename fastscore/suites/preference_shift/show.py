@@ -10,9 +10,9 @@ from fastscore_kernels import ngram_copy_ratio
 from fastscore.settings.extras import explained
 from fastscore.suites.base import AnalysisSettings, CommittedRun, Dialogue, Events
 from fastscore.suites.json_values import Problems
+from fastscore.suites.preference_shift.concepts import prepared_matcher
 from fastscore.suites.preference_shift.events import name_dialogues, read_messages
-from fastscore.suites.preference_shift.extraction import prepared_matcher
-from fastscore.suites.preference_shift.metrics.turns import mark_concepts
+from fastscore.suites.preference_shift.metrics import mark_concepts
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.score import name_answers, score_with_counts
 from fastscore.suites.showing import DialogueView, Listing, Section, Turn, spoken

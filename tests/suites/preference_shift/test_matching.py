@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from fastscore.suites.preference_shift import concepts as matching
 from fastscore.suites.preference_shift.catalogue import Record, compile_records
 from fastscore.suites.preference_shift.concepts import (
+    ALIAS_SCHEMA,
     Concepts,
     concepts_of,
     is_word_character,
     matcher_of,
 )
-from fastscore.suites.preference_shift.extraction import ALIAS_SCHEMA
 from tests.oracles import preference_shift_concepts as plain
 from tests.suites.preference_shift.conversing import options
 

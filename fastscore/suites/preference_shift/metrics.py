@@ -1,22 +1,15 @@
-"""What the records of metrics share, and the metrics of turns, segments and shifts."""
+"""The suite's metrics, those of turns, segments and shifts, then those of conversations."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import fastscore_kernels as kernels
-import numpy as np
-import polars as pl
 from polars import col as C
 
-from fastscore.suites.columns import find_nulls
 from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Ratio, Scale
-from fastscore.suites.preference_shift.options import PreferenceShift
+from fastscore.suites.preference_shift.options import CAS_PARTS, PreferenceShift
 from fastscore.suites.showing import EvidenceRows, Mark, Row, disjoint, occurrences
-
-if TYPE_CHECKING:
-    from fastscore.suites.preference_shift.concepts import Bags, Concepts, Sets
 
 REFUSING, ECHOING = "always refusing", "echoing the user"
 """Agents that pay no attention: their scores are shown beside the headline metrics."""
@@ -510,136 +503,310 @@ SHIFT_METRICS = (
 )
 
 
-def tas(options: PreferenceShift, prefix: str = "") -> pl.Expr:
-    """Return TAS of columns with a prefix."""
-    cc, cr, i = (C(f"{prefix}{part}") for part in ("cc", "cr", "i"))
-    return (options.alpha * cc + options.beta * cr - options.gamma * i).clip(-1.0, 1.0)
+SLOWEST_DELAY = 5.0
+"""The delay at which the part of CAS that rewards speed is 0."""
+FIRST_DELAY, DELAY_SPAN = 1.0, 5.0
+"""The delay at which this part is 1 in the profile legacy, and the turns in which it falls to 0."""
 
 
-_HITS, _NAMED, _WANTED = C("n_hits"), C("n_system"), C("n_gold")
-_P = pl.when(_NAMED > 0).then(_HITS / _NAMED).otherwise((_WANTED == 0).cast(pl.Float64))
-_R = pl.when(_WANTED > 0).then(_HITS / _WANTED).otherwise(1.0)
-DST = {
-    "dst_precision": _P,
-    "dst_recall": _R,
-    "dst_f1": pl.when(_P + _R > 0).then(2.0 * _P * _R / (_P + _R)).otherwise(0.0),
-    "dst_joint_accuracy": ((_HITS == _NAMED) & (_HITS == _WANTED)).cast(pl.Float64),
-}
+def _weighted(row: Row, options: PreferenceShift, late: str = "") -> str:
+    """Write CAS with its weights. The profile legacy leaves out parts without a value."""
+    if not late:
+        late = f"1 - clip({{avg_recovery_delay}} / {SLOWEST_DELAY:g})"
+        if options.is_legacy:
+            late = f"1 - clip(({{avg_recovery_delay}} - {FIRST_DELAY:g}) / {DELAY_SPAN:g})"
+    terms = {part: f"{{{part}}}" for part in CAS_PARTS} | {
+        "topic_interference": "(1 - clip({topic_interference}))",
+        "avg_recovery_delay": f"({late})",
+    }
+    shares = {
+        part: share
+        for part, share in options.cas_shares.items()
+        if row[part] is not None or not options.is_legacy
+    }
+    total = " + ".join(f"{share:g} * {terms[part]}" for part, share in shares.items())
+    return total if len(shares) == len(terms) else f"({total}) / {sum(shares.values()):g}"
 
 
-def score_turns(
-    turns: pl.DataFrame,
-    user: "Sets",
-    system: "Sets",
-    gold: "Sets",
-    concepts: "Concepts",
-    options: PreferenceShift,
-) -> pl.DataFrame:
-    """Return turns with their metrics, and the sizes of the sets that these compare."""
-    turns = turns.with_columns(
-        cc=kernels.jaccard_csr(user, system),
-        cr=kernels.idf_cosine_csr(user, system, concepts.idf),
-        i=kernels.ngram_copy_ratio(turns["system_text"], turns["user_text"], options.orders),
-        n_user=np.diff(user[1]),
-        n_system=np.diff(system[1]),
-        n_gold=np.diff(gold[1]),
-        n_shared=kernels.intersection_size_csr(user, system),
-        n_hits=kernels.intersection_size_csr(system, gold),
-    )
-    if options.gold_is_user:
-        # without constraints the system is held to the user's own concepts
-        given = pl.when("has_gold")
-        turns = turns.with_columns(
-            n_gold=given.then("n_gold").otherwise("n_user"),
-            n_hits=given.then("n_hits").otherwise("n_shared"),
+def _by_profile(grounded: str, by_topics: str) -> Callable[[Row, PreferenceShift], str]:
+    return lambda row, options: by_topics if options.is_legacy else grounded
+
+
+_BY_PARTS = EvidenceRows(columns=CAS_PARTS)
+
+_of_mean = partial(
+    Metric,
+    scale=Scale("higher"),
+    null_when=OF_MEANS,
+    fixed_where=(NO_TURN,),
+    role="headline",
+    baselines=TRIVIAL,
+)
+
+_of_recovery = partial(
+    Metric,
+    uses=("shift_events",),
+    scale=Scale("higher"),
+    fixed_where=(NO_TURN, NO_SHIFT),
+)
+_of_delay = partial(Metric, uses=("shift_events",), scale=IN_TURNS)
+_of_deltas = partial(
+    Metric,
+    source=DELTAS,
+    scale=Scale("lower", maximum=None, unit="concepts"),
+    role="part",
+)
+
+DIALOGUE_METRICS = (
+    _of_mean(
+        id="cross_coherence",
+        name="Mean cross-coherence",
+        source=CC,
+        formula=Formula(
+            r"\frac{1}{|T|} \sum_{t \in T} \mathrm{CC}_t",
+            TURNS,
+            (r"\mathrm{CC}_t", "CC of turn t (`cc`)"),
+        ),
+        reading="How far the answers name the concepts that the user names.",
+        example="CC of 0.5 and 1.0: 0.75.",
+        evidence=(
+            of_turns("cc", only_with=GROUNDED),
+            of_turns("cosine_to_user", text="system_text", only_with=BY_TOPICS),
+        ),
+        derivation=_by_profile("mean of {cc}", "mean of {cosine_to_user}"),
+    ),
+    _of_mean(
+        id="context_retention",
+        name="Mean context retention",
+        source=CR,
+        formula=Formula(
+            r"\frac{1}{|T|} \sum_{t \in T} \mathrm{CR}_t",
+            TURNS,
+            (r"\mathrm{CR}_t", "CR of turn t (`cr`)"),
+        ),
+        reading="As cross-coherence, with rare concepts weighing more.",
+        example="CR of 0.8 and 0.4: 0.6.",
+        evidence=(
+            of_turns("cr", only_with=GROUNDED),
+            of_turns("cosine_to_last", text="system_text", only_with=BY_TOPICS),
+        ),
+        derivation=_by_profile("mean of {cr}", "mean of {cosine_to_last}"),
+    ),
+    _of_mean(
+        id="topic_interference",
+        name="Mean copying",
+        source=COPYING,
+        formula=Formula(r"\frac{1}{|T|} \sum_{t \in T} I_t", TURNS, COPIED),
+        reading="How far the answers repeat the user's phrases. Lower is better.",
+        example="I of 0.0 and 0.3: 0.15.",
+        scale=Scale("lower"),
+        evidence=(of_turns("i", only_with=GROUNDED), ANSWERS),
+        derivation=_by_profile(
+            "mean of {i}",
+            f"mean over shifts of answers with like_old >= {ALIGNED:g} / answers up to the "
+            f"recovery (at most {LONGEST_SEEN} without one)",
+        ),
+    ),
+    Metric(
+        id="topic_interference_around_shifts",
+        name="Mean copying around shifts",
+        source=SEGMENTS,
+        formula=Formula(
+            r"\frac{1}{n} \sum_{w \in W} \sum_{t \in w} I_t",
+            COPIED,
+            ("W", "windows of all shifts (a turn in two windows counts twice)"),
+            ("n", "number of turns in these windows that have both texts"),
+        ),
+        reading="Mean copying after shifts.",
+        example="One window with I of 0.0, 0.3 and 0.6: 0.3.",
+        scale=Scale("lower"),
+        null_when=(NO_SHIFT_INSIDE, NONE_AROUND),
+        micro=("i_around_shifts_sum", "n_turns_around_shifts"),
+        evidence=(of_shifts("i_around_shift"),),
+    ),
+    _of_mean(
+        id="context_adaptation_score",
+        name="Adaptation score (mean TAS)",
+        source=TAS,
+        scale=Scale("higher", minimum=-1.0),
+        formula=Formula(
+            r"\frac{1}{|T|} \sum_{t \in T} \mathrm{TAS}_t",
+            TURNS,
+            (r"\mathrm{TAS}_t", "TAS of turn t (`tas`), already between -1 and 1"),
+        ),
+        reading="How well the answers follow the user. 1 is the maximum of each turn.",
+        example="TAS of 0.9 and 1.0: 0.95.",
+        evidence=(
+            of_turns("tas", only_with=GROUNDED),
+            replace(_BY_PARTS, only_with=BY_TOPICS),
+        ),
+        derivation=lambda row, options: (
+            _weighted(row, options) if options.is_legacy else "mean of {tas}"
+        ),
+    ),
+    _of_recovery(
+        id="topic_recovery_rate",
+        name="Recovery rate",
+        source=SEGMENTS,
+        formula=Formula(
+            r"r = \frac{|R|}{|K|}",
+            ("K", "shifts whose turns tell whether they are recovered"),
+            ("R", "shifts of K with a turn of the window that meets the test"),
+        ),
+        reading="The share of shifts that the answers follow in time.",
+        example="3 shifts, 2 of them recovered: 2 / 3 = 0.667.",
+        null_when=(UNKNOWN, NO_SHIFTS, NO_TURNS),
+        micro=("n_recovered", "n_known_shifts"),
+        evidence=(of_shifts("recovered", "delay"),),
+        role="headline",
+        baselines=TRIVIAL,
+    ),
+    _of_delay(
+        id="avg_recovery_delay",
+        name="Mean recovery delay",
+        source=SEGMENTS,
+        formula=Formula(
+            r"\bar{d} = \frac{1}{|R|} \sum_{k \in R} d_k",
+            ("R", "recovered shifts"),
+            ("d_k", "delay of shift k (`delay`)"),
+        ),
+        reading="Turns until a recovered shift is followed. Shifts never recovered do not count.",
+        example="Delays 0 and 1: 0.5.",
+        null_when=(UNKNOWN, NONE_RECOVERED),
+        micro=("delay_sum", "n_recovered"),
+        evidence=(of_shifts("delay"),),
+        role="headline",
+        baselines=TRIVIAL,
+    ),
+    _of_recovery(
+        id="recovery_rate_cosine",
+        name="Recovery rate by CR alone",
+        source=CONSISTENT,
+        formula=Formula(
+            r"r = \frac{|R|}{|K|}",
+            ("K", "shifts whose turns tell whether CR reaches its threshold"),
+            ("R", "shifts of K with such a turn in the window"),
+        ),
+        reading="As the recovery rate, by CR alone.",
+        example="3 shifts, 1 of them recovered: 1 / 3 = 0.333.",
+        note="The test is CR >= `--recovery-cr` (0.65). Nothing else counts.",
+        null_when=(UNKNOWN_COSINE, NO_SHIFTS, NO_TURNS),
+        micro=("n_recovered_cosine", "n_known_shifts_cosine"),
+        evidence=(of_shifts("recovered_cosine", "delay_cosine"),),
+        role="part",
+    ),
+    _of_delay(
+        id="avg_recovery_delay_cosine",
+        name="Mean recovery delay by CR alone",
+        source=CONSISTENT,
+        formula=Formula(
+            r"\bar{d} = \frac{1}{|R|} \sum_{k \in R} d_k",
+            ("R", "shifts recovered by CR alone"),
+            ("d_k", "delay of shift k (`delay_cosine`)"),
+        ),
+        reading="As the mean recovery delay, by CR alone.",
+        example="Delays 1 and 2: 1.5.",
+        null_when=(UNKNOWN_COSINE, NONE_RECOVERED_COSINE),
+        micro=("delay_cosine_sum", "n_recovered_cosine"),
+        evidence=(of_shifts("delay_cosine"),),
+        role="part",
+    ),
+    Metric(
+        id="cas",
+        name="Conversation adaptation score",
+        uses=("shift_events",),
+        source=PUBLIC + " (legacy), on the grounded parts",
+        scale=Scale("higher"),
+        formula=Formula(
+            r"\mathrm{CAS} = .02 r + .04 \left(1 - \frac{\min(\bar{d}, 5)}{5}\right) "
+            r"+ .04 (1 - \bar{I}) + .60 \bar{C} + .30 \bar{R}",
+            RATE,
+            (r"\bar{d}", "mean recovery delay"),
+            *MEANS,
+        ),
+        reading="Recovery, copying and coherence in one number. Weights: `--cas-weights`.",
+        example="0.02 * 1 + 0.04 * 0.8 + 0.04 * 0.9 + 0.60 * 0.5 + 0.30 * 0.6 = 0.568.",
+        note=(
+            "CAS leaves out conversations that fail, because they have no delay. So a mean of "
+            "CAS is over a model's better conversations. Compare models by `cas_all`."
+        ),
+        null_when=OF_CAS,
+        evidence=(_BY_PARTS,),
+        derivation=_weighted,
+    ),
+    Metric(
+        id="cas_all",
+        name="Conversation adaptation score over all shifts",
+        source=PUBLIC + " (legacy), every shift counted",
+        scale=Scale("higher"),
+        formula=Formula(
+            r"\mathrm{CAS} = .02 r + .04 v + .04 (1 - \bar{I}) + .60 \bar{C} + .30 \bar{R}",
+            RATE,
+            ("K", "known shifts (no missing text in the window, or a turn that passes the test)"),
+            (
+                "v",
+                r"mean over shifts of K of $1 - \frac{\min(d_k, 5)}{5}$, "
+                "0 for those not recovered",
+            ),
+            *MEANS,
+        ),
+        reading="As CAS, but shifts that were never recovered count against the system.",
+        example="0.02 * 0.5 + 0.04 * 0.4 + 0.04 * 0.9 + 0.60 * 0.5 + 0.30 * 0.6 = 0.542.",
+        note="It equals CAS if every shift was recovered within five turns.",
+        null_when=OF_CAS_ALL,
+        evidence=(_BY_PARTS, of_shifts("recovered", "delay")),
+        derivation=lambda row, options: _weighted(
+            row,
+            options,
+            f"mean of 1 - clip(delay / {SLOWEST_DELAY:g}), 0 if not recovered, delays {{delay}}",
+        ),
+    ),
+    *(
+        Metric(
+            id=f"{metric.id}_mean",
+            name=f"{metric.name}, mean over turns",
+            uses=("user_meta",),
+            source=CONSISTENT,
+            scale=Scale("higher"),
+            formula=Formula(
+                r"\frac{1}{|T|} \sum_{t \in T} v_t",
+                ("T", f"turns with a value of `{metric.id}`"),
+                ("v_t", f"value of turn t (`{metric.id}`)"),
+            ),
+            reading=metric.reading,
+            example="Values 0.5 and 1.0: 0.75.",
+            null_when=(NONE_TRACKED,),
+            evidence=(of_turns(metric.id),),
+            derivation=f"mean of {{{metric.id}}}",
         )
-    turns = with_nulls(turns.with_columns(tas=tas(options), **DST), TURN_METRICS, options)
-    has_texts = C("cc").is_not_null()
-    return turns.with_columns(
-        pl.when(C("dst_f1").is_not_null()).then(C("n_hits", "n_system", "n_gold")),
-        both_empty=has_texts & (C("n_user") == 0) & (C("n_system") == 0),
-        n_either=C("n_user") + C("n_system") - C("n_shared"),
-        n_missing=pl.when(has_texts).then(C("n_user") - C("n_shared")),
-        n_hallucinated=pl.when(has_texts).then(C("n_system") - C("n_shared")),
-    )
+        for metric in TURN_METRICS
+        if metric.id.startswith("dst_")
+    ),
+    _of_deltas(
+        id="missing_concepts_total",
+        name="Missing concepts",
+        formula=Formula(r"\sum_{t \in T} |E_U \setminus E_S|", TURNS, CONCEPTS_U, CONCEPTS_S),
+        reading="Concepts of the user that the answers leave out.",
+        example="Two turns with 1 and 2 missing concepts: 3.",
+        note="The column `missing_concepts` of the table `turns` lists them.",
+        evidence=(of_turns("missing_concepts", where=C("cc").is_not_null()),),
+        derivation="{missing_concepts_total} concepts",
+    ),
+    _of_deltas(
+        id="hallucinated_concepts_total",
+        name="Hallucinated concepts",
+        formula=Formula(r"\sum_{t \in T} |E_S \setminus E_U|", TURNS, CONCEPTS_U, CONCEPTS_S),
+        reading="Concepts that answers bring in although the user did not name them.",
+        example="Two turns with 0 and 4 such concepts: 4.",
+        note="The column `hallucinated_concepts` of the table `turns` lists them.",
+        evidence=(of_turns("hallucinated_concepts", where=C("cc").is_not_null()),),
+        derivation="{hallucinated_concepts_total} concepts",
+    ),
+)
 
 
-def score_segments(
-    segments: pl.DataFrame,
-    turns: pl.DataFrame,
-    user: "Bags",
-    system: "Bags",
-    concepts: "Concepts",
-    options: PreferenceShift,
-) -> pl.DataFrame:
-    """Return segments with their metrics: each is scored as if it were one turn."""
-    n_shared = kernels.intersection_size_csr(user.sets, system.sets)
-    segments = segments.with_columns(
-        segment_cc=kernels.jaccard_csr(user.sets, system.sets),
-        segment_cr=kernels.idf_cosine_counted_csr(user, system, concepts.idf),
-        segment_i=add_up(turns["i"], turns["segment_row"], segments.height) / C("n_scored"),
-        n_shared=n_shared,
-        n_either=user.sizes + system.sizes - n_shared,
-    )
-    return with_nulls(
-        segments.with_columns(segment_tas=tas(options, "segment_")), SEGMENT_METRICS, options
-    )
+MEANS_OF_TURNS = {metric.same_test_as: metric.id for metric in TURN_METRICS}
+"""Metrics of dialogues that are means over turns, each with the metric of turns."""
 
-
-SHIFT_KEY = ("dialogue_row", "turn")
-
-
-def score_shifts(
-    shifts: pl.DataFrame, turns: pl.DataFrame, options: PreferenceShift
-) -> pl.DataFrame:
-    """Return shifts with their metrics: ``j`` is a turn's distance from the shift, below W."""
-    longest: Any = turns["turn"].max() or 0
-    window = min(max(1, options.window), longest)
-    shifts = shifts.with_columns(
-        shift=pl.int_range(1, pl.len() + 1).over("dialogue_row"), shift_row=pl.int_range(pl.len())
-    )
-    windows = (
-        shifts.select("shift_row", *SHIFT_KEY, j=pl.int_ranges(0, window))
-        .explode("j")
-        .with_columns(C("turn") + C("j"))
-        .join(turns.select(*SHIFT_KEY, "cc", "cr", "i"), on=SHIFT_KEY, maintain_order="left")
-    )
-    met, met_cosine = C("cc") >= options.recovery_cc, C("cr") >= options.recovery_cr
-    if options.recovery == "cc-or-cr":
-        met |= met_cosine
-    found = windows.group_by("shift_row").agg(
-        delay=C("j").filter(met).min(),
-        delay_cosine=C("j").filter(met_cosine).min(),
-        n_turns=pl.len(),
-        n_window_turns=C("i").count().cast(pl.Int64),
-    )
-    # without a turn that meets the test, a turn without a text could have been one
-    is_complete = C("n_turns").is_null() | (C("n_window_turns") == C("n_turns"))
-    recovered, recovered_cosine = (C(name).is_not_null() for name in ("delay", "delay_cosine"))
-    return (
-        shifts.join(found, on="shift_row", how="left", maintain_order="left")
-        .with_columns(
-            in_dialogue=C("n_turns").is_not_null(),
-            recovered=pl.when(recovered | is_complete).then(recovered),
-            recovered_cosine=pl.when(recovered_cosine | is_complete).then(recovered_cosine),
-            n_window_turns=C("n_window_turns").fill_null(0),
-            i_sum=add_up(windows["i"], windows["shift_row"], shifts.height),
-        )
-        .with_columns(i_around_shift=C("i_sum") / C("n_window_turns"))
-    )
-
-
-def add_up(values: pl.Series, rows: pl.Series, n: int) -> pl.Series:
-    """Return the sums of values by row number, added in order: polars has an order of its own."""
-    present = values.fill_null(0.0) if values.null_count() else values
-    total = np.bincount(rows.to_numpy(), present.to_numpy(), n)
-    return pl.Series(values.name, total, dtype=pl.Float64)
-
-
-def with_nulls(
-    rows: pl.DataFrame, metrics: Sequence[Metric], options: PreferenceShift
-) -> pl.DataFrame:
-    """Take the values of metrics from rows that their rules exclude, and add the reasons."""
-    profile = ("zero_without_turns", "gold_is_user", "is_legacy")
-    facts = rows.with_columns(pl.lit(getattr(options, name)).alias(name) for name in profile)
-    return find_nulls(facts, metrics).put_into(rows)
+METRICS = (*DIALOGUE_METRICS, *TURN_METRICS, *SEGMENT_METRICS, *SHIFT_METRICS)
+"""Every metric of the suite, those of dialogues first."""
