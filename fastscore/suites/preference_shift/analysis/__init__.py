@@ -93,65 +93,49 @@ def _contrast(row: Row) -> str:
     return f"{row['first']} {_MINUS} {row['second']}"
 
 
-_COMPONENTS: tuple[Shown, ...] = (
-    ("group", _group),
-    ("score", _score),
-    ("n", "n"),
-    ("units", "n_units"),
-    ("null", "n_null"),
-    ("mean [95 % CI]", _interval("mean", "")),
-    ("sd", "sd"),
-    ("median", "median"),
-)
-_DIFFERENCE: tuple[Shown, ...] = (
-    ("difference [95 % CI]", _interval("difference", "difference_")),
-    ("Hedges\u2019 g [95 % CI]", _interval("effect_g", "effect_")),
-    ("p", _p("p")),
-    ("p (Holm)", _p("holm_p")),
-    ("detectable", "detectable"),
-)
-_ABLATIONS: tuple[Shown, ...] = (
-    ("group", _group),
-    ("variant", _variant),
-    ("n", "n"),
-    ("null", "n_null"),
-    ("mean [95 % CI]", _interval("mean", "")),
-    ("rank", "rank"),
-    ("pairs", "n_pairs"),
+_SHOWN: dict[str, Shown] = {
+    "group": ("group", _group),
+    "score": ("score", _score),
+    "variant": ("variant", _variant),
+    "contrast": ("contrast", _contrast),
+    "n_units": ("units", "n_units"),
+    "n_pair_units": ("units", "n_pair_units"),
+    "n_null": ("null", "n_null"),
+    "n_null_score": ("score null", "n_null_score"),
+    "n_null_judge": ("judge null", "n_null_judge"),
+    "n_pairs": ("pairs", "n_pairs"),
+    "mean": ("mean [95 % CI]", _interval("mean", "")),
+    "mean_first": ("first", "mean_first"),
+    "mean_second": ("second", "mean_second"),
+    "difference": ("difference [95 % CI]", _interval("difference", "difference_")),
+    "effect_g": ("Hedges\u2019 g [95 % CI]", _interval("effect_g", "effect_")),
+    "p": ("p", _p("p")),
+    "holm_p": ("p (Holm)", _p("holm_p")),
+    "rho": ("\u03c1 [95 % CI]", _interval("rho", "rho_")),
+    "rho_p": ("p", _p("rho_p")),
+    "rho_holm_p": ("p (Holm)", _p("rho_holm_p")),
+    "detectable_rho": ("detectable", "detectable_rho"),
+    "tau": ("\u03c4 [95 % CI]", _interval("tau", "tau_")),
+    "tau_p": ("p of \u03c4", _p("tau_p")),
+    "n_turns": ("turns", "n_turns"),
+    "share_of_turns": ("share of turns", "share_of_turns"),
+    "n_conversations": ("conversations", "n_conversations"),
+}
+"""How columns of tables are headed and written; others as they are called, by `_cell`."""
+
+_DIFFERENCE = ("difference", "effect_g", "p", "holm_p", "detectable")
+_COMPONENTS = ("group", "score", "n", "n_units", "n_null", "mean", "sd", "median")
+_ABLATIONS = ("group", "variant", "n", "n_null", "mean", "rank", "n_pairs", *_DIFFERENCE)
+_CONSTRUCT = (
+    *("score", "contrast", "n", "n_pair_units", "n_null", "mean_first", "mean_second"),
     *_DIFFERENCE,
 )
-_CONSTRUCT: tuple[Shown, ...] = (
-    ("score", _score),
-    ("contrast", _contrast),
-    ("n", "n"),
-    ("units", "n_pair_units"),
-    ("null", "n_null"),
-    ("first", "mean_first"),
-    ("second", "mean_second"),
-    *_DIFFERENCE,
-)
-_TOP_CONCEPTS: tuple[Shown, ...] = (
-    ("kind", "kind"),
-    ("concept", "concept"),
-    ("turns", "n_turns"),
-    ("share of turns", "share_of_turns"),
-    ("conversations", "n_conversations"),
+_TOP_CONCEPTS = ("kind", "concept", "n_turns", "share_of_turns", "n_conversations")
+_CONVERGENT = (
+    *("score", "judge", "n", "n_units", "n_null_score", "n_null_judge"),
+    *("rho", "rho_p", "rho_holm_p", "detectable_rho", "tau", "tau_p"),
 )
 _TOP_SHOWN = 10
-_CONVERGENT: tuple[Shown, ...] = (
-    ("score", _score),
-    ("judge", "judge"),
-    ("n", "n"),
-    ("units", "n_units"),
-    ("score null", "n_null_score"),
-    ("judge null", "n_null_judge"),
-    ("\u03c1 [95 % CI]", _interval("rho", "rho_")),
-    ("p", _p("rho_p")),
-    ("p (Holm)", _p("rho_holm_p")),
-    ("detectable", "detectable_rho"),
-    ("\u03c4 [95 % CI]", _interval("tau", "tau_")),
-    ("p of \u03c4", _p("tau_p")),
-)
 
 Tables = Mapping[str, pl.DataFrame]
 
@@ -183,9 +167,9 @@ def sweep_table(tables: Tables) -> Listing:
     wide = rates.with_columns(most).pivot(
         "window", index=["group", "value", "n_shifts"], values="rate"
     )
-    shown: list[Shown] = [("group", _group), ("shifts at most", "n_shifts")]
-    shown += [(f"W = {window}", f"{window}") for window in windows]
-    return _listing("Recovery rate by window", shown, wide, words=1)
+    names = {"n_shifts": "shifts at most"} | {f"{window}": f"W = {window}" for window in windows}
+    shown = ("group", *names.values())
+    return _listing("Recovery rate by window", shown, wide.rename(names), words=1)
 
 
 def top_concepts_table(tables: Tables) -> Listing:
@@ -215,16 +199,14 @@ def _family(rows: pl.DataFrame) -> str:
     return f"; Holm over a family of {size[0]}" if size.len() else ""
 
 
-def _listing(title: str, shown: Sequence[Shown], table: pl.DataFrame, *, words: int) -> Listing:
-    """Write a table whose first columns are words, the others numbers."""
-    rows = table.rows(named=True)
-    frame = pl.DataFrame(
-        {
-            heading: [_cell(row[what]) if isinstance(what, str) else what(row) for row in rows]
-            for heading, what in shown
-        },
-        schema_overrides={heading: pl.String for heading, _ in shown},
-    )
+def _listing(title: str, shown: Sequence[str], table: pl.DataFrame, *, words: int) -> Listing:
+    """Write columns of a table, the first of which are words, the others numbers."""
+    rows, columns = table.rows(named=True), {}
+    for name in shown:
+        heading, what = _SHOWN.get(name, (name, name))
+        texts = [_cell(row[what]) if isinstance(what, str) else what(row) for row in rows]
+        columns[heading] = pl.Series(texts, dtype=pl.String)
+    frame = pl.DataFrame(columns)
     return Listing(title=title, frame=frame, written=tuple(frame.columns[words:]))
 
 
