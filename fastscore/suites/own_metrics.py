@@ -6,7 +6,7 @@ import inspect
 import pickle
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -218,55 +218,78 @@ def declared_metric(
 
 
 def source_hash(function: Function) -> str:
-    """Hash a function's source, and the functions and constants of its module that it uses."""
-    digest = hashlib.blake2b(digest_size=8)
-    for text in _sources(function, set()):
-        digest.update(f"{len(text.encode())}:{text}".encode())
-    return digest.hexdigest()
+    """Hash a function's source, and the code and constants of its module that it uses."""
+    text = _written(function, function.__module__, set())
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _sources(function: Any, seen: set[int]) -> Iterator[str]:
-    seen.add(id(function))
+def _written(value: Any, module: str = "", seen: set[int] | frozenset[int] = frozenset()) -> str:
+    """Write a value alike in every process, and whole: code of the module as its source, once."""
+
+    def write(part: Any) -> str:
+        return _written(part, module, seen)
+
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(sorted(f'{write(a)}: {write(b)}' for a, b in value.items()))}}}"
+    if isinstance(value, set | frozenset):
+        return f"{{{', '.join(sorted(map(write, value)))}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(write, value))}]"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} {write(value.tolist())}"
+    if hasattr(value, "__arrow_c_stream__"):  # frames and columns
+        frame = pl.DataFrame(value)
+        return f"{frame.schema} {write(frame.rows())}"
+    if isinstance(value, re.Pattern):  # its repr is cut
+        return f"{value.pattern!r} {value.flags}"
+    if isinstance(value, partial):
+        return write([value.func, value.args, value.keywords])
+    if inspect.ismodule(value):
+        return value.__name__
+    value = inspect.unwrap(value.function if isinstance(value, OwnMetric) else value)
+    is_code = inspect.isfunction(value) or inspect.isclass(value)
+    if is_code and value.__module__ == module and id(value) not in seen:
+        seen |= {id(value)}
+        return write(_used_by(value) if inspect.isfunction(value) else _members(value))
+    if callable(value) and hasattr(value, "__name__"):
+        return f"{getattr(value, '__module__', '')}.{value.__name__}"
+    has_state = type(value).__repr__ is object.__repr__
+    state = write(vars(value)) if has_state and hasattr(value, "__dict__") else repr(value)
+    kind = write(type(value)) if type(value).__module__ == module else ""
+    return f"{kind}{_ADDRESS.sub('', state)}"
+
+
+def _used_by(function: Any) -> list[Any]:
+    """Return a function's source, its defaults, and what its names stand for."""
     try:
-        yield textwrap.dedent(inspect.getsource(function))
+        source = textwrap.dedent(inspect.getsource(function))
     except OSError as error:
         raise UsageError(
             f"The source of {function.__name__!r} cannot be read, and the signature needs it.",
             "Define the function in a file or a notebook.",
         ) from error
-    used: set[str] = set()
+    used = {*function.__code__.co_freevars}
     codes: list[CodeType] = [function.__code__]
     while codes:
         code = codes.pop()
         used.update(code.co_names)
         codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     known = function.__globals__ | inspect.getclosurevars(function).nonlocals
-    for name in sorted(used | set(function.__code__.co_freevars)):
-        if name not in known or id(known[name]) in seen:
-            continue
-        value = getattr(known[name], "function", None) or known[name]
-        if inspect.isfunction(value) and value.__module__ == function.__module__:
-            yield from _sources(value, seen)
-        elif callable(value) or inspect.ismodule(value):
-            yield f"{name}={getattr(value, '__module__', '')}.{getattr(value, '__name__', '')}"
+    named = [(name, known[name]) for name in sorted(used) if name in known]
+    return [source, function.__defaults__, function.__kwdefaults__, named]
+
+
+def _members(kind: type) -> list[Any]:
+    """Return a class's bases and members, but for what Python adds."""
+    members: list[Any] = [kind.__bases__]
+    for name, each in sorted(vars(kind).items()):
+        member = each.fget if isinstance(each, property) else inspect.unwrap(each)
+        if inspect.isfunction(member):
+            is_written = member.__code__.co_filename != "<string>"  # by a dataclass
         else:
-            yield f"{name}={_written(value)}"
-
-
-def _written(value: Any) -> str:
-    """Write a constant alike in every process, and whole."""
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(sorted(f'{_written(a)}: {_written(b)}' for a, b in value.items()))}}}"
-    if isinstance(value, set | frozenset):
-        return f"{{{', '.join(sorted(map(_written, value)))}}}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_written, value))}]"
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype} {value.shape} {_written(value.tolist())}"
-    if hasattr(value, "__arrow_c_stream__"):  # frames and columns
-        frame = pl.DataFrame(value)
-        return f"{frame.schema} {_written(frame.rows())}"
-    return _ADDRESS.sub("", repr(value))
+            is_written = not name.startswith("__")
+        members += [(name, member)] if is_written else []
+    return members
 
 
 def load_metrics(given: Sequence["str | OwnMetric"], suite: str) -> tuple[OwnMetric, ...]:

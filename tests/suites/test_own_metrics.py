@@ -159,6 +159,73 @@ def test_all_of_a_constant_counts_alike_in_every_process() -> None:
     assert len(written) == 1
 
 
+USED = """
+import functools, re
+from dataclasses import dataclass
+
+EDGE = 2
+WORDS = re.compile({words!r})
+
+@functools.cache
+def at_most(step, edge=EDGE): return step <= edge
+
+@dataclass
+class Bounds:
+    low: int = 0
+    high = 9
+    @classmethod
+    def made(cls): return cls(1)
+    @property
+    def width(self): return self.high - self.low
+
+class Scaled:
+    def __init__(self, by): self.by = by
+    def __call__(self, value): return value * self.by
+
+def twice(value, times=2): return value * times
+
+SCALED = Scaled(3)
+TABLE = {{"twice": twice, "thrice": functools.partial(twice, times=3)}}
+
+def won():
+    return at_most(1), Bounds.made().width, SCALED(1), TABLE["twice"](2), WORDS.match("")
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("EDGE = 2", "EDGE = 3"),
+        ("return step <= edge", "return step < edge"),
+        ("high = 9", "high = 8"),
+        ("low: int = 0", "low: int = 1"),
+        ("return cls(1)", "return cls(2)"),
+        ("self.high - self.low", "self.high"),
+        ("Scaled(3)", "Scaled(4)"),
+        ("value * self.by", "value + self.by"),
+        ("value * times", "value + times"),
+        ("twice, times=3", "twice, times=4"),
+        ("xxz", "xxy"),
+    ],
+)
+def test_all_code_that_a_metric_uses_counts(tmp_path: Path, before: str, after: str) -> None:
+    source = USED.format(words="x" * 300 + "z")
+    assert before in source
+    hashes = [
+        own_metrics.source_hash(function_of(tmp_path / f"{number}.py", content))
+        for number, content in enumerate((source, source, source.replace(before, after)))
+    ]
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def function_of(path: Path, content: str) -> Callable[[], Any]:
+    path.write_text(content)
+    names: dict[str, Any] = {"__name__": "used_by_no_module"}
+    exec(compile(content, path, "exec"), names)
+    found: Callable[[], Any] = names["won"]
+    return found
+
+
 def test_an_installed_metric_that_cannot_be_imported_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
