@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+import shutil
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -203,6 +204,21 @@ def test_runs_of_a_folder_are_listed(both: list[fastscore.Run], tmp_path: Path) 
     broken = fastscore.runs(folder).filter(pl.col("problem").is_not_null())
     assert broken["run"].to_list() == [str(folder / "broken")]
     assert fastscore.runs(tmp_path).is_empty()
+
+
+def test_a_damaged_run_leaves_the_others_their_pages(
+    both: list[fastscore.Run], tmp_path: Path
+) -> None:
+    folder = tmp_path / "runs"
+    for name in ("x" * 250, "damaged"):
+        shutil.copytree(both[0].path, folder / name)
+    (part,) = (folder / "damaged" / "dialogues").glob("*.parquet")
+    part.write_bytes(part.read_bytes()[:-1])
+    page = tmp_path / "index.html"
+    assert fastscore_command(["runs", folder, "-o", page]).returncode == 0
+    (link,) = re.findall(r'href="([^#"]+)"', page.read_text())
+    assert (tmp_path / link).is_file()
+    assert "damaged/dialogues" in page.read_text()
 
 
 def test_metrics_and_layouts_are_listed() -> None:

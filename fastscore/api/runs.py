@@ -41,7 +41,7 @@ class _Listed(type):
         return [name for name in type.__dir__(cls) if name[0] != "_" and name not in _INTERNAL]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Run(runs.Run, metaclass=_Listed):
     """A complete run: a run directory, or scores in memory.
 

@@ -257,6 +257,8 @@ def _expected(parameter: click.Parameter) -> str:
     kind = parameter.type
     if isinstance(kind, click.Tuple):
         return f"{len(kind.types)} numbers"
+    if isinstance(kind, click.types.BoolParamType):
+        return "true or false"
     text = getattr(parameter, "expected", "")
     if not text:
         low, high = getattr(kind, "min", None), getattr(kind, "max", None)

@@ -62,6 +62,8 @@ from fastscore.terminal.grids import (
 )
 
 KEY = "dialogue"
+_MOST_CATEGORIES = 1_000
+"""Scales of more whole numbers have no categories: such as seconds."""
 
 
 def read_judgements(file: Any, source: Source) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -363,7 +365,8 @@ def agreement(
             f"several names, such as {names[0]} and {names[1]}: are they the same dialogues?"
         )
     whole = range(math.ceil(scale[0]), math.floor(scale[1]) + 1)
-    categories = sorted(VERDICTS.values()) if are_pairs else list(map(float, whole))
+    numbers = list(map(float, whole)) if len(whole) <= _MOST_CATEGORIES else []
+    categories = sorted(VERDICTS.values()) if are_pairs else numbers
     rows: list[dict[str, Any]] = []
     for name in ratings["dimension"].unique(maintain_order=True):
         # a row a thing: its dialogue, and a column of scores a rater

@@ -430,6 +430,8 @@ def _texts_of(flag: str, given: Mapping[str, Any], named: Sequence[str]) -> dict
     """Return limits as texts by metric. The suite's name and a full stop may precede a metric."""
     texts: dict[str, str] = {}
     for metric, value in given.items():
+        if not isinstance(metric, str):
+            raise UsageError(f"{flag} names metric {metric!r}, expected a text.")
         # TOML reads suite.metric as a table in a table
         inner = value if isinstance(value, dict) else {}
         texts |= {f"{metric}.{name}": str(limit) for name, limit in inner.items()} or {

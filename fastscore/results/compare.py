@@ -196,7 +196,13 @@ def compare_runs(
         )
     differing = check_signatures(runs, allow=allow_different_signatures)
     told = [*notes, *(f"signatures differ: {difference}" for difference in differing)]
-    names = names or [str(run.path) for run in runs]
+    paths = [str(run.path) for run in runs]
+    told += [
+        f"{path}: named {paths.count(path)} times"
+        for path in dict.fromkeys(paths)
+        if paths.count(path) > 1
+    ]
+    names = names or paths
     found, few = defaultdict[str, Rows](list), dict[str, list[str]]()
     tables = list(dict.fromkeys(metric.table for metric in metrics))
     for table in tables:

@@ -81,7 +81,7 @@ class Inference:
             _check_pattern(pattern)
             pair: tuple[str, ...] = (DIALOGUE,)
         else:
-            pair = design.pair if pair_by is None else tuple(pair_by.split(","))
+            pair = design.pair if pair_by is None else tuple(map(str.strip, pair_by.split(",")))
         design = replace(design, pair=pair, unit=() if design.unit == design.pair else design.unit)
         if pair_by is not None and repeats in pair:
             raise UsageError(
@@ -95,7 +95,7 @@ class Inference:
             design=design,
             pattern=pattern,
             by=by,
-            levels=tuple(levels),
+            levels=tuple(dict.fromkeys(levels)),
             paired=not unpaired,
             clustered=cluster is not None,
             **how,

@@ -8,6 +8,7 @@ intervals cover .95 to .96 from 8 dialogues on (`tests/statistics/test_bradley_t
 """
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +30,7 @@ from fastscore.statistics.clustered import LEAST_UNITS, t_quantile
 from fastscore.statistics.significance import Values, holm, t_below
 from fastscore.terminal.grids import Format, Grid, column_of, html_tables
 
+_ANY_SCORE = (-sys.float_info.max, sys.float_info.max)
 STRENGTHS_SCHEMA: dict[str, pl.DataType] = {
     **dict.fromkeys(("dimension", "rater"), pl.String()),
     "place": pl.Int64(),
@@ -46,7 +48,7 @@ PAIR_DIFFERENCES_SCHEMA: dict[str, pl.DataType] = {
     **dict.fromkeys(("difference", "low", "high", "p", "p_holm"), pl.Float64()),
 }
 """One row a dimension, rater and two systems: strength of b - strength of a with its interval and
-p, corrected over all pairs and dimensions of the rater."""
+p, corrected over all pairs and dimensions of the rater; null if the two always tie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def rank(
     >>> fastscore.rank("verdicts.csv").strengths.select("system", "wins", "strength")
     """
     check_arguments(rank, locals())
-    rated, notes = read_ratings(files, columns, (-math.inf, math.inf))
+    rated, notes = read_ratings(files, columns, _ANY_SCORE)
     named = []
     for ratings, file in zip(rated, judge_names(files), strict=True):
         if not ratings["is_pair"].all():
@@ -151,7 +153,7 @@ def rank(
             differ = {
                 (row["a"], row["b"]): row["p_holm"] < ALPHA
                 for row in rows
-                if row["dimension"] == dimension
+                if row["dimension"] == dimension and row["p_holm"] is not None
             }
             place = {"dimension": dimension, "rater": rater}
             strengths += (place | row for row in _ranked(*fitted, differ))
@@ -184,14 +186,20 @@ class BradleyTerry:
     n_clusters: int
     reason: StrengthReason | None = None
 
-    def contrast(self, weights: npt.ArrayLike) -> tuple[float, float, float, float] | None:
-        """Return a weighted sum of strengths with its 95 % interval, and p of a sum of 0."""
+    def contrast(self, weights: npt.ArrayLike) -> tuple[float | None, ...] | None:
+        """Return a weighted sum of strengths with its 95 % interval, and p of a sum of 0.
+
+        Interval and p are None where the sum does not vary.
+        """
         if self.strengths is None or self.covariance is None:
             return None
         w = np.asarray(weights, np.float64)
-        value, error = float(w @ self.strengths), math.sqrt(float(w @ self.covariance @ w))
+        value, variance = float(w @ self.strengths), float(w @ self.covariance @ w)
+        if variance < _CLOSE:  # such as of two that always tie
+            return value, None, None, None
+        error = math.sqrt(variance)
         half = t_quantile(self.n_clusters - 1) * error
-        p = 2 * t_below(self.n_clusters - 1, -abs(value) / error) if error else math.nan
+        p = 2 * t_below(self.n_clusters - 1, -abs(value) / error)
         return value, value - half, value + half, p
 
 
@@ -303,7 +311,7 @@ def _ranked(
                 "strength": None if fit.strengths is None else float(fit.strengths[number]),
                 "low": low,
                 "high": high,
-                "reason": fit.reason,
+                "reason": fit.reason or ("zero_variance" if low is None else None),
             }
         )
     key = "share" if fit.strengths is None else "strength"

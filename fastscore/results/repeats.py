@@ -140,6 +140,8 @@ def run_passes(
         )
     design = design.repeated_by(repeat)
     require_labels(run.scan(LABEL_TABLE), [*design.columns, *labels], str(run.path))
+    for id in metrics:
+        run.suite.metric(id)  # raises where there is none
     chosen = [
         metric
         for metric in run.suite.metrics

@@ -69,7 +69,7 @@ class Scores:
     source: ScoreInput | None  # what was scored
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Run:
     """A complete run as `fastscore.Run` is, without the verbs that show it."""
 
@@ -77,11 +77,11 @@ class Run:
     manifest: Manifest
     verify: bool = True
     scores: Scores | None = None
-    frame: ScoreInput | None = field(default=None, repr=False, compare=False)
+    frame: ScoreInput | None = field(default=None, repr=False)
     copy: "RunCopy | None" = None
-    embedder: "FunctionEmbedder | None" = field(default=None, repr=False, compare=False)
-    _verified: set[str] = field(default_factory=set, repr=False, compare=False)
-    _committed_files: dict[str, Committed] = field(default_factory=dict, repr=False, compare=False)
+    embedder: "FunctionEmbedder | None" = field(default=None, repr=False)
+    _verified: set[str] = field(default_factory=set, repr=False)
+    _committed_files: dict[str, Committed] = field(default_factory=dict, repr=False)
 
     def to_pandas(self, table: str = "dialogues") -> "PandasFrame":
         """Return a table as a pandas frame. This needs pandas and pyarrow."""

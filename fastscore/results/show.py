@@ -219,8 +219,9 @@ def _show_files(console: "Console", run: Run) -> None:
     if run.manifest.counts.get(CUT_TEXTS, 0):
         console.print(f"cut texts  {run.path / CUT_TEXTS}/{parts} (text, tokens, limit)")
     console.print(f"signature  {run.signature}", soft_wrap=True)
-    shown = "rejects" if rejects else f"tables[{json.dumps(first)}].head()"
-    code = f"import fastscore; print(fastscore.open_run({json.dumps(str(run.path))}).{shown})"
+    shown = "rejects" if rejects else f'tables["{first}"].head()'
+    path = json.dumps(str(run.path), ensure_ascii=False)
+    code = f"import fastscore; print(fastscore.open_run({path}).{shown})"
     console.print(
         f"next       fastscore report {shlex.quote(str(run.path))} -o report.html\n"
         f"           fastscore metrics {run.manifest.suite}\n"

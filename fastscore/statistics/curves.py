@@ -338,7 +338,11 @@ def binomial_tail(k: int, n: int) -> float:
     """Return the probability of k heads or more of n tosses of a fair coin."""
     if not n:
         return 1.0
-    return float(sum(math.comb(n, i) for i in range(k, n + 1)) / 2**n)
+    if n <= _SUMMED_EXACTLY:
+        return float(sum(math.comb(n, i) for i in range(k, n + 1)) / 2**n)
+    heads = np.arange(k, n)
+    steps = np.cumsum(np.log((n - heads) / (heads + 1)))  # of one number of heads to the next
+    return float(math.exp(_log_choose(n, k) - n * math.log(2)) * (1 + np.exp(steps).sum()))
 
 
 def sign_test(higher: int, lower: int) -> float:
@@ -447,6 +451,8 @@ def _normal_quantile(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
+_SUMMED_EXACTLY = 1_000
+"""The most tosses whose tail is summed in whole numbers: their digits grow with the tosses."""
 MOST_EXACT = 10_000
 WILD_DRAWS = 999
 _CLOSE = 1e-9

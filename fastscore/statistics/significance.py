@@ -112,7 +112,8 @@ def _integrated_tail(degrees: float, t: float) -> float:
     nodes, weights = _quadrature()
     width = min(reach, math.pi / 2 - angle)
     sines = np.sin(angle + width * nodes)
-    area = width * float(weights @ np.exp(power / 2 * np.log1p(-sines * sines)))
+    with np.errstate(divide="ignore"):  # nothing is left at a right angle
+        area = width * float(weights @ np.exp(power / 2 * np.log1p(-sines * sines)))
     return gamma_ratio(degrees / 2) / math.sqrt(math.pi) * area
 
 

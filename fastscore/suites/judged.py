@@ -4,6 +4,7 @@ A score is a number inside the rubric's range. Anything else is refused: listed 
 never used, clamped or filled. A file's score replaces the log's.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -237,8 +238,8 @@ def _check(given: pl.DataFrame, scale: tuple[float, float]) -> pl.DataFrame:
 
 
 def check_scale(scale: tuple[float, float]) -> None:
-    """Refuse a scale whose first number is not the smaller one."""
-    if not scale[0] < scale[1]:
+    """Refuse a scale whose first number is not the smaller one, or one that is not finite."""
+    if not scale[0] < scale[1] or not all(map(math.isfinite, scale)):
         raise UsageError(f"judge_scale is {scale}, expected a smaller and a larger number.")
 
 

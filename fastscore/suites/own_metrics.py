@@ -48,7 +48,11 @@ ROW = "dialogue_row"
 """The column of every input that numbers the dialogues, and of every result."""
 REASON = "reason"
 DIALOGUES = "dialogues"
+RESERVED = frozenset({ROW, REASON, "file", "line", "label", "name", "row"})
+"""Names that own metrics and the columns of own suites do not have: tables use them."""
 DEFAULT_REASON = "not_applicable"
+LARGEST = 1e100
+"""The largest value of an own metric: sums of squares of such values are finite."""
 NULL_RULE = "not_applicable where the function returns null"
 _PLAIN, _PLAIN_SCALE = ("id", "name", "table", "source"), ("better", "minimum", "maximum", "unit")
 """The fields of an own metric and its scale that a manifest has, beside its words and its role."""
@@ -189,6 +193,11 @@ def declared_metric(
     formula: str = "",
 ) -> Metric:
     """Declare a metric that a function computes. Its docstring is the formula by default."""
+    if not id.isidentifier() or id in RESERVED:
+        raise UsageError(
+            f"Metric {id!r}: expected a name such as of a function, and none of "
+            f"{', '.join(sorted(RESERVED))}."
+        )
     if better not in ("higher", "lower", "neither"):
         raise UsageError(
             f"Metric {id!r}: better is {better!r}, expected 'higher', 'lower' or 'neither'."
@@ -201,6 +210,15 @@ def declared_metric(
         raise UsageError(f"{function.__name__!r} has no docstring.", "Describe what it computes.")
     if low is not None and high is not None and not low < high:
         raise UsageError(f"Metric {id!r}: range is {range}, expected a smaller number first.")
+    bounds = [bound for bound in range if bound is not None]
+    if any(abs(bound) > LARGEST for bound in bounds) or (
+        len(bounds) == 2 and bounds[1] - bounds[0] < 1 / LARGEST
+    ):
+        raise UsageError(
+            f"Metric {id!r}: range is {range}, expected numbers from {-LARGEST:g} to {LARGEST:g} "
+            f"that differ by {1 / LARGEST:g} at least.",
+            "Scale the values.",
+        )
     return Metric(
         id=id,
         name=name or id.replace("_", " ").capitalize(),
@@ -246,15 +264,16 @@ def _written(value: Any, module: str = "", seen: set[int] | frozenset[int] = fro
         return write([value.func, value.args, value.keywords])
     if inspect.ismodule(value):
         return value.__name__
-    value = inspect.unwrap(value.function if isinstance(value, OwnMetric) else value)
+    value = value.function if isinstance(value, OwnMetric) else value
+    value = inspect.unwrap(value)
     is_code = inspect.isfunction(value) or inspect.isclass(value)
     if is_code and value.__module__ == module and id(value) not in seen:
         seen |= {id(value)}
         return write(_used_by(value) if inspect.isfunction(value) else _members(value))
     if callable(value) and hasattr(value, "__name__"):
         return f"{getattr(value, '__module__', '')}.{value.__name__}"
-    has_state = type(value).__repr__ is object.__repr__
-    state = write(vars(value)) if has_state and hasattr(value, "__dict__") else repr(value)
+    is_plain = "__repr__" not in {name for kind in type(value).__mro__[:-1] for name in vars(kind)}
+    state = write(vars(value)) if is_plain and hasattr(value, "__dict__") else repr(value)
     kind = write(type(value)) if type(value).__module__ == module else ""
     return f"{kind}{_ADDRESS.sub('', state)}"
 
@@ -325,7 +344,7 @@ def _metrics_of_file(path: Path) -> list[OwnMetric]:
         exec(compile(path.read_bytes(), path, "exec"), vars(module))
     except UsageError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"metrics {path}: {_described(error, path)}.") from error
     return [value for value in vars(module).values() if isinstance(value, OwnMetric)]
 
@@ -351,7 +370,7 @@ def with_metrics(suite: Suite, own: Sequence[OwnMetric]) -> Suite:
     taken = {column for table in suite.tables for column in table.schema}
     for one in own:
         id = one.metric.id
-        if id in taken or id in (ROW, REASON):
+        if id in taken:
             raise UsageError(
                 f"Metric {id!r}: suite {suite.name!r} has a column of this name.",
                 "Rename the function.",
@@ -429,7 +448,7 @@ def result_of_call(what: str, function: Function, inputs: Mapping[str, Any]) -> 
         found: Any = function(**inputs)
         if isinstance(found, pl.LazyFrame | pl.DataFrame):
             return found.lazy().collect()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         path = Path(function.__code__.co_filename)
         raise UsageError(f"{what!r} ({path.name}): {_described(error, path)}.") from error
     library = type(found).__module__.partition(".")[0]
@@ -437,7 +456,7 @@ def result_of_call(what: str, function: Function, inputs: Mapping[str, Any]) -> 
     raise UsageError(f"{what!r} returned {kind}, expected a polars frame.")
 
 
-def _described(error: Exception, path: Path) -> str:
+def _described(error: BaseException, path: Path) -> str:
     """Describe an exception of a user's file in one line: where it was raised, and what it is."""
     line, traceback = None, error.__traceback__
     while traceback is not None:
@@ -523,8 +542,8 @@ def _checked_values(metric: Metric, values: pl.Series, dialogues: pl.DataFrame) 
     if not (values.dtype.is_numeric() or values.dtype in (pl.Boolean, pl.Null)):
         raise UsageError(f"{metric.id!r} returned values of type {values.dtype}, expected numbers.")
     column = values.cast(pl.Float64).alias(metric.id)
-    low = -float("inf") if metric.scale.minimum is None else metric.scale.minimum
-    high = float("inf") if metric.scale.maximum is None else metric.scale.maximum
+    low = -LARGEST if metric.scale.minimum is None else metric.scale.minimum
+    high = LARGEST if metric.scale.maximum is None else metric.scale.maximum
     bad = (~column.is_finite() | (column < low) | (column > high)).fill_null(False)
     if bad.any():
         row = int(bad.arg_true()[0])
@@ -633,6 +652,13 @@ def suite(
         if not isinstance(given, Mapping):
             kind = type(given).__name__
             raise UsageError(f"{name} is of type {kind}, expected a dict: {_EXAMPLES[name]}.")
+    reserved = sorted({"file", "line", ROW} & {*columns})
+    if reserved:
+        raise UsageError(
+            f"Column {reserved[0]!r}: every suite has a column of this name.",
+            f"Choose another name. For a log's own key, score with "
+            f"columns={{NAME: {reserved[0]!r}}}.",
+        )
     for id, facts in metrics.items():
         if not isinstance(facts, Mapping) or not MetricFacts.__required_keys__ <= {*facts}:
             raise UsageError(

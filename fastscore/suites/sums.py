@@ -33,6 +33,8 @@ from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS_DTYPE, Desig
 _GRID_BITS = 62
 _SUM_BITS = 126
 _LOWEST_EXPONENT = -900
+_WIDEST = 1024.0
+"""Beyond this end of a range, the largest magnitude is read as if there was no range."""
 _RUNS_AT_ONCE = 1 << 20
 """The number of sums that are merged at once, or twice what the last merge left if that is more."""
 MOMENTS = ("n", "sum", "squares", "minimum", "maximum")
@@ -116,11 +118,14 @@ def grids_of(size: Size, metrics: Sequence[Metric]) -> dict[str, int]:
 
 
 def _largest_of_ranges(metrics: Sequence[Metric]) -> dict[str, float]:
-    return {
-        metric.id: max(abs(metric.scale.minimum), abs(metric.scale.maximum))
-        for metric in metrics
-        if metric.scale.minimum is not None and metric.scale.maximum is not None
+    ends = {metric.id: (metric.scale.minimum, metric.scale.maximum) for metric in metrics}
+    largest = {
+        id: max(abs(low), abs(high))
+        for id, (low, high) in ends.items()
+        if low is not None and high is not None
     }
+    # values may be far below the ends of a wide range: they would all be 0 on its grid
+    return {id: end for id, end in largest.items() if end <= _WIDEST}
 
 
 def mean_of(total: int, count: int, bits: int) -> float:

@@ -1,6 +1,7 @@
 """Judges' files and people's compared: units, raters, coefficients and refusals."""
 
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -269,6 +270,8 @@ def test_raters_that_share_nothing_are_refused(tmp_path: Path, files: list[Path]
     assert str(raised.value).endswith('columns=["tone"], in a shell the option judge_column.')
     with pytest.raises(UsageError, match="judge_scale"):
         fastscore.agreement(*files, scale=(5, 1))
+    with pytest.raises(UsageError, match="judge_scale"):
+        fastscore.agreement(*files, scale=(0, math.inf))
 
 
 def test_the_command_shows_both_tables_and_every_value(files: list[Path]) -> None:

@@ -299,6 +299,18 @@ def test_only_headline_metrics_are_called_so(base: Run, better: Run) -> None:
     assert others.differences["p_holm"].to_list() == [2 * 2 / 2**9] * 2
 
 
+def test_what_is_named_twice_is_said_or_taken_once(both: Run) -> None:
+    twice = fastscore.compare(both, both, metrics=["U_best"])
+    assert f"{both.path}: named 2 times" in twice.notes
+    options = {"by": "miner_uid", "metrics": ["U_best"]}
+    levels = fastscore.compare(both, **options, levels=["m1", "m2", "m1"])
+    assert levels.differences.equals(fastscore.compare(both, **options).differences)
+    spaced = fastscore.compare(both, **options, pair_by="dialogue_uid, challenge_uid")
+    assert spaced.differences.equals(
+        fastscore.compare(both, **options, pair_by="dialogue_uid,challenge_uid").differences
+    )
+
+
 def test_published_statistics_have_one_variance_over_n(both: Run) -> None:
     found = fastscore.compare(both, by="miner_uid", published_statistics=True, metrics=["U_best"])
     sides = (values_by_dialogue(both, "U_best", miner) for miner in ("m1", "m2"))

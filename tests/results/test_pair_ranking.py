@@ -82,6 +82,23 @@ def test_what_cannot_be_ranked_is_refused_or_has_a_reason(
     ]
 
 
+def test_two_that_always_tie_have_no_interval_of_their_difference(tmp_path: Path) -> None:
+    file, tied = tmp_path / "tied.csv", {}
+    for against_y in ("AB", "AAAB"):
+        rows = ["dialogue,model_a,model_b,overall"]
+        for number in range(12):
+            verdict = against_y[number % len(against_y)]
+            rows += [f"d{number},x,y,tie", f"d{number},x,z,{verdict}", f"d{number},y,z,{verdict}"]
+        file.write_text("\n".join(rows))
+        found = fastscore.rank(file)
+        tied[against_y] = found.differences.filter(a="x", b="y").row(0, named=True)
+        assert found.differences.filter(b="z")["p_holm"].null_count() == 0
+        assert found.strengths["letters"].null_count() == 0
+    for row in tied.values():
+        assert row["difference"] == pytest.approx(0, abs=1e-9)
+        assert [row[name] for name in ("low", "high", "p", "p_holm")] == [None] * 4
+
+
 def test_the_command_shows_the_ranking(files: list[Path]) -> None:
     paths = [str(file) for file in files]
     shown = fastscore_command(["rank", *paths])

@@ -161,6 +161,8 @@ def test_a_sign_test_and_its_tail_are_scipys() -> None:
     assert sign_test(3, 9) == pytest.approx(scipy.stats.binomtest(3, 12).pvalue)
     assert binomial_tail(9, 12) == pytest.approx(scipy.stats.binom.sf(8, 12, 0.5))
     assert sign_test(0, 0) == 1.0
+    for k, n in ((501, 1_001), (5_150, 10_000), (502_000, 1_000_000), (1_200, 1_200)):
+        assert binomial_tail(k, n) == pytest.approx(scipy.stats.binom.sf(k - 1, n, 0.5), rel=1e-7)
 
 
 def test_equivalence_is_two_one_sided_tests() -> None:

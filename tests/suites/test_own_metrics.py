@@ -218,6 +218,30 @@ def test_all_code_that_a_metric_uses_counts(tmp_path: Path, before: str, after: 
     assert hashes[0] == hashes[1] != hashes[2]
 
 
+def test_values_far_below_the_ends_of_a_range_keep_their_mean(tmp_path: Path) -> None:
+    write_logs(tmp_path, files=1, dialogues=2)
+    rows = [(0, 0.25), (1, 0.5)]
+    declared = fastscore.metric(suite="score_dialogue", range=(0, 1e30), better="higher")
+    function = returned(*rows).function
+    run = fastscore.score(tmp_path, LEXICAL, metrics=[declared(function)])
+    assert run.summary.filter(pl.col("metric") == "bad", pl.col("group") == "all")[
+        "mean"
+    ].to_list() == [0.375]
+
+
+def test_a_metric_that_ends_the_process_is_refused(logs: Path, mine: str) -> None:
+    def ends(dialogues: pl.LazyFrame) -> pl.LazyFrame:
+        """End the process."""
+        sys.exit(0)
+
+    declared = fastscore.metric(suite="score_dialogue", range=(0, 1), better="higher")
+    with pytest.raises(UsageError, match=r"'ends' .*SystemExit: 0"):
+        fastscore.score(logs, LEXICAL, metrics=[declared(ends)])
+    Path(mine).write_text("raise SystemExit(0)")
+    with pytest.raises(UsageError, match="line 1, SystemExit: 0"):
+        fastscore.score(logs, LEXICAL, metrics=[mine])
+
+
 def function_of(path: Path, content: str) -> Callable[[], Any]:
     path.write_text(content)
     names: dict[str, Any] = {"__name__": "used_by_no_module"}
@@ -398,8 +422,16 @@ def test_bad_declarations_are_refused(logs: Path, tmp_path: Path, mine: str) -> 
         declared(described, range=1)
     with pytest.raises(UsageError, match="'silent' has no docstring"):
         declared(silent)
+    for name in ("row", "label", "reason", "<lambda>"):
+        described.__name__, kept = name, described.__name__
+        with pytest.raises(UsageError, match=f"Metric '{name}': expected a name such as of"):
+            declared(described)
+        described.__name__ = kept
     with pytest.raises(UsageError, match=r"range is \(1, 0\), expected a smaller number first"):
         declared(described, range=(1, 0))
+    for extreme in ((0, 1e300), (-1.7e308, None), (0, 5e-324)):
+        with pytest.raises(UsageError, match=r"expected numbers from -1e\+100 to 1e\+100 that"):
+            declared(described, range=extreme)
     with pytest.raises(
         UsageError, match=r"'turns' is no table of score_dialogue and no frame.*ste"
     ):

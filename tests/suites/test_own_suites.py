@@ -100,6 +100,12 @@ def test_bad_declarations_and_returns_are_refused_by_name() -> None:
     narrow = {"words": FACTS, "low": {"range": (0.25, 1), "better": "higher"}}
     with pytest.raises(UsageError, match=r"'low' returned 0 for dialogue 'a' .*from 0\.25 to 1"):
         fastscore.score(ROWS, made(metrics=narrow))
+    for name in ("file", "line"):
+        with pytest.raises(UsageError, match=f"Column '{name}': every suite has a column of this"):
+            made(columns={name: str})
+    for name in ("", "x:open", "^x$", "x\ny", "*"):
+        with pytest.raises(UsageError, match="expected a name such as of a function"):
+            made(metrics={name: FACTS})
     with pytest.raises(UsageError, match="would have two columns 'dialogue'"):
         made(dialogue=("dialogue", "model"))
     with pytest.raises(UsageError, match="is declared in this process alone, and workers do not"):

@@ -17,7 +17,15 @@ import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
-from fastscore.errors import FastscoreError, InputError, UsageError, counted, listed, warn_caller
+from fastscore.errors import (
+    FastscoreError,
+    InputError,
+    RunError,
+    UsageError,
+    counted,
+    listed,
+    warn_caller,
+)
 from fastscore.files import PAGE_MARK, check_output
 from fastscore.logs.score_input import LogsWarning
 from fastscore.results.compare import (
@@ -53,6 +61,8 @@ from fastscore.version import __version__
 
 REJECTS_SHOWN = 200
 SYSTEMS_NAMED = 3
+_NAME_SHOWN = 50
+"""Characters of a run's name in its report's: file systems take 255 bytes."""
 
 
 def make_content(headlines: Sequence[Headlines], how: Inference, texts: bool = True) -> Values:
@@ -372,13 +382,17 @@ def _indexed(runs: pl.DataFrame, folder: Place, reports: Path, charts: Charts) -
     for about, name, run, of_run in zip(
         runs.iter_rows(named=True), names, opened, cells, strict=True
     ):
-        report = reports / f"{about['number']:03}-{Path(about['run']).name}.html"
-        if run is not None:
-            write_report([run], report)
+        report = reports / f"{about['number']:03}-{Path(about['run']).name[:_NAME_SHOWN]}.html"
+        problem = about["problem"]
+        try:
+            if run is not None:
+                write_report([run], report)
+        except RunError as error:  # the other runs have their pages
+            problem = str(error)
         rows.append(
             {
                 "name": name,
-                "report": quote(f"{reports.name}/{report.name}") if run is not None else "",
+                "report": "" if problem else quote(f"{reports.name}/{report.name}"),
                 "n": about["rows"],
                 "cells": [
                     {
@@ -388,7 +402,7 @@ def _indexed(runs: pl.DataFrame, folder: Place, reports: Path, charts: Charts) -
                     for one in of_run
                 ],
                 "finished": about["finished"] and about["finished"].isoformat(timespec="minutes"),
-                "options": about["problem"] or about["options"],
+                "options": problem or about["options"],
             }
         )
     panels = [
