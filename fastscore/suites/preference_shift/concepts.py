@@ -60,7 +60,7 @@ Sets = tuple[npt.NDArray[np.int32], Indices]
 """A column of sets: row i has ``values[offsets[i]:offsets[i + 1]]``, strictly ascending."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Concepts:
     """The concepts that texts are searched for."""
 
@@ -437,7 +437,8 @@ def concepts_by_ngrams(texts: pl.Series, concepts: Concepts, options: Preference
 
     TF-IDF over n-grams of 3 to 5 characters within words is fitted on the values of each field.
     """
-    rows, index = _indexed(concepts)
+    with _lock:
+        rows, index = _indexed(concepts)
 
     def find(part: pl.Series) -> tuple[Indices, Indices]:
         nearest = nearest_by_character_ngrams(
@@ -450,20 +451,16 @@ def concepts_by_ngrams(texts: pl.Series, concepts: Concepts, options: Preference
 
 
 _lock = threading.Lock()
-_latest: list[tuple[Concepts, Indices, CharacterNgrams]] = []
 
 
+@lru_cache(1)  # once for all shards
 def _indexed(concepts: Concepts) -> tuple[Indices, CharacterNgrams]:
-    """Return the rows of the candidates and their index, made once for all shards."""
-    with _lock:
-        if not _latest or _latest[0][0] is not concepts:
-            terms = concepts.terms.with_row_index("row").filter(~C("is_plot"))
-            # terms are in the order of field=value, so a field's are together
-            sizes = terms.group_by("field", maintain_order=True).len()["len"].to_numpy()
-            groups = offsets_of(sizes)
-            index = index_character_ngrams(*_spaced(terms["value"]), groups)
-            _latest[:] = [(concepts, terms["row"].cast(pl.Int64).to_numpy(), index)]
-        return _latest[0][1:]
+    """Return the rows of the candidates and their index."""
+    terms = concepts.terms.with_row_index("row").filter(~C("is_plot"))
+    # terms are in the order of field=value, so a field's are together
+    sizes = terms.group_by("field", maintain_order=True).len()["len"].to_numpy()
+    index = index_character_ngrams(*_spaced(terms["value"]), offsets_of(sizes))
+    return terms["row"].cast(pl.Int64).to_numpy(), index
 
 
 def _spaced(texts: pl.Series) -> tuple[CodePoints, Indices]:

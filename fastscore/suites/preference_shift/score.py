@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Float64Array
+from fastscore_jit.arrays import Float64Array, Indices
 from fastscore_jit.threads import raise_if_stopped
 from fastscore_kernels import (
     cosine_pairs,
@@ -463,6 +463,9 @@ def score_conversations(dialogues: pl.DataFrame, options: PreferenceShift) -> pl
     return with_nulls(found, _WITH_REASONS, options)
 
 
+Topics = tuple[Sets, pl.Series]
+"""Of each text its topics, as a set and joined by spaces."""
+
 OVERLAP_DECIDES = 0.3
 """Below this overlap the likeness is that of the topic words' meaning."""
 
@@ -473,7 +476,7 @@ def recover_topics(
     turns: pl.DataFrame, shifts: pl.DataFrame, vectors: "VectorView"
 ) -> pl.DataFrame:
     """Look for each shift's recovery by topics; add ``interference``."""
-    topics = Topics(turns, vectors)
+    topics = _topics_of_turns(turns)
     n_pairs = turns["dialogue_row"].value_counts(name="n_pairs")
     numbered = (
         shifts.select(SHIFT_KEY)
@@ -485,7 +488,7 @@ def recover_topics(
     recovered, n_answers = (C("like_new") >= ALIGNED).any(), pl.len().cast(pl.Int64)
     n_seen = pl.when(recovered).then(n_answers).otherwise(n_answers.clip(upper_bound=LONGEST_SEEN))
     found = pl.concat(
-        answers_after_shifts(turns, part, topics)
+        answers_after_shifts(turns, part, topics, vectors)
         .group_by(SHIFT_KEY)
         .agg(
             delay=pl.when(recovered).then(n_answers),
@@ -500,15 +503,20 @@ def recover_topics(
     )
 
 
+def _topics_of_turns(turns: pl.DataFrame) -> Topics:
+    """Return the topics of the user's texts and then of the system's."""
+    return topics_of(pl.concat([turns["user_text"], turns["system_text"]]))
+
+
 def answers_after_shifts(
-    turns: pl.DataFrame, shifts: pl.DataFrame, topics: "Topics"
+    turns: pl.DataFrame, shifts: pl.DataFrame, topics: Topics, vectors: "VectorView"
 ) -> pl.DataFrame:
     """Return answers with topics, a row for each shift before them that is not recovered yet."""
     turns = turns.with_columns(row=pl.int_range(pl.len()))
     starts = turns.filter(C("segment_row").is_first_distinct()).select(
         *SHIFT_KEY, new_row="row", old_row=C("row").shift().over("dialogue_row")
     )
-    spoken = turns.filter(pl.Series(topics.has_any[turns.height :]))
+    spoken = turns.filter(pl.Series(sizes_of(topics[0])[turns.height :] > 0))
     answers = (
         shifts.select(SHIFT_KEY)
         .with_row_index("shift_row")
@@ -520,9 +528,10 @@ def answers_after_shifts(
         )
         .filter(C("answer") >= C("turn"))
     )
+    of_system = answers["row"].to_numpy() + turns.height
     answers = answers.with_columns(
-        like_new=topics.likeness(answers["row"], answers["new_row"]),
-        like_old=topics.likeness(answers["row"], answers["old_row"]),
+        like_new=likeness(topics, of_system, answers["new_row"], vectors),
+        like_old=likeness(topics, of_system, answers["old_row"], vectors),
     )
     met = C("like_new") >= ALIGNED
     return answers.filter((met.cum_sum() - met).over("shift_row") == 0)
@@ -530,9 +539,9 @@ def answers_after_shifts(
 
 def name_answers(turns: pl.DataFrame, shifts: pl.DataFrame, vectors: "VectorView") -> pl.DataFrame:
     """Return the answers after the shifts of one conversation with the topics that are compared."""
-    topics = Topics(turns, vectors)
-    user, system = topics.joined[: turns.height], topics.joined[turns.height :]
-    answers = answers_after_shifts(turns, shifts, topics)
+    topics = _topics_of_turns(turns)
+    user, system = topics[1][: turns.height], topics[1][turns.height :]
+    answers = answers_after_shifts(turns, shifts, topics, vectors)
     numbers = shifts.select(*SHIFT_KEY, "shift")
     return answers.join(numbers, on=SHIFT_KEY, maintain_order="left").select(
         "shift",
@@ -545,38 +554,26 @@ def name_answers(turns: pl.DataFrame, shifts: pl.DataFrame, vectors: "VectorView
     )
 
 
-class Topics:
-    """Topics of the user's texts and then of the system's, and how alike they are."""
+def likeness(
+    topics: Topics, of_system: Indices, user: pl.Series, vectors: "VectorView"
+) -> Float64Array:
+    """Compare texts' topics with those of the user in some turns, null for none.
 
-    def __init__(self, turns: pl.DataFrame, vectors: "VectorView") -> None:
-        texts = pl.concat([turns["user_text"], turns["system_text"]])
-        self.sets, self.joined = topics_of(texts)
-        self.has_any = sizes_of(self.sets) > 0
-        self.n_turns = turns.height
-        self.vectors = vectors
-
-    def likeness(self, system: pl.Series, user: pl.Series) -> Float64Array:
-        """Compare the system's topics in some turns with the user's in others, null for none.
-
-        Alike are topics by their overlap or, where that is small, by the cosine of their words.
-        What has no topics is like nothing.
-        """
-        of_user, of_system = user.fill_null(0).to_numpy(), system.to_numpy() + self.n_turns
-        both = user.is_not_null().to_numpy() & self.has_any[of_user] & self.has_any[of_system]
-        found: Float64Array = np.zeros(len(system))
-        found[both] = jaccard_csr(
-            gather_sets(self.sets, of_system[both]),
-            gather_sets(self.sets, of_user[both]),
-            both_empty=0.0,
-        )
-        far = np.flatnonzero(both & (found < OVERLAP_DECIDES))
-        if len(far):
-            found[far] = cosine_pairs(
-                self.vectors.matrix,
-                self.vectors.codes(self.joined[of_system[far]]),
-                self.vectors.codes(self.joined[of_user[far]]),
-            )
-        return found
+    Alike are topics by their overlap or, where that is small, by the cosine of their words.
+    What has no topics is like nothing.
+    """
+    sets, joined = topics
+    has_any, of_user = sizes_of(sets) > 0, user.fill_null(0).to_numpy()
+    both = user.is_not_null().to_numpy() & has_any[of_user] & has_any[of_system]
+    found: Float64Array = np.zeros(len(user))
+    found[both] = jaccard_csr(
+        gather_sets(sets, of_system[both]), gather_sets(sets, of_user[both]), both_empty=0.0
+    )
+    far = np.flatnonzero(both & (found < OVERLAP_DECIDES))
+    if len(far):
+        words = (vectors.codes(joined[rows[far]]) for rows in (of_system, of_user))
+        found[far] = cosine_pairs(vectors.matrix, *words)
+    return found
 
 
 _MEANS = {id: column for id, column in MEANS_OF_TURNS.items() if column not in DST}
@@ -603,20 +600,18 @@ def score_trivial_agents(
             ("shifts", ("turn",)),
         )
     )
-    turns = turns.with_columns(is_scored=C("cc").is_not_null())
     has_concepts = (C("user_concepts").list.len() > 0).cast(pl.Float64)
     echoed = turns["user_text"].fill_null("")
+    copied = pl.lit(pl.Series(ngram_copy_ratio(echoed, echoed, options.orders)))
     agents = {
-        REFUSING: turns.with_columns(cc=1.0 - has_concepts, cr=0.0, i=0.0),
-        ECHOING: turns.with_columns(
-            cc=1.0, cr=has_concepts, i=ngram_copy_ratio(echoed, echoed, options.orders)
-        ),
+        REFUSING: {"cc": 1.0 - has_concepts, "cr": pl.lit(0.0), "i": pl.lit(0.0)},
+        ECHOING: {"cc": pl.lit(1.0), "cr": has_concepts, "i": copied},
     }
-    frames = [nobody]
-    for agent, turns in agents.items():
-        turns = turns.with_columns(tas=tas(options)).with_columns(
-            pl.when("is_scored").then(C("cc", "cr", "i", "tas"))
-        )
+    logged, frames = turns, [nobody]
+    for agent, parts in agents.items():
+        turns = logged.with_columns(
+            pl.when(C("cc").is_not_null()).then(part).alias(name) for name, part in parts.items()
+        ).with_columns(tas=tas(options))
         means = turns.group_by("dialogue_row").agg(
             C(column).mean().alias(id) for id, column in _MEANS.items()
         )
