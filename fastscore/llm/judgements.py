@@ -14,7 +14,7 @@ of position and length.
 import os
 import re
 import string
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from itertools import combinations
@@ -52,7 +52,7 @@ from fastscore.llm.spending import (
     TooManyFailuresError,
     UnusableError,
 )
-from fastscore.llm.transcripts import DATA, Transcript, input_names, quoted, read_dialogues
+from fastscore.llm.transcripts import DATA, Transcript, quoted, read_dialogues
 from fastscore.run.commit import commit_json, commit_lines, commit_table
 from fastscore.run.progress import Reporter
 from fastscore.run.writer import LOCK_NAME, run_lock
@@ -542,55 +542,66 @@ def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) ->
     """Judge logs."""
     if asked.rubric:  # its faults before any log is read
         check_repeats(load_rubric(asked.rubric), asked.repeats)
-    client = None if asked.dry_run else ChatClient(asked.models, meter)
     suite, dialogues, n_rejects = read_dialogues(asked.inputs, asked, reporter)
     rubric = rubric_of(asked.rubric, suite)
     check_repeats(rubric, asked.repeats)
     tasks = [(row, repeat) for row in range(len(dialogues)) for repeat in range(asked.repeats)]
 
-    def question(task: tuple[int, int]) -> Question[dict[str, int]]:
-        return question_of(dialogues[task[0]], rubric, task[1], asked)
-
-    if client is None:
-        answer = orjson.dumps(dict.fromkeys(rubric.questions, rubric.high)).decode()
-        return dry_run(asked, map(question, tasks), answer)
-    described = {
-        "suite": suite,
-        "inputs": input_names(asked, asked.inputs),
-        "against": [],
-        **describe_judge(asked, rubric, client),
-        "repeats": asked.repeats,
-        "log_rows_rejected": n_rejects,
-        "turns_cut": count_cut_turns(dialogues, rubric, reporter),
-    }
-
-    def write(answers: Sequence[Structured[dict[str, int]] | None]) -> dict[str, Any]:
+    def write(
+        answers: Sequence[Structured[dict[str, int]] | None], described: dict[str, Any]
+    ) -> dict[str, Any]:
         by_task = dict(zip(tasks, answers, strict=True))
         return _write(asked.output, dialogues, by_task, rubric, described)
 
-    return judge_samples(asked, described, tasks, question, write, client, reporter)
-
-
-def dry_run(asked: Judging, questions: Iterable[Question[Any]], answer: str) -> Judged:
-    """Return what would be asked, each with an answer as long as this one."""
-    requests = (each.request for each in questions)
-    return Judged(asked.output, expected=expect_requests(requests, asked.models, answer))
+    return judge_samples(
+        asked,
+        (suite, rubric, dialogues),
+        tasks,
+        lambda task: question_of(dialogues[task[0]], rubric, task[1], asked),
+        write,
+        reporter,
+        meter,
+        answer=orjson.dumps(dict.fromkeys(rubric.questions, rubric.high)).decode(),
+        more={"repeats": asked.repeats, "log_rows_rejected": n_rejects},
+    )
 
 
 def judge_samples(
     asked: Judging,
-    described: Mapping[str, Any],
+    judged: tuple[str, Rubric, Sequence[Transcript]],
     tasks: Sequence[tuple[int, Part]],
     question: Callable[[tuple[int, Part]], Question[Read]],
-    write: Callable[[Sequence[Structured[Read] | None]], dict[str, Any]],
-    client: ChatClient,
+    write: Callable[[Sequence[Structured[Read] | None], dict[str, Any]], dict[str, Any]],
     reporter: Reporter,
-    noun: str = "dialogues",
+    meter: Meter | None,
+    *,
+    answer: str,
+    more: Mapping[str, Any],
 ) -> Judged:
     """Ask about parts of samples, have the answers written and summarised, and record the costs.
 
-    The folder is held meanwhile, and has nothing of others.
+    `judged` are the suite, the rubric and the dialogues that are shown; `answer` is as long as
+    usual ones, `more` what else describes the judgements. The folder is held meanwhile, and has
+    nothing of others.
     """
+    if asked.dry_run:
+        requests = (question(task).request for task in tasks)
+        expected = expect_requests(requests, asked.models, answer)
+        return Judged(asked.output, expected=expected)
+    suite, rubric, dialogues = judged
+    client, start = ChatClient(asked.models, meter), asked.files_from
+    described = {
+        "suite": suite,
+        **{
+            side: [os.path.relpath(path, start) if start else path for path in paths]
+            for side, paths in (("inputs", asked.inputs), ("against", asked.against))
+        },
+        "rubric": rubric.name,
+        "rubric_hash": rubric.digest,
+        **describe_asking(asked, client),
+        **more,
+        "turns_cut": count_cut_turns(dialogues, rubric, reporter),
+    }
     before, samples = client.spent, [sample for sample, _ in tasks]
     check_output(asked.output, OUTPUT, (*_FILES, LOCK_NAME), alone=asked.overwrite)
     with run_lock(asked.output):
@@ -600,10 +611,10 @@ def judge_samples(
             client,
             tasks,
             lambda task: ask_until_read(client, question(task)),
-            lambda answers, _: write(answers),
+            lambda answers, _: write(answers, described),
             reporter,
             stage="judge",
-            noun=noun,
+            noun="pairs" if asked.against else "dialogues",
             described=described,
             manifest=asked.output / MANIFEST,
             failures=asked.output / FAILURES,
@@ -612,12 +623,6 @@ def judge_samples(
             n_samples=len({*samples}),
         )
     return Judged(asked.output, summary, client.spent - before, refusal=refusal)
-
-
-def describe_judge(asked: Judging, rubric: Rubric, client: ChatClient) -> dict[str, Any]:
-    """Return who judges by what, and how it is asked."""
-    told = {"rubric": rubric.name, "rubric_hash": rubric.digest}
-    return told | describe_asking(asked, client)
 
 
 def count_cut_turns(dialogues: Sequence[Transcript], rubric: Rubric, reporter: Reporter) -> int:

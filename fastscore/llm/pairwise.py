@@ -12,15 +12,12 @@ from typing import Any, Literal
 
 from fastscore.errors import UsageError, names_arguments
 from fastscore.files import hash_bytes
-from fastscore.llm.client import ChatClient, Question, Structured
+from fastscore.llm.client import Question, Structured
 from fastscore.llm.judgements import (
     PAIRS,
     SUMMARY,
     Judged,
     Rubric,
-    count_cut_turns,
-    describe_judge,
-    dry_run,
     judge_samples,
     load_rubric,
     rubric_of,
@@ -36,12 +33,7 @@ from fastscore.llm.requests import (
     request_of,
 )
 from fastscore.llm.spending import FAILURES, Meter, UnusableError
-from fastscore.llm.transcripts import (
-    DATA,
-    Transcript,
-    input_names,
-    read_dialogues,
-)
+from fastscore.llm.transcripts import DATA, Transcript, read_dialogues
 from fastscore.run.commit import commit_json, commit_lines
 from fastscore.run.progress import Reporter, SilentReporter
 from fastscore.statistics.clustered import clustered_mean
@@ -66,6 +58,8 @@ Verdict = tuple[dict[str, str], str]
 
 def run_judging(asked: Judging, reporter: Reporter, meter: Meter | None = None) -> Judged:
     """Judge dialogues one by one, or side A, the inputs, in pairs against side B."""
+    if not asked.dry_run:
+        asked.models.resolved()  # a server that is not named, before any log is read
     if not asked.against:
         return run_judge(asked, reporter, meter)
     if asked.rubric:  # its faults before any log is read
@@ -82,36 +76,29 @@ def run_judging(asked: Judging, reporter: Reporter, meter: Meter | None = None) 
             f"{min(on_both)} is on both sides, so each dialogue would be judged against itself.",
             "Write the logs of each system into a file of its own.",
         )
-    client = None if asked.dry_run else ChatClient(asked.models, meter)
     suite, side_a, _ = read_dialogues(asked.inputs, asked, reporter)
     suite_b, side_b, _ = read_dialogues(asked.against, asked, reporter)
     if suite != suite_b:
         raise UsageError(f"A has logs of {suite}, B of {suite_b}.", "Compare logs of one suite.")
     rubric = rubric_of(asked.rubric, suite)
     pairs = pair_up(side_a, side_b)
-    tasks = [(row, first) for row in range(len(pairs)) for first in (A, B)]
 
-    def question(task: tuple[int, str]) -> Question[Verdict]:
-        return _question(pairs[task[0]], task[1], rubric, asked)
-
-    if client is None:
-        answer = _TYPICAL_REASON + '"personalization": "1", ' * len(questions_of(rubric))
-        return dry_run(asked, map(question, tasks), answer)
-    shown = [side for pair in pairs for side in pair]
-    described = {
-        "suite": suite,
-        "inputs": input_names(asked, asked.inputs),
-        "against": input_names(asked, asked.against),
-        **describe_judge(asked, rubric, client),
-        "only_in_a": len(side_a) - len(pairs),
-        "only_in_b": len(side_b) - len(pairs),
-        "turns_cut": count_cut_turns(shown, rubric, reporter),
-    }
-
-    def write(answers: Sequence[Structured[Verdict] | None]) -> dict[str, Any]:
+    def write(
+        answers: Sequence[Structured[Verdict] | None], described: dict[str, Any]
+    ) -> dict[str, Any]:
         return _write(asked, pairs, answers, rubric, described)
 
-    return judge_samples(asked, described, tasks, question, write, client, reporter, "pairs")
+    return judge_samples(
+        asked,
+        (suite, rubric, [side for pair in pairs for side in pair]),
+        [(row, first) for row in range(len(pairs)) for first in (A, B)],
+        lambda task: _question(pairs[task[0]], task[1], rubric, asked),
+        write,
+        reporter,
+        meter,
+        answer=_TYPICAL_REASON + '"personalization": "1", ' * len(questions_of(rubric)),
+        more={"only_in_a": len(side_a) - len(pairs), "only_in_b": len(side_b) - len(pairs)},
+    )
 
 
 def pair_up(side_a: Sequence[Transcript], side_b: Sequence[Transcript]) -> list[Pair]:

@@ -209,12 +209,6 @@ def read_dialogues(
     return logs.suite, dialogues, rejects.height
 
 
-def input_names(asked: Judging, inputs: Sequence[str]) -> list[str]:
-    """Return inputs as the output names them."""
-    start = asked.files_from
-    return [os.path.relpath(one, start) if start else one for one in inputs]
-
-
 def screened(given: ScoreInput, source: Source, suite: str) -> ScoreInput:
     """Return the files that are logs of a suite; refuse those of which a reading is not sound."""
     files = [file for file in given.files(source) if file.path != STDIN]
