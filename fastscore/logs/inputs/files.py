@@ -80,17 +80,6 @@ _OTHERS: tuple[tuple[int, bytes, str, str], ...] = (
     (0, b"\x89PNG", "an image", ""),
     (0, b"\xff\xd8\xff", "an image", ""),
     (0, b"GIF8", "an image", ""),
-    (8, b"WEBP", "an image", ""),
-    (0, b"II*\x00", "an image", ""),
-    (0, b"MM\x00*", "an image", ""),
-    (8, b"WAVE", "a sound file", ""),
-    (0, b"ID3", "a sound file", ""),
-    (0, b"OggS", "a sound file", ""),
-    (0, b"fLaC", "a sound file", ""),
-    (4, b"ftyp", "a video", ""),
-    (0, b"\x1a\x45\xdf\xa3", "a video", ""),
-    (0, b"GGUF", "model weights (GGUF)", ""),
-    (0, b"\x7fELF", "a program", ""),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", "Unpack it and name its folder."),
     (0, b"Rar!", "a RAR archive", "Unpack it and name its folder."),
     (0, b"\x04\x22\x4d\x18", "an LZ4 file", "Unpack it: lz4 -d FILE."),
@@ -99,7 +88,6 @@ _OTHERS: tuple[tuple[int, bytes, str, str], ...] = (
     (257, b"ustar", "a tar archive", "Unpack it and name its folder: tar -xf FILE."),
     (0, b"\x1f\x9d", "a file of compress", "Unpack it: uncompress FILE."),
     (0, b"version https://git-lfs", "a pointer of Git LFS, not the file", "Type: git lfs pull."),
-    (0, b"!<arch>", "an archive of objects", ""),
     (0, b"Salted__", "an encrypted file", "Decrypt it first."),
     (0, b"-----BEGIN PGP MESSAGE", "an encrypted file", "Decrypt it first."),
 )
@@ -107,10 +95,7 @@ _MARKUP = ((b"<!doctype html", "an HTML page"), (b"<html", "an HTML page"), (b"<
 _ZIPPED = (
     ("xl/workbook", "an Excel workbook", _SAVE_AS_CSV),
     ("word/document", "a Word document", "Save its data as CSV or JSON."),
-    ("ppt/presentation", "a PowerPoint file", ""),
     ("META-INF/manifest.xml", "an OpenDocument file", _SAVE_AS_CSV),
-    ("META-INF/container.xml", "an EPUB book", ""),
-    ("META-INF/MANIFEST.MF", "a Java archive", ""),
 )
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\x0b\x0c\r\x1b"))
 _BINARY_SHARE, _FEW_CONTROLS = 0.1, 3
