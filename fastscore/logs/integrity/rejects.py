@@ -4,6 +4,7 @@ The first rejects of a file are listed, others are counted by field and reason. 
 grow with a log of many faulty lines.
 """
 
+import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
@@ -14,14 +15,20 @@ import polars as pl
 from fastscore.files import Damage
 from fastscore.suites.declarations import REJECTS_TABLE, RejectReason
 
-UNREADABLE_PARQUET = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
-"""polars panics if a footer points beyond the file's end."""
+_OUTSIDE = (struct.error, OverflowError)
+UNREADABLE_PARQUET = (
+    *(OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException),
+    *_OUTSIDE,
+)
+"""polars panics if a footer points beyond the file's end, messages of Arrow have places there."""
 
 
 def reason_of(error: BaseException) -> str:
     """Return a short reason why a file cannot be read."""
     if isinstance(error, pl.exceptions.PanicException):
         return "its footer does not fit its content"
+    if isinstance(error, _OUTSIDE):
+        return "its messages do not fit it"
     message = getattr(error, "strerror", None) or str(error)
     return message.splitlines()[0] if message else type(error).__name__
 
@@ -109,7 +116,7 @@ class FileRejects:
     def _count(self, reject: Reject) -> None:
         kind = reject.file, reject.field, reject.reason
         first = self._more.get(kind)
-        last = reject.line if reject.last_line is None else reject.last_line
+        last = max(reject.line, reject.last_line or 0, (first and first.last_line) or 0)
         count = reject.count if first is None else first.count + reject.count
         self._more[kind] = replace(first or reject, count=count, last_line=last)
 
@@ -126,20 +133,7 @@ def cap_rejects(rejects: Iterable[Reject]) -> list[Reject]:
 
 def listed_rejects(rejects: pl.DataFrame) -> pl.DataFrame:
     """Return a frame of rejects, in `REJECTS_TABLE`, without those above the limit of a file."""
-    if rejects.is_empty():
+    if rejects.height <= LISTED_REJECTS and (rejects["count"] == 1).all():
         return rejects
-    place = pl.int_range(pl.len()).over("file", order_by=("count", "line"))
-    is_listed = (place < LISTED_REJECTS) & (pl.col("count") == 1)
-    kept = rejects.with_columns(is_listed=is_listed)
-    if kept["is_listed"].all():
-        return rejects
-    kind = ("file", "field", "reason")
-    more = kept.filter(~pl.col("is_listed")).sort("line", maintain_order=True)
-    counted = more.group_by(kind, maintain_order=True).agg(
-        pl.col("line", "byte_offset", "found", "expected", "raw").first(),
-        pl.col("count").sum(),
-        pl.col("last_line").max(),
-    )
-    return pl.concat(
-        [kept.filter("is_listed").select(*REJECTS_TABLE), counted.select(*REJECTS_TABLE)]
-    )
+    rows = rejects.select(*REJECTS_TABLE).sort("line", maintain_order=True).iter_rows()
+    return reject_frame(cap_rejects(Reject(*row) for row in rows))

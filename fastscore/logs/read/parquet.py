@@ -336,10 +336,6 @@ _LZ4_RATIO = 256
 _MOST_UNPACKED = 1 << 31
 
 
-class DamagedArrowError(OSError):
-    """The messages of an Arrow file do not fit it."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Message:
     """Where a message begins, how long its description and its body are, and what it holds."""
@@ -429,46 +425,35 @@ def _opened(source: Any) -> Iterator[Any]:
 
 def _walk(file: Any) -> tuple[bytes, Iterator[_Message]]:
     """Return the schema of a file or a stream, as a message, and its other messages."""
-    with _damage_named():
-        file.seek(0)
-        if file.read(len(ARROW_FILE)) == ARROW_FILE:
-            footer = _footer_of_arrow(file)
-            return _schema_of_footer(footer), _of_footer(file, footer)
-        messages = _of_stream(file, 0)
-        schema = next(messages, None)
-        if schema is None or schema.kind != _OF_SCHEMA:
-            raise DamagedArrowError("it has no schema")
-        file.seek(0)
-        return file.read(schema.head), messages
-
-
-@contextmanager
-def _damage_named() -> Iterator[None]:
-    """Turn a place beyond the data into the error of a damaged file."""
-    try:
-        yield
-    except (struct.error, OverflowError) as error:
-        raise DamagedArrowError("its messages do not fit it") from error
+    file.seek(0)
+    if file.read(len(ARROW_FILE)) == ARROW_FILE:
+        footer = _footer_of_arrow(file)
+        return _schema_of_footer(footer), _of_footer(file, footer)
+    messages = _of_stream(file, 0)
+    schema = next(messages, None)
+    if schema is None or schema.kind != _OF_SCHEMA:
+        raise OSError("it has no schema")
+    file.seek(0)
+    return file.read(schema.head), messages
 
 
 def _of_stream(file: Any, offset: int) -> Iterator[_Message]:
     size = file.seek(0, io.SEEK_END)
-    with _damage_named():
-        while offset < size:
-            message = _message(file, offset)
-            if message is None:
-                return
-            if message.offset + message.head + message.body > size:
-                raise DamagedArrowError("it ends within a message")
-            yield message
-            offset += message.head + message.body
+    while offset < size:
+        message = _message(file, offset)
+        if message is None:
+            return
+        if message.offset + message.head + message.body > size:
+            raise OSError("it ends within a message")
+        yield message
+        offset += message.head + message.body
 
 
 def _footer_of_arrow(file: Any) -> "_Table":
     size = file.seek(-(4 + len(ARROW_FILE)), io.SEEK_END)
     length, magic = struct.unpack("<i6s", file.read())
     if magic != ARROW_FILE or not 0 < length <= size:
-        raise DamagedArrowError("it has no footer")
+        raise OSError("it has no footer")
     file.seek(size - length)
     return _Table.root(file.read(length))
 
@@ -485,17 +470,16 @@ def _schema_of_footer(footer: "_Table") -> bytes:
 
 def _of_footer(file: Any, footer: "_Table") -> Iterator[_Message]:
     """Yield the messages that the footer of a file lists: dictionaries, then batches."""
-    with _damage_named():
-        size = file.seek(0, io.SEEK_END)
-        for field, kind in ((2, _DICTIONARY), (3, _BATCH)):
-            for place in footer.structs(field, 24):
-                offset, head, body = struct.unpack_from("<qi4xq", footer.data, place)
-                message = _message(file, offset)
-                if message is None or (message.body, message.kind) != (body, kind):
-                    raise DamagedArrowError("its footer does not fit its messages")
-                if offset + head + body > size:
-                    raise DamagedArrowError("it ends within a message")
-                yield message
+    size = file.seek(0, io.SEEK_END)
+    for field, kind in ((2, _DICTIONARY), (3, _BATCH)):
+        for place in footer.structs(field, 24):
+            offset, head, body = struct.unpack_from("<qi4xq", footer.data, place)
+            message = _message(file, offset)
+            if message is None or (message.body, message.kind) != (body, kind):
+                raise OSError("its footer does not fit its messages")
+            if offset + head + body > size:
+                raise OSError("it ends within a message")
+            yield message
 
 
 def _message(file: Any, offset: int) -> _Message | None:
@@ -503,17 +487,17 @@ def _message(file: Any, offset: int) -> _Message | None:
     file.seek(offset)
     mark, length = struct.unpack("<4si", file.read(8))
     if mark != ARROW_STREAM or length < 0:
-        raise DamagedArrowError(f"no message begins at byte {offset}")
+        raise OSError(f"no message begins at byte {offset}")
     if not length:
         return None
     data = file.read(length)
     if len(data) < length:
-        raise DamagedArrowError("it ends within a message")
+        raise OSError("it ends within a message")
     table = _Table.root(data)
     kind, body = table.number(1, "B"), table.number(3, "q")
     rows = table.table(2).number(0, "q") if kind == _BATCH else 0
     if body < 0 or rows < 0:
-        raise DamagedArrowError(f"the message at byte {offset} is damaged")
+        raise OSError(f"the message at byte {offset} is damaged")
     return _Message(offset, 8 + length, body, kind, rows)
 
 
@@ -526,8 +510,7 @@ def _read_batches(
     for message in messages:
         file.seek(message.offset)
         data = file.read(message.head + message.body)
-        with _damage_named():
-            _check_unpacked(data, message)
+        _check_unpacked(data, message)
         stream.write(data)
     stream.write(_END)
     stream.seek(0)
@@ -535,7 +518,7 @@ def _read_batches(
     try:
         frame = pl.read_ipc_stream(stream, columns=names)
     except pl.exceptions.PanicException as error:
-        raise DamagedArrowError("it is damaged, or polars lacks the type of a column") from error
+        raise OSError("it is damaged, or polars lacks the type of a column") from error
     return frame if names is None else frame.select(names)
 
 
@@ -554,7 +537,7 @@ def _check_unpacked(data: bytes, message: _Message) -> None:
             continue
         size = int.from_bytes(packed[:8], "little", signed=True)
         if size > _most_unpacked(codec.number(0, "b"), packed[8:]):
-            raise DamagedArrowError("a packed buffer is damaged")
+            raise OSError("a packed buffer is damaged")
 
 
 def _most_unpacked(codec: int, packed: bytes) -> int:
@@ -565,7 +548,7 @@ def _most_unpacked(codec: int, packed: bytes) -> int:
     try:
         size = zstandard.frame_content_size(packed)
     except zstandard.ZstdError as error:
-        raise DamagedArrowError("a packed buffer is damaged") from error
+        raise OSError("a packed buffer is damaged") from error
     return _MOST_UNPACKED if size < 0 else size
 
 
@@ -600,7 +583,7 @@ class _Table:
         if not place:
             if optional:
                 return None
-            raise DamagedArrowError("a message is damaged")
+            raise OSError("a message is damaged")
         return _Table(self.data, place + struct.unpack_from("<I", self.data, place)[0])
 
     def structs(self, field: int, size: int) -> range:
@@ -611,5 +594,5 @@ class _Table:
         first = place + struct.unpack_from("<I", self.data, place)[0]
         count = struct.unpack_from("<I", self.data, first)[0]
         if first + 4 + count * size > len(self.data):
-            raise DamagedArrowError("a message is damaged")
+            raise OSError("a message is damaged")
         return range(first + 4, first + 4 + count * size, size)
