@@ -9,7 +9,7 @@ that JSON cannot represent (bytes, dates) is refused.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -172,24 +172,17 @@ def _either(found: Places, other: Places, column: Column) -> Places:
 
 def spelled_cells(found: Places, kind: ColumnKind, names_dialogue: bool = False) -> Places:
     """Set cells' types by their contents. Empty cells are null, except plain texts."""
-    data, tags, starts, ends = found.data, found.tags.copy(), found.starts, found.ends
+    tags = found.tags.copy()
     if kind not in ("text", "json"):
-        texts = texts_at(data, starts, ends, tags == tokens.STRING)
-        starts, ends = starts.copy(), ends.copy()
+        cells = texts_of(found, tags == tokens.STRING).str.strip_chars(" \t")
         for tag, form in _FORMS.items():
             unknown = tags == tokens.STRING
             if unknown.any():
-                spells = texts.str.contains(rf"^[ \t]*{form}[ \t]*$").fill_null(False).to_numpy()
+                spells = cells.str.contains(f"^{form}$").fill_null(False).to_numpy()
                 tags[unknown & spells] = tag
-        rows = np.flatnonzero(tags != found.tags)
-        spaced = rows[(data[starts[rows]] <= tokens.SPACE) | (data[ends[rows] - 1] <= tokens.SPACE)]
-        after = texts.gather(spaced).str.strip_chars_start(" \t")
-        starts[spaced] = ends[spaced] - after.str.len_bytes().to_numpy()
-        ends[spaced] = starts[spaced] + after.str.strip_chars_end(" \t").str.len_bytes().to_numpy()
-        starts[rows] += data[starts[rows]] == ord("+")
     if kind != "text" or names_dialogue:
-        tags[(tags != tokens.ABSENT) & (starts == ends)] = tokens.NULL
-    return replace(found, tags=tags, starts=starts, ends=ends)
+        tags[(tags != tokens.ABSENT) & (found.starts == found.ends)] = tokens.NULL
+    return replace(found, tags=tags)
 
 
 def describe(found: Places, row: int) -> str:
@@ -239,43 +232,34 @@ _OWN: dict[str, tuple[int, ...]] = {
 _STRINGS, _BOOLEANS = _OWN["text"], _OWN["boolean"]
 
 
-@dataclass(frozen=True, slots=True)
-class Converted:
-    """A column's values, and its fault codes: 1 + the reason's index in `REJECT_REASONS`, or 0."""
-
-    values: pl.Series
-    faults: UInt8Array
-
-
 def convert_columns(
     located: Sequence[Places], columns: Sequence[Column], values: dict[str, pl.Series]
-) -> list[Converted]:
-    """Convert columns as declared, and put them into ``values``.
+) -> tuple[UInt8Array, Int64Array]:
+    """Convert columns as declared into ``values``; return each row's first fault, and its column.
 
     Columns that are read only in some rows come last, because other columns select these rows.
     """
-    converted: dict[str, Converted] = {}
-    pairs = zip(located, columns, strict=True)
-    for found, column in sorted(pairs, key=lambda pair: pair[1].only_where is not None):
-        converted[column.name] = convert(found, column, rows_where(column, values))
-        values[column.name] = converted[column.name].values
-    return [converted[column.name] for column in columns]
-
-
-def first_faults(columns: Iterable[Converted], n_rows: int) -> tuple[UInt8Array, Int64Array]:
-    """Return the fault of each row, 0 for none, and the column of its first fault."""
-    bad = np.zeros(n_rows, np.uint8)
-    culprit = np.zeros(n_rows, np.int64)
-    for index, column in enumerate(columns):
-        fresh = (bad == 0) & (column.faults > 0)
-        bad[fresh], culprit[fresh] = column.faults[fresh], index
+    faults: dict[int, UInt8Array] = {}
+    for index in sorted(range(len(columns)), key=lambda at: columns[at].only_where is not None):
+        column = columns[index]
+        where = rows_where(column, values)
+        values[column.name], faults[index] = convert(located[index], column, where)
+    bad, culprit = (
+        np.zeros(values["line"].len(), np.uint8),
+        np.zeros(values["line"].len(), np.int64),
+    )
+    for index in range(len(columns)):
+        fresh = (bad == 0) & (faults[index] > 0)
+        bad[fresh], culprit[fresh] = faults[index][fresh], index
     return bad, culprit
 
 
-def convert(found: Places, column: Column, where: Mask | None = None) -> Converted:
-    """Convert a column's values as declared, and replace the words that the column map names.
+def convert(
+    found: Places, column: Column, where: Mask | None = None
+) -> tuple[pl.Series, UInt8Array]:
+    """Convert a column's values as declared, with the words that the column map names.
 
-    Only some rows may be read, where other columns say so.
+    Faults are 1 + the reason's index in `REJECT_REASONS`, or 0. Only some rows may be read.
     """
     if where is not None:
         tags, values = np.where(where, found.tags, tokens.ABSENT).astype(np.uint8), found.values
@@ -303,7 +287,7 @@ def convert(found: Places, column: Column, where: Mask | None = None) -> Convert
         values = values.fill_null(pl.lit(given, values.dtype))
     if column.mapped.words:
         values = values.replace(dict(column.mapped.words))
-    return Converted(values, faults)
+    return values, faults
 
 
 def rows_where(column: Column, values: Mapping[str, pl.Series]) -> Mask | None:
@@ -346,7 +330,10 @@ def _values(found: Places, column: Column) -> pl.Series:
             # -0 is the only integer whose text is not its digits
             own |= (tags == tokens.INTEGER) & (found.ends - found.starts != len("-0"))
         return texts_of(found, own)
-    values = texts_of(found, own).cast(KINDS[kind], strict=False)
+    spelled = texts_of(found, own)
+    if found.syntax == "csv":
+        spelled = spelled.str.strip_chars(" \t").str.strip_prefix("+")
+    values = spelled.cast(KINDS[kind], strict=False)
     if kind == "number":
         # Python's json never reads digits as infinity
         huge = values.is_infinite().fill_null(False).to_numpy() & (tags == tokens.INTEGER)
@@ -530,7 +517,7 @@ def convert_stored(
     line = pl.int_range(first_line, first_line + raw.height, dtype=pl.Int64, eager=True)
     values = {"line": line}
     found = [_places(raw, stored.dtypes, column) for column in stored.columns]
-    bad, culprit = first_faults(convert_columns(found, stored.columns, values), raw.height)
+    bad, culprit = convert_columns(found, stored.columns, values)
     names = [each.name for each in stored.columns]
     frame = pl.DataFrame([values[name].alias(name) for name in ("line", *names)]).select(
         pl.lit(stored.name).alias("file"),

@@ -44,6 +44,7 @@ from fastscore.suites.identity import IDENTITY
 
 _STORED = "stored:"
 """Prefix of columns that contain other columns. No suite declares such a name."""
+_STRINGS = (tokens.STRING, tokens.ESCAPED)
 _CELLS = ("csv", "parquet")
 """Fields that keep a text unchanged, which JSON Lines quotes."""
 
@@ -110,8 +111,8 @@ def mapped_rows(
     element: Places | None = None
     if source.rows:
         frame, element, rejects = _elements(frame, source)
-    faults = np.zeros(frame.height, np.uint8)
-    found: dict[int, tuple[Places, Column]] = {}
+    bad, culprit = np.zeros(frame.height, np.uint8), np.zeros(frame.height, np.int64)
+    located: list[tuple[Places, Column]] = []
     for column, stored, path in _derived_columns(source):
         if not stored and element is not None:
             found_at, _ = _located(element.data, element.starts, element.ends, path)
@@ -119,17 +120,17 @@ def mapped_rows(
             found_at = _cells(frame[_STORED + stored], column)
         else:
             found_at, _ = _in_texts(frame[_STORED + stored], path)
-        converted = convert(found_at, column, rows_where(column, frame.to_dict()))
+        values, faults = convert(found_at, column, rows_where(column, frame.to_dict()))
         at_key = frame[column.name]
-        frame = frame.with_columns(at_key.fill_null(converted.values).alias(column.name))
-        fresh = (faults == 0) & (converted.faults > 0) & at_key.is_null().to_numpy()
-        for row in np.flatnonzero(fresh).tolist():
-            found[row] = (found_at, column)
-        faults[fresh] = converted.faults[fresh]
-    for row in np.flatnonzero(faults).tolist():
-        rejects.append(_reject(frame, row, *found[row], int(faults[row])))
-    if faults.any():
-        frame = frame.filter(pl.Series(faults == 0))
+        frame = frame.with_columns(at_key.fill_null(values).alias(column.name))
+        fresh = (bad == 0) & (faults > 0) & at_key.is_null().to_numpy()
+        bad[fresh], culprit[fresh] = faults[fresh], len(located)
+        located.append((found_at, column))
+    for row in np.flatnonzero(bad).tolist():
+        found_at, column = located[culprit[row]]
+        rejects.append(_reject(frame, row, found_at, column, int(bad[row])))
+    if bad.any():
+        frame = frame.filter(pl.Series(bad == 0))
     rejects.sort(key=lambda reject: reject.line)
     for column in _rebuilt_columns(source):
         frame = frame.with_columns(rebuilt(frame[column.name], column, source.chat))
@@ -201,12 +202,7 @@ def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places
     if path and at_key.null_count() < frame.height:
         texts, path = at_key.fill_null(json_texts(_in_texts(texts, path)[0])), []
     paths = () if source.chat is None else _own_paths(source.chat)
-    arrays, below = _located_elements(texts, path, _joined_shape(paths))
-    if source.chat is not None:
-        at_path = json_texts(arrays) if path else texts
-        plain = _plain_arrays(at_path, arrays.tags, below, source.chat)
-        if plain is not None:
-            arrays, below = _located_elements(plain, (), {})
+    arrays, below = _located_elements(texts, path, paths, source.chat)
     rejects = []
     for row in np.flatnonzero(arrays.tags != tokens.ARRAY).tolist():
         reason: RejectReason = "missing_field" if arrays.tags[row] <= tokens.NULL else "wrong_type"
@@ -222,11 +218,31 @@ def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places
     return rows.filter(pl.Series(is_object)), element.at(np.flatnonzero(is_object)), rejects
 
 
-def _located_elements(texts: pl.Series, path: Sequence[str], inner: Shape) -> tuple[Places, Place]:
-    """Locate arrays and their elements, with the values of a shape in each."""
-    arrays, place = _in_texts(texts, path, [inner])
+def _located_elements(
+    texts: pl.Series, path: Sequence[str], inside: Iterable[tuple[str, ...]], chat: Chat | None
+) -> tuple[Places, Place]:
+    """Locate arrays and their elements, with the values at some paths in each.
+
+    Arrays of turns that are JSON texts, or in which a text is not a string, are rewritten first.
+    """
+    shape = [_joined_shape(inside)]
+    arrays, place = _in_texts(texts, path, shape)
     assert place.elements is not None  # its shape has elements
-    return arrays, place.elements
+    if chat is None:
+        return arrays, place.elements
+    speaker, text = (_inside(place.elements, own) for own in _own_paths(chat))
+    # an empty text is missing
+    is_plain = (place.elements.tags == tokens.OBJECT) & (text.end > text.start)
+    for value in (speaker, text):
+        is_plain &= np.isin(value.tags, _STRINGS)
+    odd = np.isin(arrays.tags, (*_STRINGS, tokens.OBJECT))
+    odd[place.elements.owner[~is_plain]] = True
+    rows = np.flatnonzero(odd)
+    if not rows.size:
+        return arrays, place.elements
+    at_path = json_texts(arrays) if path else texts.clone()
+    plain = [plain_turns(text, chat) or text for text in at_path[rows].to_list()]
+    return _located_elements(at_path.scatter(rows, plain), (), inside, None)
 
 
 def _own_paths(chat: Chat) -> tuple[tuple[str, ...], ...]:
@@ -234,18 +250,11 @@ def _own_paths(chat: Chat) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(paths[0].split(".")) for paths in (chat.layout.speaker, chat.layout.text))
 
 
-def rebuilt(
-    texts: pl.Series, column: Column, chat: Chat | None = None, *, are_plain: bool = False
-) -> pl.Series:
+def rebuilt(texts: pl.Series, column: Column, chat: Chat | None = None) -> pl.Series:
     """Rewrite arrays with the suite's names and values."""
     keys = {path: name for item in column.items for path, name in _item_keys(item)}
-    arrays, elements = _located_elements(
-        texts, (), _joined_shape(tuple(path.split(".")) for path in keys)
-    )
-    if chat is not None and not are_plain:
-        plain = _plain_arrays(texts, arrays.tags, elements, chat)
-        if plain is not None:
-            return rebuilt(plain, column, chat, are_plain=True)
+    inside = [tuple(path.split(".")) for path in keys]
+    arrays, elements = _located_elements(texts, (), inside, chat)
     words = {item.name: dict(item.mapped.words) for item in column.items if item.mapped.words}
     rows = chat.rows if chat is not None and chat.rows.user_begins else None
     fields, left_out, is_user = [], np.zeros(len(elements.tags), np.bool_), None
@@ -273,35 +282,8 @@ def rebuilt(
         begun = pl.col("is_user").cast(pl.Int8).cum_max().over("owner") == 1
         objects = objects.filter(begun | ~pl.col("is_user").any().over("owner"))
     joined = objects.group_by("owner").agg(text=_enclose("[", pl.col("text").str.join(","), "]"))
-    every = pl.DataFrame(
-        {"owner": np.arange(len(texts)), "own": texts, "is_array": arrays.tags == tokens.ARRAY}
-    )
-    empty = pl.when("is_array").then(pl.lit("[]")).otherwise("own")
-    return (
-        every.join(joined, on="owner", how="left", maintain_order="left")
-        .select(pl.when("is_array").then(pl.coalesce("text", empty)).otherwise("own"))
-        .to_series()
-        .alias(texts.name)
-    )
-
-
-def _plain_arrays(
-    texts: pl.Series, tags: UInt8Array, elements: Place, chat: Chat
-) -> pl.Series | None:
-    """Rewrite arrays of turns that are JSON texts, or in which a text is not a string."""
-    speaker, text = (_inside(elements, path) for path in _own_paths(chat))
-    is_plain = (elements.tags == tokens.OBJECT) & (
-        text.end > text.start
-    )  # an empty text is missing
-    for value in (speaker, text):
-        is_plain &= (value.tags == tokens.STRING) | (value.tags == tokens.ESCAPED)
-    odd = (tags == tokens.STRING) | (tags == tokens.ESCAPED) | (tags == tokens.OBJECT)
-    odd[elements.owner[~is_plain]] = True
-    rows = np.flatnonzero(odd)
-    if not rows.size:
-        return None
-    plain = [plain_turns(text, chat) or text for text in texts[rows].to_list()]
-    return texts.scatter(rows, plain)
+    own = texts.clone().scatter(np.flatnonzero(arrays.tags == tokens.ARRAY), "[]")
+    return own.scatter(joined["owner"], joined["text"])
 
 
 def _enclose(begin: str, text: pl.Expr, end: str) -> pl.Expr:
@@ -328,7 +310,7 @@ def _joined_shape(paths: Iterable[tuple[str, ...]]) -> Shape:
 def _map_words(found: Places, words: Mapping[str, str]) -> pl.Series:
     """Return the JSON texts of the suite's values that replace some values, null for others."""
     known = {word: _quoted(meant) for word, meant in words.items()}
-    strings = texts_of(found, np.isin(found.tags, (tokens.STRING, tokens.ESCAPED)))
+    strings = texts_of(found, np.isin(found.tags, _STRINGS))
     return strings.replace_strict(known, default=None, return_dtype=pl.String)
 
 

@@ -53,7 +53,6 @@ from fastscore.logs.integrity.rejects import (
     FOUND_CHARACTERS,
     LISTED_REJECTS,
     RAW_CHARACTERS,
-    FileRejects,
     Reject,
     cap_rejects,
     cut,
@@ -68,7 +67,6 @@ from fastscore.logs.read.columns import (
     convert_columns,
     describe,
     fills,
-    first_faults,
     places,
     wanted_keys,
 )
@@ -361,13 +359,9 @@ def note_damage(
     reject = damaged(damage, files[int(batch.parts[-1])], line, offset)
     unfinished = scan.faults["end"].size > 0 and int(scan.faults["end"][-1]) == size
     if unfinished and last.data and last.data[-1:] not in (b"\n", b"\r"):
-        start, of_line = rejects.pop(
-            next(
-                i for i, (start, _) in enumerate(rejects) if start == int(scan.faults["start"][-1])
-            )
-        )
         own = {name: getattr(reject, name) for name in ("reason", "found", "expected")}
-        rejects.append((start, replace(of_line, **own)))
+        at, start = [start for start, _ in rejects], int(scan.faults["start"][-1])
+        rejects[at.index(start)] = start, replace(rejects[at.index(start)][1], **own)
         return 0
     rejects.append((size, reject))
     return 1
@@ -385,11 +379,9 @@ def join_parts(
     chosen: Callable[[pl.Series], pl.Series] | None = None,
 ) -> Rows:
     """Join the parts of a source."""
-    of_files = FileRejects()
-    # unlisted rejects are only counted
-    parts = [replace(part, rejects=of_files.take(part.rejects)) for part in parts]
+    parts = list(parts)
     frames = [part.frame for part in parts if part.frame.height]
-    rejects = [reject for part in parts for reject in part.rejects] + of_files.more()
+    rejects = cap_rejects(reject for part in parts for reject in part.rejects)
     frame = _concatenated(frames) if frames else pl.DataFrame(schema=part_schema(source))
     n_rows, left_out = frame.height, sum(part.left_out for part in parts)
     frame = joined_documents(sorted_turns(frame, source), source)
@@ -555,7 +547,7 @@ def _read_batch(
         places(scan, keys, column, names_dialogue=column.name in source.dialogue_key)
         for column in source.columns
     ]
-    bad, culprit = first_faults(convert_columns(found, source.columns, columns), scan.line.size)
+    bad, culprit = convert_columns(found, source.columns, columns)
     frame = pl.DataFrame(columns, schema=row_schema(source))
 
     def bad_row(row: int) -> Reject:

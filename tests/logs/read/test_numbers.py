@@ -2,13 +2,14 @@
 
 import json
 import struct
+from typing import Any
 
 import numpy as np
 from fastscore_readers.json.lines import scan_jsonl
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastscore.logs.read.columns import Converted, convert, places
+from fastscore.logs.read.columns import convert, places
 from fastscore.suites.declarations import REJECT_REASONS, Column
 
 WHOLE = (
@@ -30,18 +31,19 @@ SPELLED = WHOLE | st.sampled_from(
 )
 
 
-def converted(values: list[str], column: Column) -> Converted:
+def converted(values: list[str], column: Column) -> list[tuple[Any, int]]:
     """Convert what lines give one key."""
     data = "\n".join(f'{{"k": {value}}}' for value in values).encode()
     scan = scan_jsonl(np.frombuffer(data, np.uint8), (b"k",))
-    return convert(places(scan, (b"k",), column), column)
+    found, faults = convert(places(scan, (b"k",), column), column)
+    return [*zip(found, faults.tolist(), strict=True)]
 
 
 @given(st.lists(NUMBERS, max_size=8))
 @example(["0.5", "12.25", "-3", "1e3", "0.1", "1E-3", "7"])
 def test_numbers_are_the_nearest_doubles(texts):
     found = converted(texts, Column(name="k", kind="number"))
-    for text, value, fault in zip(texts, found.values, found.faults.tolist(), strict=True):
+    for text, (value, fault) in zip(texts, found, strict=True):
         is_huge = text.removeprefix("-").isdigit() and abs(float(text)) == float("inf")
         assert fault == (1 + REJECT_REASONS.index("out_of_range") if is_huge else 0)
         if not is_huge:
@@ -51,7 +53,7 @@ def test_numbers_are_the_nearest_doubles(texts):
 @given(st.lists(WHOLE | SPELLED.map(json.dumps), max_size=8))
 def test_whole_numbers_are_those_of_python(texts):
     found = converted(texts, Column(name="k", kind="integer", accepts=("string",)))
-    for text, value, fault in zip(texts, found.values, found.faults.tolist(), strict=True):
+    for text, (value, fault) in zip(texts, found, strict=True):
         try:
             expected = int(json.loads(text))
         except ValueError:
