@@ -192,9 +192,13 @@ def _sizes_at(
 
 def _sizes(file: IO[bytes], wanted: frozenset[bytes] | None) -> list[tuple[int, int]]:
     try:
-        footer = _Thrift(_footer(file)).structure(_WANTED)
-    except (IndexError, RecursionError) as error:
+        return _checked(_Thrift(_footer(file)).structure(_WANTED), wanted)
+    except (AttributeError, IndexError, RecursionError, TypeError) as error:
+        # a field of another type than the format has is damage, too
         raise OSError("its footer is damaged") from error
+
+
+def _checked(footer: Mapping[int, Any], wanted: frozenset[bytes] | None) -> list[tuple[int, int]]:
     groups, told = footer.get(_ROW_GROUPS, []), footer.get(_ALL_ROWS, 0)
     if len(groups) > _MOST_GROUPS:
         raise OSError(f"it has {len(groups):,} row groups, more than {_MOST_GROUPS:,}")
