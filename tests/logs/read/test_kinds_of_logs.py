@@ -32,47 +32,8 @@ from tests.logs.chats import (
     write,
 )
 
-EVENTS = [
-    {"name": "gen_ai.user.message", "attributes": {"content": ASKED[0]}},
-    {"name": "gen_ai.choice", "attributes": {"message": json.dumps(chat(1)[1])}},
-]
-NODES = {
-    "root": {"id": "root", "parent": None, "message": None},
-    **{
-        str(place): {
-            "id": str(place),
-            "parent": str(place - 1) if place else "root",
-            "message": {
-                "author": {"role": turn["role"]},
-                "content": {"content_type": "text", "parts": [turn["content"]]},
-            },
-        }
-        for place, turn in enumerate(chat())
-    },
-    "other": {
-        "id": "other",
-        "parent": "0",
-        "message": {"author": {"role": "assistant"}, "content": {"parts": ["Watch Her."]}},
-    },
-}
 TEXTS = [turn["content"] for turn in chat()]
 READ: dict[str, tuple[Any, str]] = {
-    "tau.json": ({"task_id": 1, "trial": 0, "traj": chat()}, "--layout tau-bench"),
-    "tau2.jsonl": (
-        {"info": {}, "simulations": [{"task_id": "1", "trial": 0, "messages": chat()}]},
-        "--layout tau2-bench"),
-    "chatgpt.json": (
-        {"conversation_id": "c", "current_node": "5", "mapping": NODES}, "--layout chatgpt"),
-    "claude.json": (
-        {"uuid": "c", "chat_messages": chat(speaker="sender", text="text", user="human")},
-        "--layout claude"),
-    "label.json": (
-        {"id": 1, "data": {"dialogue": chat(speaker="author", text="text", assistant="bot")}},
-        "--layout label-studio"),
-    "botium.jsonl": (
-        {"header": {"name": "c"},
-         "conversation": chat(3, "sender", "messageText", user="me", assistant="bot")},
-        "--layout botium"),
     "preferences.jsonl": (
         {"prompt": chat()[:-1], "chosen": chat()[-1:],
          "rejected": [{"role": "assistant", "content": "Watch Her."}]},
@@ -115,23 +76,6 @@ def test_a_log_is_read_by_its_own_keys(name, options, tmp_path):
     assert pairs(path, options, **reading(shlex.split(flags))) == PAIRS
     if name in ("agent.jsonl", "shared.jsonl"):
         assert proposed(path, "guest_simulation") == shlex.split(flags)
-
-
-def test_rows_of_sessions_are_joined(options, tmp_path):
-    rows: list[Any] = [{"type": "summary", "summary": "Films"}]
-    rows += [
-        {"type": turn["role"], "sessionId": "s", "message": turn, "timestamp": place}
-        for place, turn in enumerate(chat())
-    ]
-    path = write(tmp_path / "log.jsonl", rows)
-    assert proposed(path) == ["--layout", "claude-code"]
-    assert pairs(path, options, layout="claude-code") == PAIRS
-
-
-def test_events_of_spans_are_turns(options, tmp_path):
-    path = write(tmp_path / "log.jsonl", [{"traceId": "t", "events": EVENTS}])
-    assert proposed(path) == ["--layout", "otel-events"]
-    assert pairs(path, options, layout="otel-events") == PAIRS[:1]
 
 
 def test_an_agent_beside_a_user_is_no_guest(tmp_path):

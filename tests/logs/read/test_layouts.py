@@ -17,6 +17,7 @@ from fastscore.logs.samples.screening import screen
 from fastscore.suites.chats import ChatLayout
 from fastscore.suites.registry import load_suite
 from tests.conftest import often
+from tests.logs.chats import proposed
 from tests.logs.planned import plan as plan_of
 from tests.logs.planned import read as read_of
 
@@ -79,15 +80,6 @@ ANSWER = _node("assistant", HEAT)
 TREE = _node("prompter", ASK, ANSWER, _node("assistant", FROM, _node("prompter", YEARS, ANSWER)))
 
 
-def _lang_chain(name: str, kind: str, text: Any) -> dict[str, Any]:
-    return {
-        "lc": 1,
-        "type": "constructor",
-        "id": ["x", name],
-        "kwargs": {"type": kind, "content": text},
-    }
-
-
 DOCUMENTS: dict[str, tuple[list[Any], list[tuple[str | None, list[tuple[str, str]]]]]] = {
     "openai": (
         [{"id": "d", "messages": [
@@ -96,9 +88,6 @@ DOCUMENTS: dict[str, tuple[list[Any], list[tuple[str | None, list[tuple[str, str
             {"role": "assistant", "content": ""}, OPENAI[3],
         ]}],
         [("d", FOUR)],
-    ),
-    "sharegpt": (
-        [{"id": "d", "conversations": _chat("human", "gpt", "from", "value")}], [("d", FOUR)]
     ),
     "anthropic": (
         [{
@@ -133,20 +122,6 @@ DOCUMENTS: dict[str, tuple[list[Any], list[tuple[str | None, list[tuple[str, str
         ],
         [("a", FOUR), ("b", FOUR), ("c", FOUR), ("d", TWO)],
     ),
-    "langsmith": (
-        [{
-            "id": "d",
-            "inputs": {"messages": [[
-                _lang_chain("HumanMessage", "human", ASK),
-                _lang_chain("AIMessage", "ai", FROM),
-                _lang_chain("HumanMessage", "human", YEARS),
-            ]]},
-            "outputs": {
-                "generations": [[{"message": _lang_chain("AIMessage", "ai", _parts(HEAT))}]]
-            },
-        }],
-        [("d", FOUR)],
-    ),
     "otel-genai": ([{"traceId": "1", "attributes": SPAN}], [("d", FOUR)]),
     "inspect": (
         [{
@@ -174,60 +149,11 @@ DOCUMENTS: dict[str, tuple[list[Any], list[tuple[str | None, list[tuple[str, str
         [("d", FOUR)],
     ),
     "chatgpt": ([{"conversation_id": "d", "current_node": "4", "mapping": MAPPING}], [("d", FOUR)]),
-    "claude": (
-        [{"uuid": "d", "chat_messages": _chat("human", "assistant", "sender", "text")}],
-        [("d", FOUR)],
-    ),
     "claude-code": (
         [
             {"type": "summary", "summary": "Films", "sessionId": "d"},
             *({"sessionId": "d", "message": each} for each in OPENAI),
         ],
-        [("d", FOUR)],
-    ),
-    "label-studio": (
-        [{"id": 7, "data": {"dialogue": _chat("user", "bot", "author", "text")}}],
-        [("7", FOUR)],
-    ),
-    "otel-events": (
-        [{"traceId": "d", "events": [
-            {
-                "name": f"gen_ai.{name}",
-                "attributes": {"content": text}
-                if name == "user.message"
-                else {"message": json.dumps({"role": "assistant", "content": text})},
-            }
-            for name, text in _said("user.message", "choice")
-        ]}],
-        [("d", FOUR)],
-    ),
-    "otel-log-events": (
-        [
-            {
-                "trace_id": "d",
-                "event_name": f"gen_ai.{name}",
-                "body": {"content": text}
-                if name == "user.message"
-                else {"message": {"content": text}},
-            }
-            for name, text in _said("user.message", "choice")
-        ],
-        [("d", FOUR)],
-    ),
-    "tau-bench": ([{"task_id": 3, "trial": 1, "reward": 1.0, "traj": OPENAI}], [("3:1", FOUR)]),
-    "tau2-bench": (
-        [{
-            "info": {"agent_info": {"llm": "m"}},
-            "simulations": [{"task_id": "3", "trial": n, "messages": OPENAI} for n in (0, 1)],
-        }],
-        [("3:0", FOUR), ("3:1", FOUR)],
-    ),
-    "openai-batch": (
-        [{
-            "custom_id": "d",
-            "body": {"messages": OPENAI[:3]},
-            "response": {"body": {"choices": [{"index": 0, "message": OPENAI[3]}]}},
-        }],
         [("d", FOUR)],
     ),
     "lm-eval": (
@@ -241,13 +167,6 @@ DOCUMENTS: dict[str, tuple[list[Any], list[tuple[str | None, list[tuple[str, str
         ],
         [("0", TWO), ("1", FOUR)],
     ),
-    "convokit": (
-        [
-            {"id": f"u{place}", "conversation_id": "d", "speaker": who, "text": text, "meta": {}}
-            for place, (who, text) in enumerate(FOUR)
-        ],
-        [("d", FOUR)],
-    ),
     "turns": (
         [
             {"dialogue_id": name, "role": who, "utterance": text}
@@ -255,32 +174,6 @@ DOCUMENTS: dict[str, tuple[list[Any], list[tuple[str | None, list[tuple[str, str
             for name in ("d", "e")
         ],
         [("d", FOUR), ("e", FOUR)],
-    ),
-    "dialoguekit": (
-        [{
-            "conversation ID": "d",
-            "conversation": _chat("USER", "AGENT", "participant", "utterance"),
-        }],
-        [("d", FOUR)],
-    ),
-    "rasa": (
-        [{"sender_id": "d", "events": [
-            {"event": "action", "name": "action_listen"},
-            {"event": "session_started"},
-            *({**turn, "timestamp": 1.5} for turn in _chat("user", "bot", "event", "text")),
-            {"event": "slot", "name": "x", "value": None},
-        ]}],
-        [("d", FOUR)],
-    ),
-    "redial": (
-        [{
-            "conversationId": "d", "initiatorWorkerId": 7, "respondentWorkerId": 9,
-            "messages": _chat(7, 9, "senderWorkerId", "text"),
-        }],
-        [("d", FOUR)],
-    ),
-    "sgd": (
-        [{"dialogue_id": "d", "turns": _chat(U, S, "speaker", "utterance")}], [("d", FOUR)]
     ),
     "multiwoz": (
         [
@@ -291,13 +184,6 @@ DOCUMENTS: dict[str, tuple[list[Any], list[tuple[str | None, list[tuple[str, str
             {"dialogue_id": "f", "turns": _chat(U, S, "speaker", "utterance")},
         ],
         [("d.json", FOUR), ("e.json", FOUR), ("f", FOUR)],
-    ),
-    "taskmaster": (
-        [{"conversation_id": "d", "utterances": [
-            {"index": place, **turn}
-            for place, turn in enumerate(_chat("USER", "ASSISTANT", "speaker", "text"))
-        ]}],
-        [("d", FOUR)],
     ),
     "openassistant": (
         [{"message_tree_id": "d", "prompt": TREE}], [("d:1", TWO), ("d:2", FOUR)]
@@ -327,6 +213,26 @@ DOCUMENTS: dict[str, tuple[list[Any], list[tuple[str | None, list[tuple[str, str
         [("a", FOUR), ("b", TWO), ("c", FOUR)],
     ),
 }  # fmt: skip
+"""Documents of layouts that read several forms, or more than the example of a layout shows."""
+OF_EXAMPLES = {
+    "d1": "claude convokit dialoguekit openai-batch rasa redial sgd sharegpt taskmaster",
+    "1": "label-studio otel-events otel-log-events",
+    "r1": "langsmith",
+    "0:0": "tau-bench tau2-bench",
+}
+"""By the dialogue in them, layouts whose example is all that is tried."""
+
+
+def examples(name: str) -> list[Any]:
+    example = load_layout(name).example
+    return example if isinstance(example, list) else [example]
+
+
+CASES = DOCUMENTS | {
+    name: (examples(name), [(id, TWO)])
+    for id, names in OF_EXAMPLES.items()
+    for name in names.split()
+}
 
 
 def read(path: Path, suite: str, columns: ColumnMap, shard_bytes: int = 1) -> pl.DataFrame:
@@ -353,12 +259,12 @@ def written(path: Path, documents: list[Any]) -> Path:
 
 
 def test_every_bundled_layout_is_tested():
-    assert set(layout_names()) == set(DOCUMENTS)
+    assert set(layout_names()) == set(CASES)
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("name", CASES)
 def test_documents_become_the_turns_that_they_contain(name, tmp_path):
-    documents, expected = DOCUMENTS[name]
+    documents, expected = CASES[name]
     columns = layout_map(name, "preference_shift")
     for path in (tmp_path / "log.jsonl", tmp_path / "log.json"):
         written(path, documents)
@@ -371,6 +277,8 @@ def test_documents_become_the_turns_that_they_contain(name, tmp_path):
     for dialogue, role, content in said.select("conversation_id", "role", "content").rows():
         by_name.setdefault(dialogue, []).append(({"guest": U}.get(role, S), content))
     assert list(by_name.values()) == [turns for _, turns in expected]
+    if name not in ("context-response", "hf-messages", "multiwoz", "pairs"):  # several forms
+        assert proposed(tmp_path / "log.jsonl") == ["--layout", name]
 
 
 @pytest.mark.parametrize("kind", ["code", "text"])
@@ -403,10 +311,10 @@ def test_an_attachment_of_claude_is_the_text_of_an_empty_message(tmp_path):
     assert "1 message of users in the first rows has no text" in notes[0]
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("name", CASES)
 def test_a_layout_reads_its_example_and_is_written_as_it_is_read(name, tmp_path):
-    example, columns = load_layout(name).example, layout_map(name, "preference_shift")
-    path = written(tmp_path / "log.json", example if isinstance(example, list) else [example])
+    columns = layout_map(name, "preference_shift")
+    path = written(tmp_path / "log.json", examples(name))
     found = dialogues(read(path, "preference_shift", columns))
     assert all(turns[0][0] == U for _, turns in found)
     path = tmp_path / "mine.toml"
@@ -430,7 +338,7 @@ messages = st.builds(
 
 
 @settings(
-    max_examples=often(25, 400),
+    max_examples=often(15, 400),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     deadline=None,
 )
