@@ -204,22 +204,6 @@ def test_several_values_may_be_any_sequence(run):
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "expected"),
-    [
-        ("plan", "nan", "plan is nan, expected a number above 0."),
-        ("margin", "inf", "margin is inf, expected a finite number above 0."),
-        ("margin", "0", "margin is 0.0, expected a number above 0."),
-        ("alpha", "1", "alpha is 1.0, expected a number above 0 and below 1, such as 0.05."),
-    ],
-)
-def test_a_command_refuses_what_python_does(run, option, value, expected):
-    done = fastscore_command(["compare", run.path, run.path, f"--{option}", value])
-    assert done.returncode == 2
-    assert expected in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize(
     ("rows", "found"),
     [
         ([{"dialogue": "a", "txt": "x", 5: 3}], "dialogue (1), txt (1), 5 (1)"),

@@ -100,14 +100,6 @@ def test_a_column_has_a_text_for_its_name(name):
         fastscore.score("gone", LEXICAL, **{name: {3: "x"}})
 
 
-def test_the_command_line_refuses_a_share_that_is_no_number(tmp_path):
-    done = fastscore_command(
-        ["score", "score_dialogue", "gone", "-o", tmp_path / "run", "--max-rejects", "nan"]
-    )
-    assert done.returncode == 2
-    assert done.stderr == "Error: max_rejects is nan, expected a number from 0 to 1.\n"
-
-
 def test_the_command_line_asks_for_what_python_asks_for(tmp_path):
     logs = write_logs(tmp_path / "logs")
     words = ["--lex-weight", "1", "--sample", "2", "--seed", "4", "--without", "think"]

@@ -89,14 +89,6 @@ def test_tests_run_on_every_python_and_platform_that_is_claimed():
     assert systems == ["ubuntu", "ubuntu", "macos", "macos", "windows"]
 
 
-def test_the_linter_of_workflows_has_no_remarks():
-    linter = Path(sys.executable).with_name("actionlint")
-    if not linter.is_file():
-        pytest.skip("actionlint is not installed")
-    done = subprocess.run([linter, *WORKFLOWS], cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "")
-
-
 def weekly() -> str:
     """The workflow of the page about checks."""
     page = (ROOT / "docs" / "check.md").read_text(encoding="utf-8")
@@ -104,13 +96,14 @@ def weekly() -> str:
     return str(found)
 
 
-def test_the_weekly_workflow_of_the_page_is_valid(tmp_path):
+def test_the_linter_has_no_remarks_on_workflows_nor_on_the_one_of_the_page(tmp_path):
     linter = Path(sys.executable).with_name("actionlint")
     if not linter.is_file():
         pytest.skip("actionlint is not installed")
     (tmp_path / "weekly.yml").write_text(weekly())
-    done = subprocess.run([linter, tmp_path / "weekly.yml"], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "")
+    for files in (WORKFLOWS, [tmp_path / "weekly.yml"]):
+        done = subprocess.run([linter, *files], cwd=ROOT, capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_the_weekly_workflow_of_the_page_works_as_plain_shell(tmp_path):

@@ -92,28 +92,27 @@ def test_samples_of_an_archive_of_inspect_ai_are_dialogues(tmp_path):
     assert f" {path} " in shown["commands"]["preference_shift"]
 
 
-@pytest.mark.parametrize("option", ["--limit", "--sample"])
-def test_each_dialogue_of_one_document_counts(tmp_path, option):
-    path = tmp_path / "log.json"
-    samples = [{"id": f"s{n}", "epoch": 1, "messages": CHAT} for n in range(10)]
-    path.write_text(json.dumps({"samples": samples}))
-    code, _, said = score("preference_shift", tmp_path, path, "--layout", "inspect", option, 3)
-    assert code == 0, said
-    found = dialogues(tmp_path / "run")
-    assert len(found) == 3
-    if option == "--limit":
-        assert found == ["s0:1", "s1:1", "s2:1"]
-
-
-def test_the_first_dialogues_of_lines_that_contain_several(tmp_path):
+@pytest.mark.parametrize(
+    ("option", "number", "lines", "expected"),
+    [
+        ("--limit", 3, 1, ["00", "01", "02"]),
+        ("--limit", 4, 3, ["00", "01", "02", "10"]),  # lines that contain several
+        ("--sample", 3, 1, None),
+    ],
+)
+def test_each_dialogue_of_one_document_counts(tmp_path, option, number, lines, expected):
     rows = [
-        {"samples": [{"id": f"{n}{m}", "epoch": 1, "messages": CHAT} for m in range(3)]}
-        for n in range(3)
+        {"samples": [{"id": f"{n}{m}", "epoch": 1, "messages": CHAT} for m in range(9 // lines)]}
+        for n in range(lines)
     ]
     path = written(tmp_path / "log.jsonl", rows)
-    code, _, said = score("preference_shift", tmp_path, path, "--layout", "inspect", "--limit", 4)
+    if lines == 1:
+        path = path.rename(tmp_path / "log.json")
+    code, _, said = score("preference_shift", tmp_path, path, "--layout=inspect", option, number)
     assert code == 0, said
-    assert dialogues(tmp_path / "run") == ["00:1", "01:1", "02:1", "10:1"]
+    found = dialogues(tmp_path / "run")
+    assert len(found) == number
+    assert expected is None or found == [f"{name}:1" for name in expected]
 
 
 def test_many_unpaired_turns_are_refused_with_the_option(tmp_path):

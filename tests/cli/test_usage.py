@@ -1,10 +1,16 @@
 """What was typed and cannot be used is refused in one sentence: found, expected, an example."""
 
+import dataclasses
+
 import click
 import pytest
+from click.testing import CliRunner
 
-from fastscore.cli.parameters import click_message
+from fastscore.cli.parameters import click_message, options_by_heading
+from fastscore.settings.options import CHANGES_SCORE, flag_name
+from fastscore.suites.registry import load_suite, suite_names
 from tests.conftest import fastscore_command
+from tests.documented import commands_by_words
 
 SUITES = (
     "'group_travel', 'guest_simulation', 'memory_finance', 'preference_shift', 'score_dialogue'"
@@ -17,6 +23,7 @@ REFUSED = {
     f"{SCORE} --max-memory 100": f"max_memory is 100, {MEMORY}",
     f"{SCORE} --max-rejects 5%": "max_rejects is '5%', expected a number from 0 to 1, "
     "such as 0.001.",
+    f"{SCORE} --max-rejects nan": "max_rejects is nan, expected a number from 0 to 1.",
     f"{SCORE} --lex-weight abc": "lex_weight is 'abc', expected a number from 0 to 1, such as 0.5.",
     f"{SCORE} --limit ten": "limit is 'ten', expected an integer of at least 1.",
     f"{SCORE} --semantic x": "semantic is 'x'. Known: 'calibrated', 'cosine', 'jaccard'.",
@@ -75,3 +82,32 @@ def test_a_refused_environment_variable_is_named():
 def test_the_help_names_the_suite_of_a_verb():
     shown = " ".join(fastscore_command(["--help"]).stdout.split())
     assert "catalogue For preference_shift: see `fastscore catalogue --help`." in shown
+
+
+@pytest.mark.parametrize("words", commands_by_words())
+def test_every_option_stands_under_one_heading_of_at_most_fifteen(words):
+    command = commands_by_words()[words]
+    context = click.Context(command, help_option_names=["-h", "--help"])
+    headed = options_by_heading(command, context)
+    assert all(len(options) <= 15 for options in headed.values())
+    listed = [option for options in headed.values() for option in options]
+    declared = [
+        each
+        for each in command.get_params(context)
+        if isinstance(each, click.Option) and not each.hidden
+    ]
+    assert sorted(map(id, listed)) == sorted(map(id, declared))
+
+
+@pytest.mark.parametrize("suite", suite_names())
+def test_the_help_of_a_suite_names_what_changes_the_score(suite):
+    shown = CliRunner().invoke(commands_by_words()[f"fastscore score {suite}"], ["--help"]).output
+    sections = dict(part.split(":\n", 1) for part in shown.split("\n\n") if ":\n  -" in part)
+    headings = list(sections)
+    assert headings[0] == CHANGES_SCORE
+    assert headings[-1] == "How it runs"
+    assert "Where things are" in headings
+    for field in dataclasses.fields(load_suite(suite).options):
+        heading = field.metadata["heading"]
+        assert f"  {flag_name(field.name)} " in sections[heading]
+        assert ("change" in heading) == field.metadata["signed"]

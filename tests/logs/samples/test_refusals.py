@@ -1,14 +1,19 @@
-"""Messages about files that are not logs of a suite."""
+"""Messages about files that are not logs of a suite, and the encoding of those not in UTF-8."""
 
+import gzip
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fastscore.logs.inputs.files import Format, InputFile
 from fastscore.logs.samples.file_samples import FileSample
-from fastscore.logs.samples.profile import ColumnSample, RequiredColumn, required_columns
-from fastscore.logs.samples.refusals import describe_no_row, foreign_error
+from fastscore.logs.samples.profile import ColumnSample, required_columns
+from fastscore.logs.samples.refusals import (
+    describe_no_row,
+    foreign_error,
+    likely_encoding,
+    suggest_conversion,
+)
 from fastscore.suites.declarations import ALL_METRICS, Column, Needed, Source, Vocabulary
 
 TEXT = Column(name="text", kind="text", needed=Needed(ALL_METRICS), aliases=("said",))
@@ -19,7 +24,6 @@ EVENT = Column(
     vocabulary=Vocabulary(needed=("guess", "end")),
 )
 SOURCE = Source(columns=(TEXT, EVENT))
-NEED_TEXT, NEED_EVENT = required_columns(SOURCE)
 
 
 def written(folder: Path, content: bytes, format: Format = "jsonl") -> FileSample:
@@ -28,25 +32,12 @@ def written(folder: Path, content: bytes, format: Format = "jsonl") -> FileSampl
     return FileSample(InputFile(str(path), format, "none", len(content)), lambda: iter([]))
 
 
-def sample(
-    need: RequiredColumn,
-    counts: ColumnSample,
-    *rows: dict[str, Any],
-    format: Format = "jsonl",
-    **more: Any,
-) -> FileSample:
-    file = InputFile(f"log.{format}", format, "none", 0)
-    seen = FileSample(file, lambda: iter(rows), rows=len(rows), is_whole=True, **more)
-    seen.samples = {NEED_TEXT.place: ColumnSample(), NEED_EVENT.place: ColumnSample()}
-    seen.samples[need.place] = counts
-    return seen
-
-
 @pytest.mark.parametrize(
     ("format", "content", "what", "hint"),
     [
         ("jsonl", b"[\n{}]\n", "no line is a JSON object; it begins with '['", "jq -c '.[]'"),
         ("jsonl", b"{\n}\n", "no line is a JSON object; it begins with '{'", "Type jq -c . "),
+        ("jsonl", b"not json\n[1]\n", "no line is a JSON object; it begins with 'not json'", "one"),
         (
             "jsonl",
             b'{"a": 1},\n{"a": 2},\n',
@@ -78,7 +69,12 @@ def test_files_that_begin_alike_are_counted(tmp_path):
 
 def test_of_files_some_of_which_have_rows_those_are_told(tmp_path):
     empty = written(tmp_path, b"7")
-    rows = sample(NEED_TEXT, ColumnSample(asked=1), {"other": 1}, needs=(NEED_TEXT, NEED_EVENT))
+    file = InputFile("log.jsonl", "jsonl", "none", 0)
+    rows = FileSample(
+        file, lambda: iter([{"other": 1}]), rows=1, is_whole=True, needs=required_columns(SOURCE)
+    )
+    text, event = rows.needs
+    rows.samples = {text.place: ColumnSample(asked=1), event.place: ColumnSample()}
     error = foreign_error("toy", SOURCE, [empty, rows])
     assert error.message.splitlines() == [
         "log.jsonl: no row has what toy needs.",
@@ -86,3 +82,36 @@ def test_of_files_some_of_which_have_rows_those_are_told(tmp_path):
         "    looked for: text, said",
         "    found: other (1)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "name"),
+    [
+        ("id,text\na,Größe: schön, für Müller\n", "cp1252", "WINDOWS-1252"),
+        ("un niño pequeño — “sí”\n", "cp1252", "WINDOWS-1252"),
+        ("Привет, как дела? Посоветуй фильм на вечер\n", "cp1251", "WINDOWS-1251"),
+        ("Zażółć gęślą jaźń, proszę polecić film\n", "cp1250", "WINDOWS-1250"),
+        ("你好，请推荐一部电影，谢谢你的帮助\n", "gb18030", "GB18030"),
+        ("こんにちは、映画を勧めてください\n", "shift_jis", "SHIFT_JIS"),
+        ("안녕하세요 영화를 추천해 주세요\n", "euc_kr", "EUC-KR"),
+    ],
+)
+def test_the_encoding_is_named(text, encoding, name):
+    assert likely_encoding(text.encode(encoding)) == name
+
+
+def test_the_command_converts_the_file(tmp_path):
+    text = "plain\n" * 20_000 + "Größe: schön, für Müller\n"
+    path = tmp_path / "my log.csv"
+    path.write_bytes(text.encode("cp1252"))
+    said = suggest_conversion(str(path), 120_001)
+    assert said == (
+        f" Its encoding is probably WINDOWS-1252. Type iconv -f WINDOWS-1252 -t UTF-8 '{path}' > "
+        f"'{tmp_path}/my log.utf8.csv'."
+    )
+    packed = tmp_path / "log.csv.gz"
+    packed.write_bytes(gzip.compress(text.encode("cp1252")))
+    assert suggest_conversion(str(packed), 120_001) == (
+        " Its encoding is probably WINDOWS-1252. Unpack it and convert it to UTF-8."
+    )
+    assert suggest_conversion(str(tmp_path / "gone.csv"), 0) == ""
