@@ -24,19 +24,13 @@ def dialogue_lines(uid: str, utterances: int = 3, steps: int = 3) -> list[str]:
     lines = []
     for utterance in range(utterances):
         start = (len(uid) + utterance) % len(WORDS)
-        truth = " ".join((WORDS[start:] + WORDS[:start])[: 4 + utterance])
-        rows = [
-            {
-                "event": "predicted",
-                "utterance_index": utterance,
-                "step": step,
-                "prediction": " ".join(truth.split()[: step + 1]),
-            }
-            for step in range(steps)
+        truth = (WORDS[start:] + WORDS[:start])[: 4 + utterance]
+        place = {"utterance_index": utterance}
+        rows: list[dict[str, object]] = [
+            {"event": "predicted", **place, "step": n, "prediction": " ".join(truth[: n + 1])}
+            for n in range(steps)
         ]
-        rows.append(
-            {"event": "utterance_complete", "utterance_index": utterance, "ground_truth": truth}
-        )
+        rows.append({"event": "utterance_complete", **place, "ground_truth": " ".join(truth)})
         lines += [json.dumps({**row, "dialogue_uid": uid}) for row in rows]
     return lines
 

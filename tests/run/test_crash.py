@@ -174,7 +174,7 @@ def test_a_full_disk_is_named(tmp_path):
 
 @pytest.mark.usefixtures("default_model")
 def test_an_interrupted_embedding_ends_soon_and_goes_on_later(tmp_path):
-    logs = write_logs(tmp_path / "logs", files=4, dialogues=200)
+    logs = write_logs(tmp_path / "logs", files=4, dialogues=60)
     words = ["--lex-weight", "0", "--store", str(tmp_path / "store"), "--baseline-pairs", "10"]
     process = start_lexical(logs, tmp_path / "run", *words)
     while not list((tmp_path / "run").rglob("texts-*.json")) and process.poll() is None:
@@ -261,28 +261,35 @@ COMMITS = [
 """Calls of a commit, and whether the run is killed before or after them; by day by turns."""
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """Return logs of six shards, and what a run of them leaves."""
+    folder = tmp_path_factory.mktemp("small")
+    logs = write_logs(folder / "logs", files=3, dialogues=2)
+    run_lexical(logs, folder / "run", shard_bytes=1)
+    return logs, contents(folder / "run")
+
+
 @pytest.mark.parametrize(("point", "number", "when"), COMMITS)
 def test_a_run_killed_at_any_point_of_a_commit_is_finished_by_the_next(
-    tmp_path, point, number, when
+    small, tmp_path, point, number, when
 ):
-    logs = write_logs(tmp_path / "logs", files=2, dialogues=2)
-    run_lexical(logs, tmp_path / "expected", shard_bytes=1)
+    logs, expected = small
     run_until_killed(logs, tmp_path / "run", point, number, when=when)
     run_lexical(logs, tmp_path / "run", shard_bytes=1)
-    assert contents(tmp_path / "run") == contents(tmp_path / "expected")
+    assert contents(tmp_path / "run") == expected
 
 
-@pytest.mark.parametrize("done", range(0, 12, often(5, 1)))
-def test_a_run_killed_after_some_shards_does_the_others_alone(tmp_path, done):
-    logs = write_logs(tmp_path / "logs", files=4, dialogues=3)
+@pytest.mark.parametrize("done", range(0, 6, often(4, 1)))
+def test_a_run_killed_after_some_shards_does_the_others_alone(small, tmp_path, done):
+    logs, expected = small
     run_until_killed(logs, tmp_path / "run", "receipt", done + 1)
     receipts = tmp_path / "run" / "receipts"
     before = {path: path.stat().st_mtime_ns for path in receipts.glob("*.json")}
     assert len(before) == done
     run_lexical(logs, tmp_path / "run", shard_bytes=1)
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    run_lexical(logs, tmp_path / "expected", shard_bytes=1)
-    assert contents(tmp_path / "run") == contents(tmp_path / "expected")
+    assert contents(tmp_path / "run") == expected
 
 
 def test_a_second_writer_is_refused_and_a_dead_ones_lock_is_taken_over(tmp_path):

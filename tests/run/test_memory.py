@@ -1,5 +1,8 @@
 """A run beyond its memory limit ends with advice, and a later run resumes it."""
 
+import platform
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -114,3 +117,29 @@ def test_options_that_take_too_much_are_an_error_before_a_run_begins(tmp_path, m
     with pytest.raises(MemoryLimitError, match=r"Reading the options takes .* MiB of memory"):
         run_lexical(logs, tmp_path / "run", suite="preference_shift", options=options)
     assert not (tmp_path / "run").exists()
+
+
+FREED = """
+import numpy as np
+from fastscore_jit.system import give_back_freed_memory
+
+def held():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1])
+
+blocks = [np.ones(1 << 13) for _ in range(2_000)]
+last, before = blocks.pop(), held()
+del blocks
+give_back_freed_memory()
+print(before, held())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another library is left alone")
+def test_freed_memory_is_given_back():
+    words = [sys.executable, "-c", FREED]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    before, after = map(int, done.stdout.split())
+    pages = 2_000 * (1 << 16) // 4_096
+    assert before - after > pages / 2

@@ -61,57 +61,62 @@ def test_a_line_comes_though_no_task_ends(clock, monkeypatch):
         assert without_memory(stream.wait()) == ["score: 0/2 tasks, 30.0 s, eta -:--:--"]
 
 
-def test_what_is_left_is_told_of_the_texts_that_are_left(clock):
+STAGES: dict[str, tuple[tuple[Any, ...], list[tuple[Any, ...]], list[str]]] = {
+    "texts that are left": (
+        ("embed", 3, 400),
+        [
+            (0.0, "advance", {"texts": 0}),  # an earlier run has embedded all of its texts
+            (10.0, "embedded", 100, 50.0, 200),  # the model is loaded, and its first batch done
+            (40.0, "embedded", 100, 150.0, 0),  # they cost as much as 150 of mean length
+            # 200 of 400 are embedded in 40 s; 150 took 30 s, so that 200 take 40 s
+            (40.0, "advance", {"texts": 200}),
+            (70.0, "embedded", 200, 200.0, 200),
+            (80.0, "advance", {"texts": 200}),
+        ],
+        [
+            "embed: 1/3 tasks, 40.0 s, 200/400 texts (5/s), eta 0:00:40",
+            "embed: 2/3 tasks, 70.0 s, 400/400 texts (6/s), eta 0:00:00",
+            "embed: 3/3 tasks, 80.0 s, 400/400 texts (5/s)",
+        ],
+    ),
+    "whole tasks of workers elsewhere": (
+        ("embed", 2, 300),
+        [
+            (30.0, "advance", {"texts": 100}),  # 100 of 300 in 30 s
+            (60.0, "lost", "worker", 1),
+            (60.0, "advance", {"texts": 200}),
+        ],
+        [
+            "embed: 1/2 tasks, 30.0 s, 100/300 texts (3/s), eta 0:01:00",
+            "embed: 2/2 tasks, 60.0 s, 300/300 texts (5/s), 1 workers died, 1 tasks done again",
+        ],
+    ),
+    "texts embedded while a shard is scored": (
+        ("score", 2),
+        [
+            (1.0, "embedded", 10, 10.0, 100),
+            (31.0, "embedded", 30, 30.0, 0),
+            # 40 of 100 of the first of two: 0.2, of which 0.15 took 30 s
+            (31.0, "advance", {"rows": 62}),
+            (62.0, "advance", {"rows": 62}),
+        ],
+        [
+            "score: 0/2 tasks, 31.0 s, 40/100 texts embedded (1/s), eta 0:02:40",
+            "score: 2/2 tasks, 62.0 s, 124 rows (2/s), 40/100 texts embedded (1/s)",
+        ],
+    ),
+}
+"""Of a stage its name and totals, what it is told at which second, and the lines."""
+
+
+@pytest.mark.parametrize("case", STAGES)
+def test_lines_tell_what_is_done_and_left(case, clock):
+    of_stage, told, lines = STAGES[case]
     stream = io.StringIO()
-    with progress.LineReporter(stream).stage("embed", 3, 400) as stage:
-        stage.advance({"texts": 0})  # an earlier run has embedded all of its texts
-        clock[0] = 10.0  # the model is loaded, and its first batch done
-        stage.embedded(100, 50.0, 200)
-        clock[0] = 40.0  # 100 texts more, which cost as much as 150 of mean length
-        stage.embedded(100, 150.0, 0)
-        # 200 of 400 are embedded in 40 s; 150 took 30 s, so that 200 take 40 s
-        stage.advance({"texts": 200})
-        clock[0] = 70.0
-        stage.embedded(200, 200.0, 200)
-        clock[0] = 80.0
-        stage.advance({"texts": 200})
-    assert without_memory(stream.getvalue()) == [
-        "embed: 1/3 tasks, 40.0 s, 200/400 texts (5/s), eta 0:00:40",
-        "embed: 2/3 tasks, 70.0 s, 400/400 texts (6/s), eta 0:00:00",
-        "embed: 3/3 tasks, 80.0 s, 400/400 texts (5/s)",
-    ]
-
-
-def test_workers_elsewhere_tell_of_whole_tasks(clock):
-    stream = io.StringIO()
-    with progress.LineReporter(stream).stage("embed", 2, 300) as stage:
-        clock[0] = 30.0
-        stage.advance({"texts": 100})
-        clock[0] = 60.0
-        stage.lost("worker", 1)
-        stage.advance({"texts": 200})
-    assert without_memory(stream.getvalue()) == [
-        # 100 of 300 in 30 s
-        "embed: 1/2 tasks, 30.0 s, 100/300 texts (3/s), eta 0:01:00",
-        "embed: 2/2 tasks, 60.0 s, 300/300 texts (5/s), 1 workers died, 1 tasks done again",
-    ]
-
-
-def test_texts_that_are_embedded_while_a_shard_is_scored_count(clock):
-    stream = io.StringIO()
-    with progress.LineReporter(stream).stage("score", 2) as stage:
-        clock[0] = 1.0
-        stage.embedded(10, 10.0, 100)
-        clock[0] = 31.0
-        stage.embedded(30, 30.0, 0)
-        # 40 of 100 of the first of two: 0.2, of which 0.15 took 30 s
-        stage.advance({"rows": 62})
-        clock[0] = 62.0
-        stage.advance({"rows": 62})
-    assert without_memory(stream.getvalue()) == [
-        "score: 0/2 tasks, 31.0 s, 40/100 texts embedded (1/s), eta 0:02:40",
-        "score: 2/2 tasks, 62.0 s, 124 rows (2/s), 40/100 texts embedded (1/s)",
-    ]
+    with progress.LineReporter(stream).stage(*of_stage) as stage:
+        for clock[0], doing, *given in told:
+            getattr(stage, doing)(*given)
+    assert without_memory(stream.getvalue()) == lines
 
 
 def test_a_bar_shows_what_is_done_and_left(clock, monkeypatch):

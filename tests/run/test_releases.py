@@ -44,7 +44,7 @@ def command(*words: object) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module", params=example_names()[-often(2, 9) :])
+@pytest.fixture(scope="module", params=example_names()[-often(1, 9) :])
 def older(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a suite's example, scored by this release."""
     folder = tmp_path_factory.mktemp(request.param)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import fastscore
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.chosen import Choice, choose_sample
@@ -112,16 +111,6 @@ def test_variants_of_a_dialogue_are_neighbours_in_a_sample(tmp_path, kind, varia
     both = kept_ids(path, suite, Choice(sample=2 * SIZE))
     assert both == kept_ids(one, suite, Choice(sample=SIZE))
     assert len(kept_ids(path, suite, Choice(sample=5))) == 3
-
-
-def test_dialogues_on_one_line_of_a_document_are_apart(tmp_path):
-    rows = [{"metadata": {"dialogue_id": id}, "turns": TALK} for id in IDS]
-    rows.insert(3, {"speaker": "Ann"})
-    path = write(tmp_path / "log.json", [{"turns": TALK}, *rows])
-    assert path.read_text().count("\n") == 0
-    scores = fastscore.score(path, "group_travel", embedder="none")
-    assert scores.tables["dialogues"]["dialogue"].to_list()[1:] == IDS
-    assert scores.rejects["field"].to_list() == ["intent"]
 
 
 @pytest.mark.parametrize("more", [{"limit": 7}, {"sample": 7}])
