@@ -133,14 +133,6 @@ def test_lines_that_cannot_be_read_are_named_and_the_rest_is_scored(
     assert "Dialogue average U (best-early): 1.0000" in out
 
 
-def test_many_bad_lines_are_counted(capsys):
-    Path("x.jsonl").write_text("no\n" * 1500)
-    assert main(["--jsonl", "x.jsonl", "--lex-weight", "1"]) == 0
-    out = capsys.readouterr().out
-    assert out.count(": not_json: found 'n'") == score_dialogue.LISTED_REJECTS
-    assert "lines 1, 2, 3, 4, 5 and 1,495 more cannot be read as JSON" in out
-
-
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -157,6 +149,8 @@ def test_a_zero_of_nothing_is_explained_on_stderr(content, why, capsys, caplog):
     assert main(["--jsonl", "x.jsonl", "--lex-weight", "1"]) == 0
     out, err = capsys.readouterr()
     assert "Dialogue average U (best-early): 0.0000" in out
+    listed = out.count(": not_json: found 'n'")
+    assert listed == min(content.count(b"no\n"), score_dialogue.LISTED_REJECTS)
     assert err.startswith("score-dialogue: x.jsonl: no utterance is scored, so the average is 0")
     assert why in err
     assert "`fastscore inspect x.jsonl`" in err
