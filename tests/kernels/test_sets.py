@@ -1,8 +1,20 @@
+"""Sets, bags and shared members against plain Python."""
+
+import itertools
 import math
 
 import numpy as np
 import pytest
-from fastscore_kernels import idf_cosine_csr, intersection_size_csr, jaccard_csr, set_difference_csr
+from fastscore_kernels import (
+    count_shared_members,
+    count_shared_ngrams,
+    distinct_counts_ragged,
+    idf_cosine_counted_csr,
+    idf_cosine_csr,
+    intersection_size_csr,
+    jaccard_csr,
+    set_difference_csr,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,3 +106,111 @@ def test_other_bad_arguments_are_named():
         jaccard_csr([1, 2], one)
     with pytest.raises(IndexError, match="holds the value 1"):
         idf_cosine_csr(one, one, [1.0])
+
+
+# --- bags
+
+
+WORDS = 30
+bags = st.lists(st.integers(0, WORDS - 1), max_size=40)
+weights = st.lists(st.floats(0.125, 20), min_size=WORDS, max_size=WORDS)
+
+
+def ragged(rows):
+    values, offsets = naive.ragged(rows)
+    return np.array(values, np.int32), np.array(offsets, np.int64)
+
+
+@given(st.lists(bags, max_size=6))
+def test_counts_equal_the_oracle(rows):
+    values, offsets = ragged(rows)
+    given_values = values.copy()
+    distinct, counts, places = distinct_counts_ragged(values, offsets)
+    pairs = list(zip(distinct.tolist(), counts.tolist(), strict=True))
+    found = [pairs[low:high] for low, high in itertools.pairwise(places)]
+    assert found == [naive.distinct_counts(row) for row in rows]
+    assert values.tolist() == given_values.tolist()
+
+
+@given(st.lists(st.tuples(bags, bags), max_size=6), weights)
+def test_the_counted_cosine_equals_the_oracle(pairs, idf):
+    a = distinct_counts_ragged(*ragged(row for row, _ in pairs))
+    b = distinct_counts_ragged(*ragged(row for _, row in pairs))
+    got = idf_cosine_counted_csr(a, b, np.array(idf))
+    expected = [naive.idf_cosine_counted(x, y, idf) for x, y in pairs]
+    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=0)
+    np.testing.assert_array_equal(got, idf_cosine_counted_csr(b, a, np.array(idf)))
+
+
+def test_neither_threads_nor_chunks_change_a_bag():
+    rng = np.random.default_rng(5)
+    sizes = rng.integers(0, 9, 20_000)
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    values = rng.integers(0, WORDS, offsets[-1]).astype(np.int32)
+    one = distinct_counts_ragged(values, offsets, threads=1)
+    two = distinct_counts_ragged(values, offsets, threads=3)
+    for first, second in zip(one, two, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_values_must_have_a_weight():
+    bag = (np.array([3], np.int32), np.array([1]), np.array([0, 1]))
+    with pytest.raises(IndexError, match="`b` holds the value 3 at position 0; expected places"):
+        idf_cosine_counted_csr((bag[0] - 2, *bag[1:]), bag, np.ones(3))
+    with pytest.raises(ValueError, match="offsets"):
+        distinct_counts_ragged(np.zeros(2, np.int32), np.array([0, 3]))
+
+
+# --- shared members and n-grams
+
+
+words = st.sampled_from([0, 1, 2, 16, 1 << 32, (1 << 64) - 1])
+lists = st.lists(st.tuples(words, words), max_size=8)
+SHARED_TEXTS = st.text("ab你é😀e\u0301\0", max_size=12)
+
+
+def columns(rows):
+    """Return lists of pairs of words as a column."""
+    members, offsets = naive.ragged(rows)
+    high, low = np.array(members, np.uint64).reshape(-1, 2).T
+    return high, low, np.array(offsets)
+
+
+def counted(one, other):
+    return [len(one), len(other), len(one & other)]
+
+
+@given(st.lists(st.tuples(lists, lists), max_size=5))
+def test_members_equal_the_oracle(rows):
+    got = count_shared_members(columns(a for a, _ in rows), columns(b for _, b in rows))
+    assert got.T.tolist() == [counted({*a}, {*b}) for a, b in rows]
+
+
+@given(st.lists(st.tuples(SHARED_TEXTS, SHARED_TEXTS), max_size=5), st.integers(1, 6))
+def test_ngrams_equal_the_oracle(rows, n):
+    got = count_shared_ngrams([a for a, _ in rows], [b for _, b in rows], n)
+    grams = naive.character_ngrams
+    assert got.T.tolist() == [counted(grams(a, n), grams(b, n)) for a, b in rows]
+
+
+def test_many_rows_on_threads_and_long_ones():
+    rng = np.random.default_rng(0)
+    a, b = (["".join(rng.choice([*"abcd你"], k)) for k in rng.integers(0, 9, 9_000)] for _ in "ab")
+    a[5] = b[6] = "".join(rng.choice([*"abcd你"], 3_000))
+    got = count_shared_ngrams(a, b, 4, threads=2)
+    grams = naive.character_ngrams
+    assert got[:, :20].T.tolist() == [
+        counted(grams(x, 4), grams(y, 4)) for x, y in zip(a[:20], b[:20], strict=True)
+    ]
+    assert np.array_equal(got[:, 8_000:], count_shared_ngrams(a[8_000:], b[8_000:], 4, threads=1))
+
+
+def test_what_is_no_argument_is_refused():
+    with pytest.raises(ValueError, match="`order` is 7; expected 1 to 6"):
+        count_shared_ngrams(["a"], ["b"], 7)
+    with pytest.raises(ValueError, match="`a` has 1 rows and `b` has 2"):
+        count_shared_ngrams(["a"], ["b", "c"], 1)
+    with pytest.raises(ValueError, match="`a` has 0 rows and `b` has 1"):
+        count_shared_members(([], [], [0]), ([], [], [0, 0]))
+    with pytest.raises(ValueError, match=r"`a\[0\]` has 1 rows"):
+        count_shared_members((np.ones(1, np.uint64), [], [0]), ([], [], [0]))

@@ -1,4 +1,4 @@
-"""Characters, tokens and targets against their oracles."""
+"""Characters, tokens, targets, keywords and n-grams against their oracles."""
 
 import numpy as np
 import polars as pl
@@ -8,7 +8,12 @@ from fastscore_kernels import (
     count_phrases,
     count_token_hits,
     find_phrases,
+    index_character_ngrams,
+    keyword_groups,
     least_jaccard_groups,
+    nearest_by_character_ngrams,
+    ngram_copy_ratio,
+    number_hashes,
     number_ranges,
     number_texts,
     number_tokens,
@@ -22,6 +27,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracles import texts as naive_texts
+from tests.oracles.kernels import copy_ratio, naive_keyword_groups, naive_numbers
+from tests.oracles.ngrams import cosines
 
 texts = st.lists(
     st.text(st.sampled_from("aab  é汉😀\u0301&'-\n") | st.characters(codec="utf-8"), max_size=12)
@@ -245,3 +252,201 @@ def test_string_changes_across_chunks_and_slices():
 def test_columns_of_strings_have_no_nulls(function):
     with pytest.raises(ValueError, match="null"):
         function(pl.Series(["a", None]))
+
+
+# --- keywords and numbers of distinct values
+
+
+ALPHABET = "ab波动é߿一丁😀🙂"
+TEXTS = st.lists(
+    st.text(alphabet=ALPHABET, max_size=12)
+    | st.text(alphabet="波动一二", max_size=30)
+    | st.text(alphabet=ALPHABET + " ,的是", min_size=20, max_size=150),
+    max_size=6,
+)
+KEYWORDS = st.text(alphabet=ALPHABET, min_size=1, max_size=3) | st.text(
+    alphabet="波动一", min_size=1, max_size=4
+)
+GROUPS = st.lists(st.lists(KEYWORDS, max_size=3), max_size=5)
+
+
+@given(TEXTS, GROUPS, st.sampled_from((1, 40)))
+def test_keyword_groups_oracle(texts, groups, repeat):
+    groups = groups * repeat
+    bits = keyword_groups(texts, groups)
+    assert bits.shape == (len(texts), max(1, -(-len(groups) // 64)))
+    found = [
+        {g for g in range(64 * bits.shape[1]) if int(row[g // 64]) >> (g % 64) & 1} for row in bits
+    ]
+    assert found == naive_keyword_groups(texts, groups)
+
+
+@given(
+    st.lists(
+        st.none()
+        | st.text("ab\0é", max_size=3)
+        | st.text(max_size=20)
+        # texts of a few lengths that differ in one byte
+        | st.tuples(st.sampled_from((7, 8, 9, 16, 17, 31, 33, 64, 70)), st.integers(0, 69)).map(
+            lambda drawn: "a" * drawn[1] + "b" + "a" * (drawn[0] - drawn[1])
+        ),
+        max_size=40,
+    )
+)
+def test_number_texts_oracle(texts):
+    codes, firsts = number_texts(texts)
+    assert (codes.tolist(), firsts.tolist()) == naive_numbers(texts)
+    views = pl.Series(["before", *texts], dtype=pl.String)[1:]
+    assert number_texts(views)[0].tolist() == codes.tolist()
+
+
+@given(st.lists(st.integers(0, 5) | st.integers(0, 2**64 - 1), max_size=40))
+def test_number_hashes_oracle(hashes):
+    codes, firsts = number_hashes(np.array(hashes, np.uint64))
+    assert (codes.tolist(), firsts.tolist()) == naive_numbers(hashes)
+
+
+# --- copied n-grams of words
+
+
+spoken = st.one_of(
+    st.sampled_from(
+        ["a", "b", "A", "ab", "don't", "DON'T", "x'y'z", "'", "''", "é", "你", "1", "_"]
+    ),
+    st.text("aB1' -é你\u212a", max_size=6),
+)
+turns = st.lists(spoken, max_size=14).map(" ".join)
+
+
+@st.composite
+def pairs(draw):
+    """Draw two turns, of which the second may quote the first."""
+    system, user = draw(turns), draw(turns)
+    start, stop = sorted(draw(st.tuples(st.integers(0, 40), st.integers(0, 40))))
+    return system, user + draw(st.sampled_from(["", " ", "'"])) + system[start:stop]
+
+
+@given(st.lists(pairs(), max_size=4), st.lists(st.integers(1, 5), min_size=1, max_size=3))
+def test_copied_ngrams_oracle(rows, orders):
+    system, user = [row[0] for row in rows], [row[1] for row in rows]
+    got = ngram_copy_ratio(system, user, orders)
+    assert got.tolist() == [copy_ratio(s, u, orders) for s, u in rows]
+
+
+def test_copied_ngrams_by_hand():
+    system = [
+        "one two three four",
+        "one two three four",
+        "a b a b a b",
+        "two words",
+        "Don't stop me",
+    ]
+    user = ["ONE two, three!", "four three two one", "b a b a", "two words", "so don't stop me now"]
+    # 1 of 2 trigrams; none; {a b a, b a b} both; too short for order 3; the apostrophe joins
+    assert ngram_copy_ratio(system, user, (3,)).tolist() == [0.5, 0.0, 1.0, 0.0, 1.0]
+    assert ngram_copy_ratio(system, user).tolist() == [0.5, 0.0, 1.0, 0.0, 1.0]
+
+
+def test_long_turns_and_threads():
+    rng = np.random.default_rng(0)
+    size = 9_000
+    vocabulary = [f"w{i}" for i in range(9)]
+    system, user = (
+        [" ".join(rng.choice(vocabulary, n)) for n in rng.integers(0, 30, size)] for _ in "ab"
+    )
+    system[5] = user[5] = " ".join(rng.choice(vocabulary, 5_000))
+    got = ngram_copy_ratio(pl.Series(system), pl.Series(user), threads=2)
+    assert got.tolist() == [copy_ratio(s, u, (3, 4)) for s, u in zip(system, user, strict=True)]
+    assert ngram_copy_ratio(system[5:9], user[5:9]).tolist() == got[5:9].tolist()
+
+
+@pytest.mark.parametrize("orders", [(), (0,), (3, -1), ((3,),)])
+def test_bad_orders_are_named(orders):
+    with pytest.raises(ValueError, match="`orders`"):
+        ngram_copy_ratio(["a"], ["b"], orders)
+
+
+def test_columns_of_different_length_are_named():
+    with pytest.raises(ValueError, match="`system` has 1 rows and `user` has 2"):
+        ngram_copy_ratio(["a"], ["b", "c"])
+
+
+# --- candidates nearest by character n-grams
+
+
+def spaced(texts):
+    """Lay texts out as the kernel takes them."""
+    joined = " " + "".join(f"{text} " for text in texts)
+    points = np.frombuffer(joined.encode("utf-32-le"), np.uint32)
+    return points, np.cumsum([0, *(len(text) + 1 for text in texts)])
+
+
+def nearest(groups, texts, top, least, threads=None):
+    index = index_character_ngrams(
+        *spaced([value for group in groups for value in group]), np.cumsum([0, *map(len, groups)])
+    )
+    out = nearest_by_character_ngrams(
+        index, *spaced(texts), top=top, least=least, threads=threads
+    ).reshape(len(texts), len(groups), top)
+    return [[[row for row in best if row >= 0] for best in text] for text in out.tolist()]
+
+
+def test_nearest_by_hand():
+    # n-grams of " ab ": " ab", "ab ", " ab "; of " ac ": " ac", "ac ", " ac "; none is common
+    groups = [["ab", "ac"], ["ab ac", "zz"]]
+    assert nearest(groups, ["ab", "xab", "ac ab", ""], 2, 0.5) == [
+        [[0], [2]],
+        # "ab " alone is known, one of three equal weights: 1 / sqrt(3), and 1 / sqrt(6)
+        [[0], []],
+        # both halves are 1 / sqrt(2), the first row wins; word order does not count
+        [[0, 1], [2]],
+        [[], []],
+    ]
+    assert nearest(groups, ["xab"], 1, 1 / 3**0.5 - 1e-9) == [[[0], []]]
+    assert nearest(groups, ["xab"], 1, 1 / 3**0.5 + 1e-9) == [[[], []]]
+    assert nearest(groups, ["xab"], 1, 1 / 6**0.5 - 1e-9) == [[[0], [2]]]
+
+
+def test_a_word_of_one_letter_is_one_ngram_and_none_crosses_a_space():
+    assert nearest([["x", "xy", "y"]], ["x", "x y", "xy"], 3, 1e-9) == [[[0]], [[0, 2]], [[1]]]
+
+
+words = st.lists(st.text("abé\U0001f600", min_size=1, max_size=6), min_size=1, max_size=3)
+values = st.lists(words.map(" ".join), min_size=1, max_size=6, unique=True)
+asked = st.lists(st.lists(st.text("abcé\U0001f600", max_size=7), max_size=4).map(" ".join))
+
+
+@given(st.lists(values, min_size=1, max_size=3), asked, st.integers(1, 4), st.floats(0.05, 1.0))
+def test_equals_plain_cosines(groups, texts, top, least):
+    found = nearest(groups, texts, top, least)
+    first = np.cumsum([0, *map(len, groups)])
+    for text, by_group in zip(texts, found, strict=True):
+        for group, before, rows in zip(groups, first[:-1], by_group, strict=True):
+            expected = cosines(text, group)
+            got = [expected[row - before] for row in rows]
+            others = [c for i, c in enumerate(expected) if i + before not in rows]
+            assert len(set(rows)) == len(rows) <= top
+            assert all(cosine >= least - 1e-12 for cosine in got)
+            assert got == pytest.approx(sorted(got, reverse=True), abs=1e-12)
+            if len(rows) < top:
+                assert all(cosine < least + 1e-12 for cosine in others)
+            else:
+                assert max(others, default=0.0) <= min(got) + 1e-12
+
+
+def test_threads_change_nothing():
+    groups = [[f"value {number}" for number in range(50)]]
+    texts = [f"a value of {number}" for number in range(1000)]
+    assert nearest(groups, texts, 3, 0.2, threads=1) == nearest(groups, texts, 3, 0.2, threads=2)
+
+
+def test_what_is_wrong_is_named():
+    index = index_character_ngrams(*spaced(["ab"]), [0, 1])
+    points, offsets = spaced(["ab"])
+    with pytest.raises(ValueError, match="`points` has no space at an offset"):
+        nearest_by_character_ngrams(index, points, np.add(offsets, [1, 0]), top=1, least=0.5)
+    for wrong in ({"top": 0, "least": 0.5}, {"top": 1, "least": 0.0}):
+        with pytest.raises(ValueError, match="expected at least 1 and a number above 0"):
+            nearest_by_character_ngrams(index, points, offsets, **wrong)
+    with pytest.raises(TypeError, match="`points` has dtype float64"):
+        index_character_ngrams(points.astype(float), offsets, [0, 1])

@@ -1,19 +1,23 @@
-"""Suites are found by name, and refused where their tables cannot be told by dialogue."""
+"""Suites as declared: found by name, complete, with families of metrics."""
 
 import os
 import subprocess
 import sys
+import tomllib
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import polars as pl
 import pytest
 
+import fastscore
+from benchmarks.example_logs import LICENCES
+from fastscore.api.arguments import SuiteName
 from fastscore.errors import UsageError
 from fastscore.settings.extras import EntryPoint
 from fastscore.suites import registry
-from fastscore.suites.base import Suite
+from fastscore.suites.base import Suite, families, headline_metrics
 from fastscore.suites.declarations import (
     Design,
     Formula,
@@ -23,6 +27,8 @@ from fastscore.suites.declarations import (
     Source,
     Table,
 )
+from fastscore.suites.registry import OWN, load_suite
+from tests.results.conftest import SUITES
 
 TURNS = Table(
     name="turns",
@@ -178,3 +184,119 @@ def test_help_does_not_import_what_reads_packages() -> None:
         [sys.executable, "-c", command], capture_output=True, text=True, check=True
     )
     assert found.stdout.split() == ["catalogue", "False"]
+
+
+# --- parts of a bundled suite
+
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+CONTRACT = "Suites do not know each other"
+BENCHMARKS = {"score_dialogue": "end_to_end"}
+"""Benchmarks that have another name than their suite."""
+
+
+def parts_of(suite: str) -> dict[str, bool]:
+    """Return what a suite should have, and whether it has it."""
+    contracts = PROJECT["tool"]["importlinter"]["contracts"]
+    apart = next(each["modules"] for each in contracts if each["name"] == CONTRACT)
+    files = (
+        f"docs/suites/{suite}.md",
+        f"tests/oracles/{suite}.py",
+        f"tests/suites/golden/{suite}.json",
+        f"benchmarks/{BENCHMARKS.get(suite, suite)}.py",
+    )
+    return {
+        **{name: (ROOT / name).is_file() for name in files},
+        f"docs/suites/{suite}.md in mkdocs.yml": f"suites/{suite}.md"
+        in (ROOT / "mkdocs.yml").read_text(),
+        "a licence in benchmarks/example_logs.py": suite in LICENCES,
+        "a run in SUITES of tests/results/conftest.py": suite in SUITES,
+        "its headline metrics in HEADLINE of tests/suites/test_registry.py": suite in HEADLINE,
+        "turns for a judge (`Suite.turns`)": load_suite(suite).turns is not None,
+        "its name in SuiteName of fastscore/api/arguments.py": suite in get_args(SuiteName),
+        "its options in fastscore/__init__.py": load_suite(suite).options.__name__
+        in fastscore.__all__,
+        f"its package in the contract {CONTRACT!r} of pyproject.toml": f"fastscore.suites.{suite}"
+        in apart,
+    }
+
+
+@pytest.mark.parametrize("suite", OWN)
+def test_a_suite_lacks_nothing(suite: str) -> None:
+    lacking = [name for name, is_there in parts_of(suite).items() if not is_there]
+    assert not lacking, f"{suite} lacks {', '.join(lacking)}"
+
+
+# --- families of metrics
+
+
+HEADLINE = {
+    "score_dialogue": "average_U_best_early",
+    "group_travel": "W1 W2 W3 M1 M2 M3 M4 M4b M5 M8 M9 M11 M12 M13 M14 M15 M16",
+    "guest_simulation": "PAS BVS ORA DEI CRRS",
+    "preference_shift": "cross_coherence context_retention topic_interference "
+    "context_adaptation_score topic_recovery_rate avg_recovery_delay",
+    "memory_finance": "key_coverage strict_key_hit_rate contradiction_rate risk_level_acc "
+    "horizon_acc liquidity_acc profile_score risk_coverage strict_risk_coverage_rate "
+    "compliance_label_acc severe_violation_rate rubric_hit_rate judge_score_mean",
+}
+"""The main tables of the source documents: of preference_shift the columns of its table of models,
+of memory_finance what its section 6 asks for."""
+
+
+def metric(id: str, **how: object) -> Metric:
+    return Metric(
+        id=id,
+        name=id,
+        formula=Formula(text=""),
+        scale=Scale("higher"),
+        source="",
+        **how,  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize("name", HEADLINE)
+def test_headline_metrics_are_those_of_the_source(name: str) -> None:
+    found = headline_metrics(load_suite(name).metrics)
+    assert [one.id for one in found] == HEADLINE[name].split()
+    assert not any(one.role == "part" or one.same_test_as for one in found)
+
+
+@pytest.mark.parametrize("name", HEADLINE)
+def test_every_metric_is_in_one_test_of_one_family(name: str) -> None:
+    suite = load_suite(name)
+    found = families(suite.metrics)
+    assert sorted(found) == sorted(metric.id for metric in suite.metrics)
+    tests = {test for family, test in found.values() if family == "headline"}
+    assert tests == {*HEADLINE[name].split()}
+
+
+def test_copies_are_counted_once() -> None:
+    metrics = [
+        metric("percent", same_test_as="share"),
+        metric("share", role="headline"),
+        metric("one_minus", same_test_as="share"),
+        metric("length"),
+    ]
+    assert families(metrics) == {
+        **dict.fromkeys(("share", "percent", "one_minus"), ("headline", "share")),
+        "length": ("others", "length"),
+    }
+
+
+def test_copies_without_their_original_are_one_test() -> None:
+    metrics = [metric("percent", same_test_as="share"), metric("one_minus", same_test_as="share")]
+    test = ("others", "percent")
+    assert families(metrics) == {"percent": test, "one_minus": test}
+
+
+def test_without_a_headline_metric_all_that_are_chosen_are_one_family() -> None:
+    metrics = [metric("score"), metric("count", role="part")]
+    assert families(metrics) == {"score": ("others", "score"), "count": ("others", "count")}
+
+
+def test_a_suite_without_headline_metrics_shows_all_but_parts() -> None:
+    metrics = [metric("score"), metric("count", role="part")]
+    assert headline_metrics(metrics) == (metrics[0],)
+    assert families([]) == {}

@@ -1,15 +1,45 @@
-"""Summaries of small tables, worked out by hand: grids, reasons of nulls, order, micro averages."""
+"""Summaries by hand and against plain Python: grids, labels, units, intervals, parts."""
 
+import io
 import math
+import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any
 
+import hypothesis.strategies as st
+import numpy as np
 import polars as pl
 import pytest
+import scipy.stats
+from hypothesis import given, settings
 
+from fastscore import open_run
+from fastscore.api.examples import example_names
+from fastscore.errors import UsageError
+from fastscore.settings.options import build_options
+from fastscore.suites import columns
+from fastscore.suites import summary as summaries
 from fastscore.suites import sums as sums_module
-from fastscore.suites.declarations import NULL_REASONS_DTYPE, Formula, Metric, Scale
-from fastscore.suites.sums import choose_grids, sum_rows
-from tests.suites.summaries import summarise_metrics
+from fastscore.suites.base import Suite
+from fastscore.suites.declarations import NULL_REASONS_DTYPE, Design, Fixed, Formula, Metric, Scale
+from fastscore.suites.summary import Added, add_up_parts, joint_sizes, measure_parts, summarise
+from fastscore.suites.sums import (
+    ALONE,
+    Part,
+    Sums,
+    choose_grids,
+    estimate,
+    joined_values,
+    name_of,
+    sum_by_dialogue,
+    sum_rows,
+)
+from tests.conftest import often
+from tests.suites.summaries import suite_of, summarise_metrics
 
 SCORE = Metric(
     id="score",
@@ -190,3 +220,455 @@ def test_what_is_no_number_is_refused_by_name():
     bounded = replace(SCORE, scale=Scale("higher"))
     with pytest.raises(ValueError, match="'score', far out of its declared range"):
         summarise_metrics(table([math.inf, 0.5], ["", ""]), [bounded], ())
+
+
+# --- sums by label, and intervals
+
+
+Row = tuple[Any, ...]
+OF_ROWS = replace(SCORE, table="rows")
+BOUNDED = replace(OF_ROWS, scale=Scale("higher"))
+KEY = ("file", "dialogue")
+PLACE = pl.col("file").replace_strict({"a": 300, "b": 600}, default=0, return_dtype=pl.Int64)
+NAME = pl.col("dialogue") + PLACE
+ROW_LABELS = ("level", "kind", "absent")
+DIALOGUE_SCHEMA = {
+    "file": pl.String,
+    "dialogue": pl.Int64,
+    "level": pl.Int64,
+    "kind": pl.String,
+    "absent": pl.String,
+}
+FILES, NUMBERS = st.sampled_from(["a", "b", None]), st.integers(0, 3)
+KINDS = st.sampled_from([None, "", "é", "z", "𝔷", "Z"])
+DIALOGUES = st.lists(
+    st.tuples(FILES, NUMBERS, st.none() | st.integers(0, 20), KINDS, st.none()), max_size=12
+)
+VALUES = st.none() | st.floats(-1, 1) | st.sampled_from([0.5, -0.5, 1.0, -1.0, 2.0**-40, -0.0])
+ROWS = st.lists(st.tuples(FILES, NUMBERS, VALUES), max_size=20)
+
+
+def tables(dialogues: Sequence[Row], rows: Sequence[Row]) -> dict[str, pl.LazyFrame]:
+    """Return the dialogues with their labels, and rows of them with a score."""
+    missing = [{"metric": "score", "reason": "missing_input"}]
+    frame = pl.DataFrame(
+        rows,
+        schema={**{name: DIALOGUE_SCHEMA[name] for name in KEY}, "score": pl.Float64},
+        orient="row",
+    )
+    reasons = pl.Series(
+        "null_reasons",
+        [missing if value is None else [] for value in frame["score"]],
+        dtype=NULL_REASONS_DTYPE,
+    )
+    return {
+        "rows": frame.with_columns(reasons, NAME).lazy(),
+        "dialogues": pl.LazyFrame(dialogues, schema=DIALOGUE_SCHEMA, orient="row").with_columns(
+            NAME
+        ),
+    }
+
+
+def summarise_rows(
+    dialogues: Sequence[Row], rows: Sequence[Row], metric: Metric = OF_ROWS
+) -> pl.DataFrame:
+    return summarise_metrics(tables(dialogues, rows), [metric], ROW_LABELS)
+
+
+def members(dialogues: Sequence[Row], rows: Sequence[Row]) -> dict[tuple[str, Any], list[Row]]:
+    """Return the rows of every value of a label; of several dialogues with a key the first counts.
+
+    Also the rows of all, under ``("all", None)``.
+    """
+    first: dict[Any, Row] = {}
+    for dialogue in dialogues:
+        first.setdefault(dialogue[:2], dialogue)
+    found: dict[tuple[str, Any], list[Row]] = {("all", None): list(rows)}
+    for place, name in enumerate(ROW_LABELS, len(KEY)):
+        values = sorted({str(one[place]) for one in first.values() if one[place] is not None})
+        for value in values:
+            of_value = [
+                row
+                for row in rows
+                if row[:2] in first
+                and first[row[:2]][place] is not None
+                and str(first[row[:2]][place]) == value
+            ]
+            if of_value:
+                found[name, value] = of_value
+    return found
+
+
+@settings(max_examples=often(25, 400), deadline=None)
+@given(dialogues=DIALOGUES, rows=ROWS, data=st.data())
+def test_a_summary_by_label_is_that_of_plain_python(
+    dialogues: list[Row], rows: list[Row], data: st.DataObject
+) -> None:
+    summary = summarise_rows(dialogues, rows)
+    expected = members(dialogues, rows)
+    assert summary.select("group", "value").rows() == list(expected)
+    bits = choose_grids(
+        pl.DataFrame({"score": [row[2] for row in rows]}, {"score": pl.Float64}), [OF_ROWS]
+    )["score"]
+    for row in summary.rows(named=True):
+        of_group = expected[row["group"], row["value"]]
+        values = [one[2] for one in of_group if one[2] is not None]
+        assert (row["minimum"], row["maximum"]) == (
+            min(values, default=None),
+            max(values, default=None),
+        )
+        assert (row["n"], row["n_null"]) == (len(values), len(of_group) - len(values))
+        assert row["n_missing_input"] == row["n_null"]
+        assert row["n_units"] == len({one[:2] for one in of_group if one[2] is not None})
+        whole = [round(Fraction(value) * Fraction(2) ** bits) for value in values]
+        if values:
+            mean = Fraction(sum(whole), len(whole))
+            assert row["mean"] == float(mean / Fraction(2) ** bits)
+        if len(values) > 1:
+            squares = sum((one - mean) ** 2 for one in whole) / (len(whole) - 1)
+            assert row["sd"] == math.ldexp(math.sqrt(squares), -bits)
+    shuffled = data.draw(st.permutations(rows))
+    assert summarise_rows(dialogues, shuffled).equals(summary, null_equal=True)
+
+
+@settings(max_examples=often(12, 200), deadline=None)
+@given(dialogues=DIALOGUES, rows=ROWS, size=st.integers(1, 4))
+def test_a_summary_depends_neither_on_batches_nor_on_columns_at_once(
+    dialogues: list[Row], rows: list[Row], size: int
+) -> None:
+    metrics = [replace(BOUNDED, micro=("score", "n")), replace(OF_ROWS, id="other")]
+    frames = tables(dialogues, rows)
+    frames["rows"] = frames["rows"].with_columns(
+        pl.col("score").abs(), pl.lit(2).alias("n"), pl.col("score").alias("other")
+    )
+    whole = summarise_metrics(frames, metrics, ROW_LABELS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "BATCH_ROWS", size)
+        patch.setattr(summaries, "BYTES_AT_ONCE", 1)
+        parts = summarise_metrics(frames, metrics, ROW_LABELS)
+    assert parts.equals(whole, null_equal=True)
+
+
+@settings(max_examples=often(12, 200), deadline=None)
+@given(dialogues=DIALOGUES.filter(bool), rows=ROWS)
+def test_keys_of_one_hash_are_told_apart(dialogues: list[Row], rows: list[Row]) -> None:
+    """Rows of known dialogues have their own labels, whatever their keys hash to."""
+    known = {dialogue[:2] for dialogue in dialogues}
+    rows = [row for row in rows if row[:2] in known]
+    expected = summarise_rows(dialogues, rows)
+    hash_of = summaries._hash_of
+
+    def hash_badly(columns: Sequence[str], seed: int) -> pl.Expr:
+        return hash_of(columns, seed) & pl.lit([0, 2**64 - 1][min(seed, 1)], pl.UInt64)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(summaries, "_hash_of", hash_badly)
+        found = summarise_rows(dialogues, rows)
+    assert found.equals(expected, null_equal=True)
+
+
+@settings(max_examples=often(12, 200), deadline=None)
+@given(rows=st.lists(st.tuples(FILES, NUMBERS, VALUES, KINDS), max_size=20))
+def test_rows_that_carry_labels_are_summarised_by_their_own(rows: list[Row]) -> None:
+    """The units of a label's value are the dialogues that have a row with it."""
+    frames = tables([], [row[:3] for row in rows])
+    kinds = pl.Series("kind", [row[3] for row in rows], dtype=pl.String)
+    labelled = {"rows": frames["rows"].with_columns(kinds), "dialogues": frames["dialogues"]}
+    summary = summarise_metrics(labelled, [OF_ROWS], ("kind",))
+    for row in summary.filter(group="kind").rows(named=True):
+        of_kind = [one for one in rows if one[3] == row["value"]]
+        assert row["n"] + row["n_null"] == len(of_kind)
+        assert row["n_units"] == len({one[:2] for one in of_kind if one[2] is not None})
+
+
+def rows_of(*dialogues: Sequence[float]) -> list[Row]:
+    """Return the rows of dialogues 0, 1, ... with these scores."""
+    return [("a", number, value) for number, values in enumerate(dialogues) for value in values]
+
+
+def test_an_interval_of_equal_dialogues_is_that_of_their_means() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(7, 5)) + rng.normal(size=(7, 1))
+    expected = scipy.stats.ttest_1samp(values.mean(axis=1), 0.0).confidence_interval()
+    row = summarise_rows([], rows_of(*values.tolist())).row(0, named=True)
+    assert (row["n"], row["n_units"], row["degrees_of_freedom"]) == (35, 7, pytest.approx(6))
+    assert row["mean"] == pytest.approx(values.mean(), rel=1e-12)
+    assert [row["ci_low"], row["ci_high"]] == pytest.approx(expected, rel=1e-10)
+
+
+def test_a_column_makes_other_units() -> None:
+    frames = tables([], rows_of([1.0, 2.0], [3.0], [4.0], [5.0, 6.0]))
+    # of the user "u" are dialogues 0 and 1
+    user = (pl.col("dialogue") % 300).replace_strict({0: "u", 1: "u", 2: "v", 3: "w"})
+    clustered = {name: frame.with_columns(user=user) for name, frame in frames.items()}
+    row = summarise_metrics(clustered, [OF_ROWS], (), cluster="user").row(0, named=True)
+    merged = summarise_rows([], rows_of([1.0, 2.0, 3.0], [4.0], [5.0, 6.0])).row(0, named=True)
+    assert (row.pop("units"), merged.pop("units")) == ("user", "dialogue")
+    assert row == merged
+    assert row["n_units"] == 3
+
+
+@pytest.mark.parametrize(
+    ("dialogues", "reason"),
+    [
+        ([], "too_few_units"),
+        ([[0.5, 0.25]], "too_few_units"),
+        ([[0.5], [0.25, 0.75]], "too_few_units"),
+        ([[0.5, 0.25], [0.25, 0.5], [0.25, 0.5]], "zero_variance"),
+        ([[0.5], [0.25], [0.5]], None),
+        ([[1.0], [1.0], [1.0]], None),
+    ],
+)
+def test_an_interval_or_the_reason_why_there_is_none(
+    dialogues: list[list[float]], reason: str | None
+) -> None:
+    row = summarise_rows([], rows_of(*dialogues), BOUNDED).row(0, named=True)
+    assert (row["ci_low"] is None, row["ci_high"] is None) == (bool(reason), bool(reason))
+    assert row["interval_reason"] == reason
+    if reason is None:
+        assert 0.0 <= row["ci_low"] < row["ci_high"] <= 1.0
+
+
+# --- estimates of means
+
+
+PAIRS = Design(pair=("task",))
+"""Dialogues are pairs under two models by their task."""
+T_3 = 3.182446305284263
+"""The quantile of t with 3 degrees of freedom that leaves 2.5 % above it, of a printed table."""
+
+ScoredRow = tuple[str, str | None, str, float | None]
+
+
+def summed(rows: Sequence[ScoredRow], metric: Metric = SCORE, design: Design = PAIRS) -> Sums:
+    frame = pl.DataFrame(
+        rows, schema=["dialogue", "task", "model", "score"], orient="row"
+    ).with_columns(
+        null_reasons=pl.when(pl.col("score").is_null())
+        .then(pl.lit([{"metric": "score", "reason": "bad_input"}], NULL_REASONS_DTYPE))
+        .otherwise(pl.lit([], NULL_REASONS_DTYPE))
+    )
+    return sum_by_dialogue({"dialogues": frame.lazy()}, [metric], design, ("model",))
+
+
+TWICE: list[ScoredRow] = [
+    # a task under two models: the means of the tasks are 2, 3, 4 and 7
+    ("1", "a", "x", 1.0),
+    ("2", "a", "y", 3.0),
+    ("3", "b", "x", 2.0),
+    ("4", "b", "y", 4.0),
+    ("5", "c", "x", 5.0),
+    ("6", "c", "y", 3.0),
+    ("7", "d", "x", 6.0),
+    ("8", "d", "y", 8.0),
+]
+
+
+def one_of(sums: Sums) -> Part:
+    (part,) = estimate(sums)
+    return part
+
+
+def test_the_unit_of_an_interval_is_that_of_the_design() -> None:
+    found = one_of(summed(TWICE)).estimate
+    # deviations of the tasks from 4 are -2, -1, 0 and 3: their squares add up to 14
+    half = T_3 * math.sqrt(14 / 3 / 4)
+    assert (found.value, found.n_units, found.degrees_of_freedom) == (4.0, 4, pytest.approx(3.0))
+    assert (found.low, found.high) == pytest.approx((4.0 - half, 4.0 + half))
+
+
+@pytest.mark.parametrize("id", ["id", "pair", "unit", "repeat", "rows"])
+def test_a_metric_may_be_called_as_a_column_of_sums(id: str) -> None:
+    frame = pl.DataFrame(TWICE, schema=["dialogue", "task", "model", id], orient="row")
+    rows = frame.with_columns(null_reasons=pl.lit([], NULL_REASONS_DTYPE)).lazy()
+    metrics = [replace(SCORE, id=id)]
+    found = one_of(sum_by_dialogue({"dialogues": rows}, metrics, PAIRS)).estimate
+    assert (found.value, found.n_units) == (4.0, 4)
+
+
+def test_a_design_with_another_unit_has_its_units() -> None:
+    own = one_of(summed(TWICE, design=Design(pair=("task",), unit=("dialogue",)))).estimate
+    assert (own.value, own.n_units) == (4.0, 8)
+    few = one_of(summed(TWICE, design=Design(pair=("task",), unit=("model",)))).estimate
+    assert (few.value, few.n_units, few.low, few.reason) == (4.0, 2, None, "too_few_units")
+
+
+def test_dialogues_without_a_unit_are_units_of_their_own_and_counted() -> None:
+    rows: list[ScoredRow] = [("1", None, "x", 1.0), ("2", None, "x", 3.0), ("3", "b", "x", 2.0)]
+    sums = summed(rows)
+    assert one_of(sums).estimate.n_units == 3
+    assert sums.lacking == {("task",): 2}
+
+
+def test_a_pair_of_two_columns_is_null_only_if_both_are() -> None:
+    rows: list[ScoredRow] = [("1", None, "x", 1.0), ("2", None, "x", 3.0), ("3", "b", "x", 2.0)]
+    sums = summed(rows, design=Design(pair=("task", "model")))
+    assert sums.frame["pair"].to_list() == [" / x", " / x", "b / x"]
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 3])
+def test_names_of_different_values_differ(n_columns: int) -> None:
+    odd = [
+        "a",
+        "/",
+        "a /",
+        "/ a",
+        "a / a",
+        " / ",
+        "",
+        " ",
+        '"',
+        '"a',
+        '"a"',
+        '""',
+        "\\",
+        '\\"',
+        None,
+    ]
+    odd += [f"{ALONE}a", f'"{ALONE}', f'"\\"{ALONE}"', f'"{ALONE}a"']
+    values = list(product(odd, repeat=n_columns))
+    columns = [f"c{place}" for place in range(n_columns)]
+    frame = pl.DataFrame(values, columns, orient="row")
+    of_pair, of_group = frame.select(pair=name_of(columns), group=joined_values(columns))
+    assert of_pair.null_count() == 1
+    assert of_pair.n_unique() == len(values)
+    assert of_group.drop_nulls().n_unique() == (len(odd) - 1) ** n_columns
+    # a dialogue by itself is no other's name
+    assert not of_pair.drop_nulls().str.starts_with(ALONE).any()
+    plain = pl.select(c0=pl.lit("d/1"), c1=pl.lit("x"))
+    assert plain.select(name_of(["c0", "c1"])).item() == "d/1 / x"
+
+
+def test_rows_whose_value_is_fixed_are_left_out_and_named_by_a_label() -> None:
+    metric = replace(SCORE, fixed_where=(Fixed("model", "y"),))
+    part = one_of(summed([*TWICE, ("9", "a", "x", None)], metric))
+    assert (part.estimate.value, part.n, part.left_out) == (3.5, 4, 4)
+    assert part.where == "model x"
+    assert part.nulls == {"bad_input": 1}
+
+
+def test_scales_are_kept_apart() -> None:
+    parts = estimate(summed(TWICE, replace(SCORE, scale=replace(SCORE.scale, by="model"))))
+    assert [(one.scale, one.where, one.estimate.value) for one in parts] == [
+        ("x", "model x", 3.5),
+        ("y", "model y", 4.5),
+    ]
+
+
+def test_a_mean_is_that_of_exact_sums() -> None:
+    # in doubles 0.1 + 0.2 + 0.3 is not 0.6, whose third is 0.2
+    metric = replace(SCORE, scale=Scale("higher"))
+    rows: list[ScoredRow] = [(str(n), str(n), "x", n / 10) for n in (1, 2, 3)]
+    assert one_of(summed(rows, metric)).estimate.value == 0.2
+
+
+def test_a_column_that_names_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="no label column 'tusk'"):
+        summed(TWICE, design=Design(pair=("tusk",)))
+
+
+# --- sums that are added up in parts
+
+
+Frames = Mapping[str, pl.LazyFrame]
+
+
+def as_bytes(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def stored(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Return a frame as it is read from a file that it was written to."""
+    return pl.read_parquet(as_bytes(frame.collect())).lazy()
+
+
+def summarise_in_parts(
+    suite: Suite, whole: Frames, parts: Sequence[Frames], options: Any
+) -> pl.DataFrame:
+    sizes = joint_sizes([measure_parts(suite, part, options) for part in parts])
+    sums = [add_up_parts(suite, part, options, sizes) for part in parts]
+    added = [
+        {
+            name: Added(
+                pl.concat([stored(one[number][name].sums) for one in sums]),
+                pl.concat([stored(one[number][name].reasons) for one in sums]),
+                size,
+            )
+            for name, size in of_tables.items()
+        }
+        for number, of_tables in enumerate(sizes)
+    ]
+    return summarise(suite, whole, options, added=added)
+
+
+def split(frames: Frames, n_parts: int, seed: int) -> list[dict[str, pl.LazyFrame]]:
+    """Split the rows of tables at random: parts may be empty, dialogues in several."""
+    rng = random.Random(seed)
+    parts: list[dict[str, pl.LazyFrame]] = [{} for _ in range(n_parts)]
+    for name, lazy in frames.items():
+        frame = lazy.collect()
+        of_rows = [rng.randrange(n_parts) for _ in range(frame.height)]
+        for number, part in enumerate(parts):
+            chosen = [row for row, of_row in enumerate(of_rows) if of_row == number]
+            part[name] = frame[chosen].lazy()
+    return parts
+
+
+def rated(labels: Sequence[str] = ROW_LABELS, **declared: Any) -> Suite:
+    """Return a suite whose rows have one metric with a range and one without.
+
+    It has sums of two columns, values that are fixed, and several scales.
+    """
+    metrics = [
+        replace(BOUNDED, scale=Scale("higher", -1.0), micro=("top", "n")),
+        replace(BOUNDED, id="top", scale=Scale("higher", None, None)),
+        replace(
+            BOUNDED, id="open", scale=Scale("higher", -1.0, by="n"), fixed_where=(Fixed("n", 1),)
+        ),
+    ]
+    return suite_of(metrics, labels, **declared)
+
+
+@settings(max_examples=often(10, 900), deadline=None)
+@given(
+    dialogues=DIALOGUES,
+    rows=ROWS,
+    n_parts=st.integers(1, 5),
+    seed=st.integers(0, 99),
+    unit=st.sampled_from([("dialogue",), ("level",), ("level", "kind")]),
+)
+@pytest.mark.parametrize("labels", [ROW_LABELS, ("kind",), ()], ids=["joined", "carried", "none"])
+def test_any_split_of_rows_gives_the_same_bytes(
+    dialogues: list[Row],
+    rows: list[Row],
+    n_parts: int,
+    seed: int,
+    labels: Sequence[str],
+    unit: Sequence[str],
+) -> None:
+    whole = tables(dialogues, rows)
+    whole["rows"] = whole["rows"].with_columns(
+        (pl.col("dialogue") % 3 + 1).alias("n"),
+        (pl.col("score") * 2.0**70).alias("top"),
+        pl.col("score").alias("open"),
+    )
+    if labels == ("kind",):
+        whole["rows"] = whole["rows"].with_columns(kind=pl.col("file"))
+    suite = rated(labels, design=Design(pair=unit))
+    expected = summarise(suite, whole, None)
+    parts = split(whole, n_parts, seed)
+    found = summarise_in_parts(suite, whole, parts, None)
+    assert as_bytes(found) == as_bytes(expected)
+
+
+@pytest.mark.parametrize("name", example_names())
+def test_any_split_of_an_example_gives_the_bytes_of_its_summary(
+    name: str, example_run: Callable[[str], Path]
+) -> None:
+    run = open_run(example_run(name))
+    options = build_options(run.suite.options, run.manifest.options)
+    whole = {table.name: run.lazy_tables[table.name] for table in run.suite.tables}
+    found = summarise_in_parts(run.suite, whole, split(whole, 7, 7), options)
+    assert as_bytes(found) == as_bytes(pl.read_parquet(run.folder / "summary.parquet"))

@@ -1,21 +1,50 @@
+"""Embedders against plain forward passes: models, functions, columns and windows."""
+
+import hashlib
 import json
 import math
 import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import fastscore_models
+import msgspec
 import numpy as np
+import numpy.typing as npt
+import polars as pl
 import pytest
 from fastscore_models import export
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastscore.errors import ModelError, UsageError
+import fastscore
+from fastscore.errors import FastscoreError, ModelError, StoreError, UsageError
+from fastscore.run.context import PerplexitySettings
+from fastscore.run.request import EmbedderSettings
+from fastscore.run.scoring import TextsToEmbed, open_embedder, open_perplexity_model
+from fastscore.suites.group_travel import SUITE
 from fastscore.vectors.accuracy import reference_texts
-from fastscore.vectors.embedder import Embedder, cut_batches, load_tokenizer
+from fastscore.vectors.embedder import (
+    Embedder,
+    FunctionEmbedder,
+    TokenCounter,
+    WindowEmbedder,
+    cut_batches,
+    load_tokenizer,
+)
 from fastscore.vectors.models import list_models
-from tests.models.tiny_bert import forward, make_config, make_recipe, make_weights, word_tokenizer
+from fastscore.vectors.store import VectorStore
+from tests.models.tiny_bert import (
+    forward,
+    make_config,
+    make_recipe,
+    make_weights,
+    word_tokenizer,
+    write_folder,
+)
+from tests.suites.group_travel.travelling import DEFAULTS, opening, read, turn
 from tests.vectors.conftest import WORDS
 
 REFERENCE = Path(fastscore_models.__file__).parent / "reference"
@@ -221,3 +250,334 @@ def test_a_damaged_manifest_does_not_hide_other_models(own_cache, monkeypatch):
     assert listings["broken"].line.split() == ["broken", "?", "?", "?", "damaged"]
     assert listings["minilm-l6-v2"].line.split()[1:] == ["384", "mean", "Apache-2.0", "damaged"]
     assert "exported (" in listings["tiny"].line
+
+
+# --- models that the tasks of a process share
+
+
+def test_runs_whose_caches_differ_share_no_embedder(tiny_cache, tmp_path, monkeypatch):
+    other = tmp_path / "cache"
+    other.mkdir()
+    source = write_folder(other / "source", word_tokenizer(WORDS))
+    export(make_recipe(max_tokens=6), other, folder=source)
+    settings = EmbedderSettings("tiny", "fp32", None, tmp_path)
+    opened = []
+    for cache in (tiny_cache, other, tiny_cache):
+        monkeypatch.setenv("FASTSCORE_CACHE", str(cache))
+        opened.append(open_embedder(settings))
+    assert opened[1].recipe.max_tokens == 6 != opened[0].recipe.max_tokens
+    assert opened[1].fingerprint != opened[0].fingerprint
+    assert opened[2] is opened[0]
+
+
+def test_runs_whose_caches_differ_share_no_perplexity_model(masked_cache, tmp_path, monkeypatch):
+    other = shutil.copytree(masked_cache, tmp_path / "cache")
+    settings = PerplexitySettings("tiny-mlm", tmp_path)
+    opened = []
+    for cache in (masked_cache, other, masked_cache):
+        monkeypatch.setenv("FASTSCORE_CACHE", str(cache))
+        opened.append(open_perplexity_model(settings))
+    assert opened[1] is not opened[0]
+    assert opened[2] is opened[0]
+
+
+# --- columns
+
+
+SAID = pl.Series("said", ["b", None, "a", "b", "a b"])
+
+
+def as_rows(vectors: pl.Series) -> list[list[float] | None]:
+    return [None if each is None else list(each) for each in vectors.to_list()]
+
+
+def test_a_column_of_texts_becomes_a_column_of_vectors(tiny):
+    vectors = tiny.embed(SAID)
+    assert vectors.name == "said"
+    assert vectors.dtype == pl.Array(pl.Float32, tiny.dim)
+    b, a, both = tiny.encode(["b", "a", "a b"]).tolist()
+    assert as_rows(vectors) == [b, None, a, b, both]
+    assert as_rows(tiny.embed(["a", None])) == [a, None]
+    cut = tiny.embed(SAID, dim=2)
+    assert cut.dtype == pl.Array(pl.Float32, 2)
+    np.testing.assert_array_equal(cut.drop_nulls().to_numpy()[1], tiny.encode(["a"], dim=2)[0])
+    frame = pl.DataFrame(SAID).with_columns(vector=vectors)
+    assert frame.filter(pl.col("said") == "b")["vector"].n_unique() == 1
+
+
+def test_errors_name_what_to_do(tiny, tmp_path):
+    store = VectorStore.open(tiny.fingerprint, tiny.dim, root=tmp_path)
+    with pytest.raises(UsageError, match=r"no embedder\. Open it by `VectorStore\.of\(embedder\)`"):
+        store.get_or_embed(SAID)
+    with pytest.raises(StoreError, match=r"Embed them first: `VectorStore\.get_or_embed` does"):
+        store.view(SAID)
+    with pytest.raises(StoreError, match=r"Embed them first: `VectorStore\.get_or_embed` does"):
+        store.view(pl.Series([], dtype=pl.String)).codes(SAID)
+    for wrong, found in ((pl.Series([1]), "dtype Int64"), ("a", "type str"), ([1], "type list")):
+        with pytest.raises(UsageError, match=f"`texts` is of {found}; expected a Series or list"):
+            tiny.embed(wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"The dimension asked for is 9999"):
+        VectorStore.of(tiny, root=tmp_path).get_or_embed(SAID, dim=9_999)
+
+
+# --- what `embedder=` takes
+
+
+OPTIONS = fastscore.ScoreDialogue(lex_weight=0.0, semantic="cosine")
+ROWS = [
+    {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "w1 w2"},
+    {"event": "predicted", "utterance_index": 0, "step": 1, "prediction": "w3"},
+    {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "w1 w4"},
+]
+
+
+def lengths_and_firsts(texts: list[str]) -> list[list[float]]:
+    """A vector that a person works out: the text's length, and the code of its last character."""
+    return [[float(len(text)), float(ord(text[-1]))] for text in texts]
+
+
+def cosine(a: list[float], b: list[float]) -> float:
+    return float(np.dot(a, b) / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+def cosines(**given: Any) -> list[float]:
+    run = fastscore.score(ROWS, OPTIONS, **given)
+    return list(run.tables["steps"]["semantic_cosine_raw"])
+
+
+def test_a_function_gives_the_vectors(tmp_path):
+    run = fastscore.score(ROWS, OPTIONS, embedder=lengths_and_firsts, store=tmp_path)
+    (truth,) = lengths_and_firsts(["w1 w4"])
+    expected = [cosine(each, truth) for each in lengths_and_firsts(["w1 w2", "w3"])]
+    found = run.tables["steps"]["semantic_cosine_raw"].to_list()
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert "embedder=lengths_and_firsts@" in run.signature
+    assert run.signature.count("dim=2")
+
+
+def test_a_vector_of_zeros_is_refused_by_its_text():
+    """Its cosines would be 0 without a word."""
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [[0.0, 0.0] if text == "w3" else [1.0, 2.0] for text in texts]
+
+    with pytest.raises(ModelError, match=r"The embedder .*embed gave a vector of zeros for 'w3'"):
+        cosines(embedder=embed)
+    blank = [{**row, "prediction": " "} if row.get("step") == 1 else row for row in ROWS]
+    scored = fastscore.score(
+        blank, OPTIONS, embedder=lambda texts: [[float(bool(text.strip())), 0.0] for text in texts]
+    )
+    assert scored.tables["steps"].height == 2
+
+
+def test_a_run_of_a_function_is_explained_with_it(tmp_path):
+    log, output = tmp_path / "log.jsonl", tmp_path / "run"
+    log.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    of_frame = fastscore.score(ROWS, OPTIONS, embedder=lengths_and_firsts)
+    of_log = fastscore.score(log, OPTIONS, embedder=lengths_and_firsts, output=output)
+    # what another process has: the folder alone
+    opened = fastscore.open_run(output)
+    again = fastscore.explain(opened, random=True, embedder=lengths_and_firsts)
+    values = {
+        tuple(one.value for one in found.explanations)
+        for found in (of_frame.explain(random=True), of_log.explain(random=True), again)
+    }
+    assert values == {(of_log.tables["dialogues"]["average_U_best_early"][0],)}
+    with pytest.raises(ModelError, match=r"scored with the embedder lengths_and_firsts.*=lengths"):
+        opened.explain(random=True)
+    with pytest.raises(FastscoreError, match=r"other files, models or versions.*embedder"):
+        opened.explain(random=True, embedder=lambda texts: [[1.0, 2.0]] * len(texts))
+
+
+def test_another_function_of_one_name_is_another_model(tmp_path):
+    def function(salt: str) -> Any:
+        def embed(texts: list[str]) -> npt.NDArray[np.float64]:
+            digests = [hashlib.sha256((salt + text).encode()).digest() for text in texts]
+            return np.array([list(digest) for digest in digests]) - 128.0
+
+        return embed
+
+    assert (
+        FunctionEmbedder(function("a")).fingerprint == FunctionEmbedder(function("a")).fingerprint
+    )
+    assert (
+        FunctionEmbedder(function("a")).fingerprint != FunctionEmbedder(function("b")).fingerprint
+    )
+    first = cosines(embedder=function("a"), store=tmp_path)
+    assert first != cosines(embedder=function("b"), store=tmp_path)
+    assert first == cosines(embedder=function("a"), store=tmp_path)
+
+
+def test_vectors_of_a_function_do_not_outlive_the_call():
+    """It may give other vectors tomorrow, of texts that nothing compares it by."""
+    known = {"w1 w4": [1.0, 0.0]}
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [known.get(text, [0.0, 1.0]) for text in texts]
+
+    assert cosines(embedder=embed) == [0.0, 0.0]
+    known["w3"] = [1.0, 0.0]
+    assert cosines(embedder=embed) == [0.0, 1.0]
+
+
+def test_names_folders_and_embedders_are_one_model(tiny_cache, tmp_path, monkeypatch):
+    monkeypatch.setenv("FASTSCORE_CACHE", str(tiny_cache))
+    embedder, folder = Embedder("tiny"), tiny_cache / "models" / "tiny"
+    by_name = fastscore.score(ROWS, OPTIONS, embedder="tiny", store=tmp_path)
+    for named in (embedder, folder, str(folder)):
+        run = fastscore.score(ROWS, OPTIONS, embedder=named, store=tmp_path)
+        assert run.signature == by_name.signature
+        assert run.tables["steps"].equals(by_name.tables["steps"])
+    assert fastscore.Scorer(OPTIONS, embedder=embedder).signature == by_name.signature
+    monkeypatch.setenv("FASTSCORE_CACHE", str(tmp_path / "empty"))
+    monkeypatch.chdir(folder.parent)
+    assert Embedder("tiny").fingerprint == embedder.fingerprint
+
+
+class Model:
+    def __call__(self, texts: list[str]) -> list[list[float]]:
+        raise NotImplementedError
+
+    def encode(self, texts: list[str]) -> list[list[float]]:
+        return lengths_and_firsts(texts)
+
+
+@pytest.mark.parametrize("given", [3, ["minilm-l6-v2"], b"minilm-l6-v2", Embedder, np.eye(2)])
+def test_anything_else_is_refused_in_one_sentence(given):
+    with pytest.raises(FastscoreError, match="expected the name or folder of a model") as raised:
+        fastscore.score(ROWS, OPTIONS, embedder=given)
+    assert type(given).__name__ in str(raised.value)
+
+
+def test_the_method_of_a_model_object_is_named(tmp_path):
+    with pytest.raises(FastscoreError, match=r"embedder=model\.encode"):
+        fastscore.score(ROWS, OPTIONS, embedder=Model())
+    assert len(cosines(embedder=Model().encode, store=tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda texts: 1 / 0,
+        lambda texts: None,
+        lambda texts: np.ones(len(texts)),
+        lambda texts: np.ones((len(texts) + 1, 3)),
+        lambda texts: np.full((len(texts), 3), np.nan),
+    ],
+)
+def test_a_function_that_gives_no_matrix_is_refused(function, tmp_path):
+    with pytest.raises(ModelError, match=r"The embedder .*lambda"):
+        fastscore.score(ROWS, OPTIONS, embedder=function, store=tmp_path)
+
+
+def test_a_text_of_a_function_is_read_whole_and_counts_by_its_characters():
+    (found,) = WindowEmbedder(FunctionEmbedder(lengths_and_firsts)).encode(["abc"])
+    vector = np.array([3.0, 99.0])
+    np.testing.assert_allclose(found, 3 * vector / np.linalg.norm(vector), rtol=1e-6)
+
+
+# --- windows of long texts
+
+
+def words_of(count: int, seed: int) -> list[str]:
+    return random.Random(seed).choices(WORDS, k=count)
+
+
+def expected_sum(embedder: Embedder, words: list[str], room: int) -> np.ndarray:
+    """Embed each window by itself; every word is one token."""
+    windows = [words[at : at + room] for at in range(0, len(words), room)]
+    vectors = embedder.encode([" ".join(window) for window in windows]).astype(np.float64)
+    return np.array([len(window) for window in windows]) @ vectors
+
+
+def test_every_window_counts_by_its_tokens(tiny: Embedder) -> None:
+    room = tiny.recipe.max_tokens - 2
+    sizes = [1, room, room + 1, 3 * room, 3 * room + 2, 2]
+    texts = [words_of(size, seed) for seed, size in enumerate(sizes)]
+    sums = WindowEmbedder(tiny).encode([" ".join(words) for words in texts])
+    assert sums.dtype == np.float32
+    for words, found in zip(texts, sums, strict=True):
+        np.testing.assert_allclose(found, expected_sum(tiny, words, room), atol=1e-5)
+
+
+def test_a_text_alone_decides_its_sum(tiny: Embedder) -> None:
+    texts = [" ".join(words_of(size, size)) for size in (5, 90, 40, 90, 200, 1)]
+    windows = WindowEmbedder(tiny)
+    together = windows.encode(texts)
+    alone = np.concatenate([windows.encode([text]) for text in reversed(texts)])[::-1]
+    np.testing.assert_array_equal(together, alone)
+
+
+def test_every_window_has_the_prefix(tiny_cache: Path) -> None:
+    embedder = Embedder("tiny", cache_dir=tiny_cache)
+    exported = embedder.exported
+    prefixed = replace(exported, recipe=msgspec.structs.replace(exported.recipe, prefix="w1 w2 "))
+    embedder._exported = prefixed
+    words = words_of(3 * exported.recipe.max_tokens, 0)
+    found = WindowEmbedder(embedder).encode([" ".join(words)])[0]
+    room = exported.recipe.max_tokens - 4
+    # the embedder puts the prefix before each window that it is given
+    np.testing.assert_allclose(found, expected_sum(embedder, words, room), atol=1e-5)
+
+
+def test_what_is_stored_is_told_apart(tiny: Embedder) -> None:
+    fingerprints = {each.fingerprint for each in (tiny, WindowEmbedder(tiny), TokenCounter(tiny))}
+    assert len(fingerprints) == 3
+    assert (WindowEmbedder(tiny).dim, TokenCounter(tiny).dim) == (tiny.dim, 1)
+
+
+def test_tokens_are_counted_with_the_special_ones(tiny: Embedder) -> None:
+    counter = TokenCounter(tiny)
+    assert counter.limit == tiny.recipe.max_tokens
+    texts = ["", "w1", "w1 w2", " ".join(words_of(500, 1))]
+    assert counter.encode(texts)[:, 0].tolist() == [2, 3, 4, 502]
+
+
+def test_texts_that_cannot_be_cut_are_not_counted(minilm: Embedder) -> None:
+    import polars as pl
+
+    counter = TokenCounter(minilm)
+    texts = pl.Series(["a" * 248, "a" * 249, "\ufdfa" * 13, "\ufdfa" * 14, ""])
+    assert counter.may_be_cut(texts).tolist() == [False, True, False, True, False]
+    # whatever the text, none that is left out is over the limit
+    characters = "a \u00e9\ufdfa\uac00\u4e00\U0001f600"
+    rng = random.Random(0)
+    drawn = pl.Series(["".join(rng.choices(characters, k=rng.randint(1, 200))) for _ in range(300)])
+    counts = counter.encode(drawn)[:, 0]
+    assert not (counts[~counter.may_be_cut(drawn)] > counter.limit).any()
+
+
+@pytest.mark.parametrize("dim", [None, 5])
+def test_m12_of_a_raw_output_of_many_windows(
+    tiny: Embedder, tiny_cache: Path, tmp_path: Path, dim: int | None
+) -> None:
+    room = tiny.recipe.max_tokens - 2
+    # what is wanted stands in the short windows, the long ones say something else
+    raw = ["w13"] * (3 * room) + ["w16"] * 2
+    plan = {"days": [{"lunch": "w16 w16"}], "raw_output": " ".join(raw)}
+    events = read(
+        [
+            opening("C2"),
+            turn("a", "user_provide_cuisine", "w16"),
+            turn("System", "sys_present_plan", plan=plan),
+        ]
+    )
+    settings = EmbedderSettings("tiny", "fp32", dim, tmp_path, tiny_cache)
+    view = TextsToEmbed.of(SUITE, events, DEFAULTS).view(settings)
+    row = SUITE.score(events, view, DEFAULTS)["dialogues"].row(0, named=True)
+    # four windows of the raw output, one of the entries, each by its tokens; cut to the width
+    windows = [["w16", "w16"], *(raw[at : at + room] for at in range(0, len(raw), room))]
+    tokens = np.array([2, room, room, room, 2])
+    vectors = tiny.encode([" ".join(each) for each in windows]).astype(np.float64)
+    total = tokens @ vectors
+    wanted = tiny.encode(["w16"])[0][:dim].astype(np.float64)
+
+    def similarity(target: np.ndarray) -> float:
+        kept = target[:dim]
+        return float(wanted @ kept / np.linalg.norm(wanted) / np.linalg.norm(kept))
+
+    assert similarity(total) > 0.1
+    assert row["M12"] == pytest.approx(similarity(total), abs=1e-6)
+    # neither the first window alone nor windows that count alike come near it
+    for other in (vectors[1], vectors.sum(axis=0)):
+        assert abs(row["M12"] - similarity(other)) > 1e-5

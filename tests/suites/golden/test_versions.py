@@ -13,7 +13,7 @@ from tests.suites.golden.numbers import differing, numbers, standing
 
 SUITES = Path(__file__).parents[1]
 HAND_WORKED = {
-    "group_travel": "group_travel/test_examples.py",
+    "group_travel": "group_travel/test_definitions.py",
     "guest_simulation": "guest_simulation/test_definitions.py",
     "memory_finance": "memory_finance/test_rules.py",
     "preference_shift": "preference_shift/test_definitions.py",

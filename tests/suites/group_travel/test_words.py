@@ -1,7 +1,11 @@
-"""Normalising, folding, informative tokens, rooms, conflicts and theory: by hand."""
+"""Words and cells: normal forms, tokens, rooms, conflicts, theory, and the values of cells."""
 
+import ast
 import hashlib
+import json
+import warnings
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -10,6 +14,13 @@ from hypothesis import strategies as st
 
 from fastscore.run.signature import signature
 from fastscore.suites.group_travel import SUITE, GroupTravel
+from fastscore.suites.group_travel.catalogue import (
+    as_flag,
+    as_text,
+    is_present,
+    parse_cell,
+    parse_cells,
+)
 from fastscore.suites.group_travel.lexicon import (
     affirmed_tokens,
     load_lexicon,
@@ -18,6 +29,7 @@ from fastscore.suites.group_travel.lexicon import (
     quotes_theory,
     wanted_rooms,
 )
+from tests.oracles import group_travel_logs as oracle
 from tests.oracles.group_travel_words import norm
 from tests.suites.group_travel.travelling import dialogue, turn
 from tests.suites.reading import changed_lexicon, lexicon_of
@@ -160,3 +172,150 @@ def test_the_signature_has_the_hash_of_the_words(tmp_path: Path) -> None:
     assert f"|lexicon=blake2b:{digest}|" in signed("")
     assert signed("") == signed(str(lexicon_of("group_travel")))
     assert signed("") != signed(changed_lexicon("group_travel", tmp_path, "'least misery',", ""))
+
+
+# --- cells
+
+
+TEXTS = st.text(max_size=5)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from("ab") | TEXTS | st.integers(), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+STRANGE = [
+    *("", " ", "nan", '"nan"', "None", "{}", "[]", "-", "()", "{1, 2}", "text", "'text'", "1"),
+    *('"[1]"', '{"a": 1, "a": [2]}', "{'a': 1, 'a': {}}", "[1, {2}]", "[1", "{'a': b'x'}", "NaN"),
+    *('{"a": ' + " " * 80 + "}", " " * 80 + "[]", " " * 80 + '"', '["\\u00e9"]', "['\\u00e9']"),
+    "\ufeff[1]",
+]
+CELLS = st.sampled_from(STRANGE) | VALUES.flatmap(
+    lambda value: st.sampled_from(
+        [repr(value), json.dumps(value), json.dumps(json.dumps(value)), json.dumps(value, indent=1)]
+    )
+)
+
+
+def plain(value: Any) -> Any:
+    """Return a value in the types of JSON; what JSON has no type for is an empty object."""
+    if isinstance(value, dict):
+        return {plain_key(key): plain(below) for key, below in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(below) for below in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else {}
+
+
+def plain_key(key: Any) -> str:
+    if isinstance(key, bool) or key is None:
+        return {True: "true", False: "false", None: "null"}[key]
+    return key if isinstance(key, str) else repr(key)
+
+
+@given(CELLS)
+def test_a_cell_is_what_the_oracle_reads(cell: str) -> None:
+    expected = oracle.parse_cell(cell)
+    # a cell in quotes is a cell again, once
+    if isinstance(expected, str) and expected != cell:
+        inner = oracle.parse_cell(expected)
+        expected = expected if isinstance(inner, str) and inner == expected.strip() else inner
+    if isinstance(expected, str) and expected == cell.strip():
+        expected = cell
+    assert repr(parse_cell(cell)) == repr(plain(expected))
+
+
+@given(st.lists(CELLS | st.text("'\"\\,:[]{}() \n1en", max_size=12).map("['".__add__)))
+def test_cells_are_read_together_as_one_by_one(cells: list[str]) -> None:
+    read = parse_cells(pl.Series(cells, dtype=pl.String))
+    assert repr(list(read)) == repr([parse_cell(cell) for cell in cells])
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        *(
+            r"""['it', "it's"]""",
+            r"""['a"b', 'c']""",
+            "['a' 'b']",
+            "['''a''']",
+            "['a', u'b', r'\n']",
+        ),
+        *(r"['\n\t\\']", r"['\'']", r"['\/', '\x41', '\u0041']", r"""['a', "\""]""", "['a\tb']"),
+        *(
+            "['a', None, True, False]",
+            "['None, ', None]",
+            "['x: None', None]",
+            "['a', None 'b', 1]",
+        ),
+        *("['a', true]", "['a', null]", "['true', 1]", "['a', 1_0]", "['a', 01]", "['a', .5, 1.]"),
+        *("['a', 1e400]", "['a', -0, -0.0]", "['a', 18446744073709551617]", "['a', (1, 2)]"),
+        *("['a', {1}]", "['a', {1: 2}]", "{'a': 1, 'a': 2}", "['a', 1,]", "['a' # b\n]", "['a']]"),
+        *("['a', " + "[" * depth + "]" * depth + "]" for depth in (80, 150, 250, 2000)),
+        *('[["a", ' + "1" * 30 + "]]", r'["\ud800"]', r'["\ud83d\ude00"]', r"['\ud83d\ude00']"),
+        *("'[1]'", "\"['a']\"", "''", "['']", "[{}]", "[[], '']", "[NaN, 'a']", "['a', nan]"),
+    ],
+)
+def test_literals_that_are_nearly_json(cell: str) -> None:
+    expected = repr(parse_cell(cell))
+    assert repr(next(parse_cells(pl.Series([cell])))) == expected
+
+
+@given(SCALARS | VALUES)
+def test_texts_and_flags(value: Any) -> None:
+    assert as_text(value) == (str(value) if isinstance(value, str | int | float) else None)
+    if isinstance(value, str):
+        assert as_flag(value) == (value.strip().lower() in ("true", "yes", "1"))
+    else:
+        is_one = isinstance(value, int | float) and value == 1
+        assert as_flag(value) == (None if value is None else is_one)
+
+
+@pytest.mark.parametrize("value", ["true", " Yes ", "1", "\x1c1\x85", 1, 1.0, True])
+def test_flags_that_are_true(value: Any) -> None:
+    assert as_flag(value) is True
+
+
+def test_a_lone_surrogate_and_numbers_without_end() -> None:
+    assert parse_cell('{"a\\ud800": "x\\ud800", "b": "\\ud83d\\ude00"}') == {
+        "a\ufffd": "x\ufffd",
+        "b": "😀",
+    }
+    assert parse_cell("['x\\ud800']") == ["x\ufffd"]
+    many = "1" * 5000
+    read = parse_cell(f'{{"a": {many}, "b": 5}}')
+    assert (as_text(read["a"]), read["b"]) == (many, 5)
+    assert as_flag(read["a"]) is False
+
+
+ESCAPING = st.text("\\/'\"rbN{}u04719x#\n d", max_size=9)
+
+
+@given(st.lists(ESCAPING, min_size=1), st.sampled_from(("", "r", "b", "u", "Rb")))
+def test_literals_with_any_escapes_are_what_python_evaluates(texts: list[str], prefix: str) -> None:
+    literal = "[" + ", ".join(f"{prefix}'{text}'" for text in texts) + "]"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            expected = plain(ast.literal_eval(literal))
+        except (SyntaxError, ValueError):
+            expected = literal
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert parse_cell(literal) == expected
+
+
+def test_keys_of_literals_are_those_of_json() -> None:
+    cell = "{1: 'a', True: 'b', None: (1, {2}), (3,): 'c', 2.5: b'x'}"
+    assert parse_cell(cell) == {"1": "b", "null": [1, {}], "2.5": {}}
+
+
+@pytest.mark.parametrize("padding", [0, 70])
+def test_presence(padding: int) -> None:
+    absent = ["", "nan", "NaN", "None", "null", "{}", "[]", "-", ' "nan" ', '""']
+    present = ["x", "[1]", '"x"', "nano", "{} {}", "0"]
+    cells = [" " * padding + cell + " " * padding for cell in (*absent, *present)]
+    expected = [False] * len(absent) + [True] * len(present)
+    assert is_present(pl.Series([*cells, None])).to_list() == [*expected, False]

@@ -1,4 +1,4 @@
-"""Each formula and edge of the definitions, worked by hand."""
+"""Each formula and edge of the definitions, worked by hand, and sources of states and orders."""
 
 import json
 from pathlib import Path
@@ -7,10 +7,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+import fastscore
 from fastscore.suites.guest_simulation import SUITE, GuestSimulation
 from fastscore.suites.guest_simulation.metrics import CALLING, FORMULAS, UNCHANGING, _variance
 from tests.suites.guest_simulation.guests import (
     ADA,
+    ATTRIBUTES,
     BASIC,
     BEHAVIOUR,
     ORDER,
@@ -20,6 +22,7 @@ from tests.suites.guest_simulation.guests import (
     dialogue,
     guest,
     items,
+    order_cell,
     restaurant,
     score,
     state,
@@ -259,3 +262,250 @@ def test_trivial_guests_by_hand() -> None:
 )
 def test_the_working_of_bvs_is_on_its_side_of_the_maximum(transitions: int, working: str) -> None:
     assert _variance({"n_states": 6, "n_transitions": transitions}, None) == working
+
+
+# --- ORA
+
+
+def ora(current: Any, target: Any, **options: Any) -> Any:
+    rows = (state(current_items_in_order=current), case(ADA, order={"order_items": target}))
+    return dialogue(*rows, **options)["ORA"]
+
+
+@pytest.mark.parametrize(
+    ("current", "target", "value"),
+    [
+        (items("Cola"), items("cola"), 1.0),
+        (items("Cola"), items("Soup"), 0.0),
+        # c = t = 2, k = 1: F1 is 1/2; the seed's expanded formula would give 2/7
+        (items("Cola", "Fries"), items("Cola", "Soup"), 0.5),
+        # c = 1, t = 3, k = 1: 2/4
+        (items("Cola"), items("Cola", "Soup", "Fries"), 0.5),
+        (items("The Burger with  Cheese!"), items("burger -- CHEESE"), 1.0),
+        (items("Nonna's Pasta"), items("nonna s pasta"), 1.0),
+        (items("Café au lait"), items("Caf au lait"), 1.0),
+        # duplicates collapse
+        (items("Cola", "Cola", "Fries"), items("Cola", "Fries"), 1.0),
+        # modifiers are members of the same set, whatever item they belong to
+        (
+            [{"name": "Burger", "modifiers": [{"modifier_option_name": "Cheese"}]}],
+            [{"name": "Burger", "modifiers": ["Cheese", {"name": "Bacon"}]}],
+            0.8,
+        ),
+        ([{"item_name": "Cola"}], [{"item": "Cola"}], 1.0),
+        ([{"item": "Tea", "modifier": "Lemon"}], items("Tea", "Lemon"), 1.0),
+        # a modifier's own name goes first in the order, its option first in the target
+        (
+            [{"name": "Tea", "modifiers": [{"name": "a1", "modifier_option_name": "b1"}]}],
+            [{"name": "Tea", "modifiers": [{"name": "b1", "modifier_option_name": "a1"}]}],
+            1.0,
+        ),
+        # bare texts are items of the order, and none of the target
+        (["Cola"], items("Cola"), 1.0),
+        (items("Cola"), ["Cola", {"name": "Soup"}], 0.0),
+        (items("Cola"), [], 0.0),
+    ],
+)
+def test_ora_is_the_f1_of_two_sets(current: Any, target: Any, value: float) -> None:
+    assert ora(current, target) == pytest.approx(value, abs=1e-15)
+    assert ora(repr(current), target) == pytest.approx(value, abs=1e-15)
+    assert ora(json.dumps(current), target) == pytest.approx(value, abs=1e-15)
+
+
+def test_ora_of_two_empty_sets() -> None:
+    assert ora(items("the"), items("of the")) is None
+    assert ora(items("the"), items("of the"), profile="published") == 0.0
+
+
+def test_apostrophes_break_published_cells() -> None:
+    cell = repr(items("Nonna's Pasta"))
+    assert ora(cell, items("Nonna's Pasta")) == 1.0
+    # the cell is no JSON once every ' is ": the order is empty, and so is the text's target
+    found = dialogue(state(current_items_in_order=cell), case(ADA, "Nonna's Pasta"),
+                     profile="published")  # fmt: skip
+    assert (found["ORA"], found["ORA_source"]) == (0.0, "text")
+    broken = "[{'name': 'Cola', 'is_required': True}]"
+    assert ora(broken, items("Cola"), profile="published") == 0.0
+    assert ora(broken, items("Cola")) == 1.0
+    assert ora("[{'name': 'Cola'}]", items("Cola"), profile="published") == 1.0
+
+
+@pytest.mark.parametrize("name", ["Caf\\u00e9", "Caf\\xe9", "Caf\\\\u00e9", "Caf\\\\xE9"])
+def test_escapes_in_names_are_undone_however_often_they_were_made(name: str) -> None:
+    assert ora(f"[{{'name': '{name}', 'is_required': True}}]", items("Café")) == 1.0
+    latin = name.replace("Caf", "C").replace("e9", "6f") + "la"  # 6f is o
+    latin = latin.replace("E9", "6F")
+    assert ora(f"[{{'name': '{latin}', 'is_required': True}}]", items("Cola")) == 1.0
+
+
+def test_the_final_order_is_the_last_that_is_not_empty() -> None:
+    rows = [state(current_items_in_order=items("Cola")), state(current_items_in_order=[]),
+            guest("exit", current_items_in_order=items("Soup"))]  # fmt: skip
+    assert dialogue(*rows, case(ADA, "Soup"))["ORA"] == 1.0
+    assert dialogue(*rows, case(ADA, "Soup"), profile="published")["ORA"] == 0.0
+    assert dialogue(*rows, case(ADA, "Cola"), profile="published")["ORA"] == 1.0
+
+
+@pytest.mark.parametrize("key", ["items", "target_order", "order_items"])
+def test_the_target_list_stands_under_the_first_key_present(key: str) -> None:
+    keys = ("items", "target_order", "order_items")
+    order = {later: items("Soup") for later in keys[keys.index(key) + 1 :]} | {key: items("Cola")}
+    rows = (state(current_items_in_order=items("Cola")), case(ADA, order=order))
+    assert dialogue(*rows)["ORA"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("key", "profile", "value"),
+    [
+        # said: chicken, salad; the target's words: caesar, salad, bowl: 1/4
+        ("items", "default", 0.25),
+        ("items", "published", 0.25),
+        ("order_items", "default", 0.25),
+        # the published fallback does not read order_items
+        ("order_items", "published", 0.0),
+    ],
+)
+def test_ora_falls_back_to_food_words(key: str, profile: str, value: float) -> None:
+    rows = (guest("A CHICKEN and"), restaurant("Pizza?"), guest("salads"),
+            case(ADA, order={key: items("Caesar Salad bowl")}))  # fmt: skip
+    found = dialogue(*rows, profile=profile)
+    assert (found["ORA"], found["ORA_source"]) == (value, "text")
+
+
+def test_ora_without_a_target_is_null() -> None:
+    row = state(current_items_in_order=items("Cola"))
+    for target in (None, {}, {"order_total_price": 3}):
+        content = json.dumps({"guest_persona": ADA, "target_order": target})
+        rows = (row, {"role": "system", "name": "test_case_info", "content": content})
+        for profile in ("default", "published"):
+            found = dialogue(*rows, profile=profile)
+            assert (found["ORA"], found["null_reasons"]["ORA"]) == (None, "missing_input")
+            assert found["PAS"] == 1.0
+
+
+# --- sources of states, orders and test cases
+
+
+def test_states_come_from_columns_then_tools_then_words() -> None:
+    cell = call(ATTRIBUTES, "is_ordering_complete=<IsOrderingComplete.YES: 'yes'> "
+                "next_message_menu_exploration_style=<MenuExplorationStyle.DOES_NOT_EXPLORE_MENU: "
+                "'does_not_explore_menu'> next_message_mood_tone=<MessageMoodTone.FRUSTRATED: "
+                "'frustrated'> next_message_ordering_style=<OrderingStyle.ONE_BY_ONE: "
+                "'one_by_one'>")  # fmt: skip
+    rows = (guest("What do you have?", tool_calls=cell), guest("fine"))
+    by_tools = score(*rows)["messages"]
+    assert by_tools["state_source"].to_list() == ["tools", None]
+    assert by_tools.row(0, named=True)["mood_tone"] == "frustrated"
+    assert by_tools.row(0, named=True)["menu_exploration_style"] == "does_not_explore_menu"
+    assert by_tools.row(0, named=True)["is_ordering_complete"] == "yes"
+    by_columns = score(*rows, state())["messages"]
+    assert by_columns["state_source"].to_list() == [None, None, "columns"]
+    by_words = score(*rows, states="heuristic")["messages"]
+    assert by_words["state_source"].to_list() == ["heuristic"] * 2
+    assert by_words["menu_exploration_style"].to_list() == [
+        "explores_menu", "does_not_explore_menu"]  # fmt: skip
+    assert score(*rows, states="columns")["messages"]["state_source"].to_list() == [None, None]
+
+
+def test_order_and_behaviour_have_sources_of_their_own() -> None:
+    rows = (state(tool_calls=order_cell("Cola")), state(), case(ADA, "Cola"))
+    found = dialogue(*rows, level=3)
+    assert (found["state_source"], found["order_source"], found["ORA"]) == ("columns", "tools", 1.0)
+
+
+def test_the_heuristic() -> None:
+    rows = [
+        guest("Hi, what's on the menu?"),
+        guest("I'll take the soup. Is it spicy?"),
+        guest("ugh, hurry up"),
+        guest("I'm not sure... a cola and the Caesar salad"),
+        restaurant("Great! Your order has been placed."),
+        guest("Awesome"),
+        restaurant("Bye"),
+        guest("see you"),
+        guest("exit"),
+        case(ADA, "Soup", "Cola", "Caesar Salad", "Fries"),
+    ]
+    found = score(*rows)["messages"]
+    assert found["menu_exploration_style"].to_list() == [
+        "explores_menu", "explores_menu", "does_not_explore_menu", "does_not_explore_menu",
+        "does_not_explore_menu", "does_not_explore_menu", None]  # fmt: skip
+    assert found["mood_tone"].to_list() == [
+        "casual", "casual", "frustrated", "confused", "enthusiastic", "casual", None]  # fmt: skip
+    assert found["ordering_style"].to_list() == [
+        "all_at_once", "one_by_one", "one_by_one", "all_at_once", "all_at_once", "all_at_once",
+        None]  # fmt: skip
+    assert found["is_ordering_complete"].to_list() == ["no"] * 4 + ["yes", "no", None]
+
+
+def test_ids_repeat_across_levels() -> None:
+    rows = [row | {"experiment_level": level} for level in (1, 2) for row in calls(BASIC)]
+    found = score(*rows)["dialogues"]
+    assert found["dialogue"].to_list() == ["c/level=1", "c/level=2"]
+    assert found["conversation_id"].to_list() == ["c", "c"]
+    assert found["experiment_level"].to_list() == [1, 2]
+    assert found["DEI"].to_list() == [0.0, 0.2]
+
+
+def test_test_cases_are_known_by_the_file_name() -> None:
+    name = "chat_with_guest_simulation_llm_messages_log_Ada-Okoro_test_case_number_7"
+    found = dialogue(state() | {"conversation_id": name})
+    assert found["test_case"] == "Ada-Okoro_test_case_number_7"
+    assert dialogue(state())["test_case"] == "c"
+    assert dialogue(state(test_case="t"))["test_case"] == "t"
+
+
+def test_test_cases_come_from_columns_and_files_too(tmp_path: Path) -> None:
+    order = {"items": items("Cola")}
+    rows = (state(current_items_in_order=items("Cola")),)
+    inline = dialogue(rows[0] | {"guest_persona": ADA, "target_order": order})
+    assert (inline["PAS"], inline["ORA"]) == (1.0, 1.0)
+    path = tmp_path / "cases.json"
+    case_ = {"test_case": "c", "guest_persona": ADA, "target_order": order}
+    path.write_text(json.dumps({"test_cases": [case_]}))
+    filed = dialogue(*rows, personas=str(path))
+    assert (filed["PAS"], filed["ORA"]) == (1.0, 1.0)
+    assert dialogue(rows[0] | {"guest_persona": "Ada"}, personas=str(path))["persona"] == "Ada"
+
+
+@pytest.mark.parametrize("profile", ["default", "published"])
+@pytest.mark.parametrize("states", ["auto", "columns", "tools", "heuristic"])
+def test_what_is_nearly_nothing_is_scored(profile: str, states: str) -> None:
+    for row in (restaurant(), case(), guest(), guest(current_items_in_order="  ")):
+        tables = score(row, profile=profile, states=states)
+        assert tables["dialogues"].height == 1
+        assert tables["messages"].height == (row["role"] == "agent")
+
+
+def test_a_pas_without_attributes_of_the_persona_is_said() -> None:
+    def row(number: int, persona: object) -> dict[str, object]:
+        return {
+            "conversation_id": f"c{number}",
+            "role": "agent",
+            "name": "guest_simulation_agent",
+            "content": "What is on the menu?",
+            "guest_persona": persona,
+        }
+
+    rows = [row(1, ADA), row(2, "A curious guest."), row(3, "A hungry guest.")]
+    described = fastscore.score(rows, "guest_simulation")
+    assert [note for note in described.notes if note.startswith("PAS: 2 of 3 conversations have")]
+    named = fastscore.score([row(1, ADA)], "guest_simulation")
+    assert not [note for note in named.notes if "persona without attributes" in note]
+
+
+def test_an_ora_of_a_target_without_names_is_said() -> None:
+    def row(number: int, target: object) -> dict[str, object]:
+        return {
+            "conversation_id": f"c{number}",
+            "role": "agent",
+            "name": "guest_simulation_agent",
+            "content": "A latte, please.",
+            "guest_persona": ADA,
+            "target_order": target,
+            "current_items_in_order": ["Latte"],
+        }
+
+    run = fastscore.score([row(1, ["Latte"]), row(2, [{"name": "Latte"}])], "guest_simulation")
+    assert run.tables["dialogues"].sort("dialogue")["ORA"].to_list() == [0.0, 1.0]
+    assert [note for note in run.notes if note.startswith("ORA: 1 of 2 conversations have")]

@@ -1,0 +1,650 @@
+"""The metrics by hand: worked examples of the definitions, and their edges."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fastscore.suites.group_travel import SUITE, GroupTravel
+from fastscore.suites.group_travel.catalogue import LARGEST_LITERAL, parse_cell
+from fastscore.suites.group_travel.lexicon import NULLS, SLOT_ALIASES, load_lexicon
+from fastscore.suites.summary import SUMMARY_SCHEMA, summarise
+from tests.suites.group_travel.travelling import (
+    CATALOGUE,
+    DAY,
+    DEFAULTS,
+    dialogue,
+    flags,
+    opening,
+    pairs_of,
+    presented,
+    ratio,
+    read,
+    score,
+    turn,
+    wish,
+)
+
+ACTIONABLE = ("lodging", "cuisine", "event", "attraction")
+
+
+def angle(text: str) -> Any:
+    """Return a vector whose cosine with that of an ordinary text is the number that leads it."""
+    try:
+        cosine = float(text.split()[0])
+    except ValueError:
+        cosine = 1.0
+    return np.array([cosine, math.sqrt(1.0 - cosine * cosine)], np.float32)
+
+
+# --- the examples of the metrics
+
+
+def test_m8_of_28_preferences_sixteen_by_synthesis_or_plan() -> None:
+    slots = (*ACTIONABLE, "traveler_type", "travel_purpose", "spending_preference")
+    wishes = [
+        (f"m{member}", slot, f"{slot[:3]}{member}word") for member in range(4) for slot in slots
+    ]
+    synthesis = [
+        turn("System", f"sys_synthesize_{slot}", f"We noted {word}")
+        for _, slot, word in wishes[:15]
+    ]
+    # five of the plan's six were acknowledged before
+    plan = turn("System", "sys_present_plan", " ".join(word for *_, word in wishes[10:16]))
+    row = dialogue(opening("C4"), *(wish(*stated) for stated in wishes), *synthesis, plan)
+    assert ratio(row, "M8") == (16 / 28, 16, 28)
+    assert ratio(row, "M8a") == (15 / 28, 15, 28)
+    assert ratio(row, "M8b") == (6 / 28, 6, 28)
+
+
+def test_m10_fourteen_of_sixteen() -> None:
+    row = dialogue(*satisfied([(4, 4), (3, 4), (4, 4), (3, 4)]))
+    assert ratio(row, "M10") == (0.875, 14, 16)
+    assert ratio(row, "M11") == (0.5, 2, 4)
+    # members have equally many preferences
+    assert row["W1"] == row["M10"]
+
+
+def test_m10b_eight_of_twelve() -> None:
+    # two of three categories for each of four members; lodging has none
+    row = dialogue(*satisfied([(2, 4)] * 4))
+    assert ratio(row, "M10b") == (8 / 12, 8, 12)
+    assert ratio(row, "M10") == (0.5, 8, 16)
+
+
+def test_m12_is_the_mean_of_sixteen_cosines() -> None:
+    members = "abcd"
+    # 0.24, 0.26, ... 0.54: 0.39 in the middle
+    wishes = [
+        wish(members[number % 4], ACTIONABLE[number // 4], f"{0.24 + 0.02 * number:.2f} x")
+        for number in range(16)
+    ]
+    plan = [{**DAY, "event": "Gig", "attraction": "Zoo"}]
+    row = dialogue(*presented(plan), *wishes, semantic=angle)
+    assert row["M12"] == pytest.approx(0.39, abs=1e-6)
+    assert (row["M12_num"], row["M12_den"]) == (pytest.approx(6.24, abs=1e-5), 16)
+
+
+def test_m13_of_four_members() -> None:
+    means = {"a": "0.38", "b": "0.41", "c": "0.39", "d": "0.40"}
+    wishes = [wish(member, "cuisine", f"{mean} x") for member, mean in means.items()]
+    row = dialogue(*presented([DAY]), *wishes, semantic=angle)
+    # 2 (0.03 + 0.01 + 0.02 + 0.02 + 0.01 + 0.01) / (2 * 16 * 0.395)
+    assert row["M13"] == pytest.approx(0.20 / 12.64, abs=1e-6)
+    assert row["M12"] == pytest.approx(0.395, abs=1e-6)
+    assert dialogue(*presented([DAY]), wishes[0], semantic=angle)["M13"] == 0.0
+    orthogonal = [wish(member, "cuisine", "0.0 x") for member in means]
+    assert dialogue(*presented([DAY]), *orthogonal, semantic=angle)["M13"] == 0.0
+    unasked = wish("a", "house_rule", "x")
+    assert dialogue(*presented([DAY]), unasked, semantic=angle)["M13"] is None
+
+
+def test_m14_is_the_mean_over_pairs_of_explained_slots() -> None:
+    turns = [
+        opening("C4"),
+        wish("a", "cuisine", "0.35 barbecue"),
+        wish("b", "cuisine", "0.67 buffet"),
+        wish("b", "event", "0.99 music"),
+        wish("b", "house_rule", "0.99 quiet"),
+        *(
+            turn("System", f"sys_synthesize_{slot}", metadata={"resolution_explanation": "family"})
+            for slot in ("cuisine", "house_rule")
+        ),
+        turn("System", "sys_synthesize_event", metadata={"resolution_explanation": "N/A"}),
+    ]
+    row = dialogue(*turns, semantic=angle)
+    assert row["M14"] == pytest.approx(0.51, abs=1e-6)
+    assert row["M14_den"] == 2
+
+
+def test_m15_eight_of_twelve_grounded_places() -> None:
+    named = ["Old Mill", "Blue Lake"]
+    near = [f"0.{30 + 5 * number} Sight {number}" for number in range(8)]
+    far = ["0.29 Barn", "-0.9 Shed"]
+    names = [*named, *near, *far]
+    plan = [{"attraction": [*names, "Nowhere"]}]
+    records = [{"name": name} for name in names]
+    wishes = [wish("a", "attraction", "the OLD mill"), wish("b", "house_rule", "a blue lake view")]
+    tables = score([*presented(plan, ref_info_attractions=records), *wishes], semantic=angle)
+    row = tables["dialogues"].row(0, named=True)
+    assert ratio(row, "M15") == (8 / 12, 8, 12)
+    assert tables["places"]["explicit"].sum() == 2
+    assert tables["places"].filter(key="0 9 shed")["similarity"].item() == 0.0
+
+
+# --- the checks in the definitions' text
+
+
+@pytest.mark.parametrize(("cosine", "addressed"), [("0.45", True), ("0.4499", False)])
+def test_thresholds_are_reached_at_their_float32_value(cosine: str, addressed: bool) -> None:
+    turns = [
+        opening("C3"),
+        wish("a", "cuisine", "sushi"),
+        turn("System", "sys_synthesize_cuisine", f"{cosine} x"),
+    ]
+    pair = pairs_of(*turns, semantic=angle)["a", "cuisine"]
+    assert pair["addressed_synthesis"] is addressed
+    assert GroupTravel().address_sim == 0.45
+
+
+@pytest.mark.parametrize(("cosine", "satisfied"), [("0.42", True), ("0.4199", False)])
+def test_a_place_satisfies_from_042(cosine: str, satisfied: bool) -> None:
+    turns = [*presented([{"lunch": f"{cosine} Inn"}]), wish("a", "cuisine", "sushi")]
+    assert pairs_of(*turns, semantic=angle)["a", "cuisine"]["semantic_channel"] is satisfied
+
+
+def test_only_the_first_400_lines_of_the_plan_are_compared() -> None:
+    def near(*lines: str) -> Any:
+        plan = {"days": [DAY], "raw_output": "\n\n".join(lines)}
+        turns = [*presented(plan), wish("a", "travel_purpose", "x")]
+        return pairs_of(*turns, semantic=angle)["a", "travel_purpose"]["plan_similarity"]
+
+    filler = [f"0.1 {number}" for number in range(400)]
+    assert near(*filler[1:], "0.9 last") == pytest.approx(0.9)
+    assert near(*filler, "0.9 last") == pytest.approx(0.1)
+
+
+def test_slots_by_other_names() -> None:
+    wishes = [wish(alias, alias.upper(), "x") for alias in SLOT_ALIASES]
+    assert set(pairs_of(*wishes)) == set(SLOT_ALIASES.items())
+
+
+def test_the_system_is_no_member() -> None:
+    names = ("System", "sys", "ASSISTANT", "agent", " Planner ", "mediator")
+    turns = [*(wish(name, "event", "x") for name in names), wish("a", "event", "y")]
+    assert ratio(dialogue(opening("C2"), *turns), "M1") == (1.0, 1, 1)
+    assert list(pairs_of(*turns)) == [("a", "event")]
+
+
+def test_what_is_no_strategy_and_no_explanation() -> None:
+    turns = [opening("C4")]
+    for null in NULLS:
+        said = {"resolution_strategy": f" {null.upper()} ", "resolution_explanation": null.title()}
+        turns.append(turn("System", "sys_synthesize_event", metadata=said))
+    row = dialogue(*turns)
+    assert (row["M3"], row["M4"]) == (0.0, 0.0)
+
+
+def test_what_does_not_fill_a_meal() -> None:
+    nothing = ("", "-", "N/A", "na", "None", "NULL", "nan", "nil", "TBD", None)
+    row = dialogue(*presented([{**DAY, "breakfast": value} for value in nothing]))
+    assert ratio(row, "M16") == (0.75, 30, 40)
+
+
+def test_the_categories_that_count_everywhere() -> None:
+    sizes = {slot: len(names) for slot, names in load_lexicon().categories.items()}
+    assert sizes == {"cuisine": 21, "event": 4, "attraction": 15}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "divergent"),
+    [
+        # jaccard of parts of categories: 1/2 is no divergence, 1/3 is
+        ("thai", "thai or italian", False),
+        ("thai and indian", "thai or italian", True),
+        ("thai", "thai", False),
+        # not every member names a category: tokens
+        ("thai", "quiet", True),
+        ("thai", "please", False),
+    ],
+)
+def test_m2_divergence_is_a_jaccard_below_one_half(
+    first: str, second: str, divergent: bool
+) -> None:
+    row = dialogue(opening("C3"), wish("a", "cuisine", first), wish("b", "cuisine", second))
+    assert row["M2_den"] == int(divergent)
+
+
+STRATEGIES = (
+    *("hard_constraint", "weighted_avg", "parent_budget_hc", "include_both", "parent_veto_hc"),
+    *("parent_vote_lower_misery", "least_misery", "subgroup_optional", "self_select"),
+    *("subgroup_required", "elder_stamina_hc", "flexible_shared_first"),
+    *("elder_accessibility_hc", "approval_vote_plus_coverage", "budget_guardrail_hc"),
+    *("shared_rules_intersection_hc", "higher_pref_with_compensation", "mutual_interest"),
+    *("log_roll", "individual_choice", "declare_upfront_hc"),
+)
+
+
+def test_ids_of_strategies_give_theory_away() -> None:
+    turns = [turn("System", "sys_synthesize_event", f"Strategy: {name}.") for name in STRATEGIES]
+    assert ratio(dialogue(*turns), "M4b") == (1.0, 21, 21)
+
+
+def test_literals_beyond_eight_mebibytes_are_text() -> None:
+    inside = "x" * (LARGEST_LITERAL - 2)
+    assert parse_cell(f"'{inside}'") == inside
+    assert parse_cell(f"'{inside}x'") == f"'{inside}x'"
+    # JSON may be of any size
+    assert parse_cell(json.dumps([inside * 2])) == [inside * 2]
+
+
+def test_summary_by_condition_and_group_type() -> None:
+    dialogues = []
+    for condition, voices in (("C1", 1), ("C2", 1), ("C2", 2), ("C2", 3), ("C4", 3)):
+        speaking = [turn(f"m{number}", "user_provide_event", "x") for number in range(voices)]
+        about = {"member_count": 4, "group_type": "spouses" if voices == 2 else "family"}
+        dialogues.append([opening(condition, **about), *speaking])
+    options = GroupTravel(by_group_type=True)
+    tables = {name: table.lazy() for name, table in score(*dialogues).items()}
+    summary = summarise(SUITE, tables, options)
+    assert dict(summary.schema) == SUMMARY_SCHEMA
+
+    def found(group: str, value: str | None, metric: str = "M1") -> dict[str, Any]:
+        rows = summary.filter(
+            (pl.col("group") == group)
+            & pl.col("value").eq_missing(pl.lit(value))
+            & (pl.col("metric") == metric)
+        )
+        return rows.row(0, named=True)
+
+    second = found("condition", "C2")
+    # 1/4, 2/4 and 3/4: mean 0.5, sd 0.25, so (1/4)^2 / 3 is its variance
+    assert (second["mean"], second["sd"], second["n"], second["n_units"]) == (0.5, 0.25, 3, 3)
+    assert (second["micro_numerator"], second["micro_denominator"]) == (6.0, 12.0)
+    # Wilson's interval of 12 trials, (1/2)(1/2) / (1/48), with t of two degrees of freedom:
+    # its half width at 1/2 is t / (2 sqrt(12 + t^2))
+    assert second["ci_low"] == pytest.approx(0.5 - 4.302653 / (2 * math.sqrt(12 + 4.302653**2)))
+    assert second["ci_high"] == pytest.approx(0.5 + 4.302653 / (2 * math.sqrt(12 + 4.302653**2)))
+    # in C1 the definition gives every M1, which is 1/4 with one of four voices
+    delta = found("condition_delta", "C2-C1")
+    assert (delta["mean"], delta["mean_all_rows"]) == (None, 0.25)
+    assert found("condition_delta", "C2-C1", "M7_total_turns")["mean"] is not None
+    assert found("condition", "C1")["sd"] is None
+    assert found("group_type_and_condition", "spouses/C2")["mean"] == 0.5
+    assert (found("all", None, "M2")["n_null"], found("all", None, "M2")["n_not_applicable"]) == (
+        5,
+        5,
+    )
+    assert summary.filter(value="C3-C2").is_empty()
+
+
+# --- M1 to M7 and the conditions
+
+
+NAMES = ("Grandparent 1", "Grandparent 2", "Parent", "Child")
+
+
+def provide(speaker: str, slot: str, utterance: str = "anything") -> dict[str, Any]:
+    return turn(speaker, f"user_provide_{slot}", utterance)
+
+
+def synthesize(slot: str, utterance: str = "", **fields: Any) -> dict[str, Any]:
+    return turn("System", f"sys_synthesize_{slot}", utterance, metadata=fields or None)
+
+
+def test_m1_every_member_of_four_speaks() -> None:
+    turns = [opening("C4", member_count=4), *(provide(name, "cuisine") for name in NAMES)]
+    assert ratio(dialogue(*turns), "M1") == (1.0, 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({"members": [{"name": "a"}, {"name": "b"}]}, (1.0, 2, 2)),
+        ({"member_count": "3", "members": [1]}, (2 / 3, 2, 3)),
+        ({"member_count": 1}, (1.0, 1, 1)),
+        ({"member_count": 0}, (None, 0, 0)),
+        ({}, (2 / 3, 2, 3)),
+    ],
+)
+def test_m1_counts_members(metadata: dict[str, Any], expected: Any) -> None:
+    turns = [
+        opening("C2", **metadata),
+        provide("Ann", "cuisine", ""),
+        provide(" ann ", "event"),
+        provide("Bob  B", "event"),
+        turn("Cy", "user_respond_event", "fine"),
+        turn("Everyone", "user_accept_plan", "yes"),
+        turn("Planner", "sys_present_plan", "so"),
+    ]
+    assert ratio(dialogue(*turns), "M1") == expected
+
+
+def diverging(slot: str) -> list[dict[str, Any]]:
+    wishes = {"cuisine": ("Italian", "Thai"), "event": ("music", "sports")}
+    first, second = wishes.get(slot, ("museums", "shopping"))
+    return [provide("A", slot, first), provide("B", slot, second)]
+
+
+def test_m2_two_of_three_divergent_slots() -> None:
+    turns = [
+        opening("C3"),
+        *(wish for slot in ("cuisine", "event", "attraction") for wish in diverging(slot)),
+        provide("A", "lodging", "a private room"),
+        provide("B", "lodging", "own room please"),
+        synthesize("cuisine", has_conflict=True),
+        synthesize("event", "You have different wishes"),
+        synthesize("attraction", "There is no conflict.", has_conflict=False),
+    ]
+    assert ratio(dialogue(*turns), "M2") == (2 / 3, 2, 3)
+
+
+def test_m3_explained_by_metadata_or_words() -> None:
+    turns = [
+        opening("C3"),
+        synthesize("cuisine", resolution_explanation="Both are near"),
+        synthesize("event", "one two three four five six", resolution_explanation="N/A"),
+        synthesize("attraction", "one two three four five"),
+        synthesize("house_rule", resolution_explanation=None),
+    ]
+    assert ratio(dialogue(*turns), "M3") == (0.5, 2, 4)
+
+
+def test_m4_three_named_strategies_of_four() -> None:
+    strategies = {
+        "cuisine": "Family Friendly",
+        "event": "parent_veto",
+        "attraction": "Include Both",
+        "lodging": "N/A",
+        "travel_purpose": "ignored",
+    }
+    turns = [synthesize(slot, resolution_strategy=name) for slot, name in strategies.items()]
+    assert ratio(dialogue(opening("C4"), *turns), "M4") == (0.75, 3, 4)
+    assert ratio(dialogue(opening("C3"), *turns), "M4") == (0.0, 0, 0)
+    assert dialogue(opening("C4"))["M4"] is None
+
+
+def test_m4b_one_of_eight_turns() -> None:
+    turns = [
+        *(synthesize(slot, "We found a way") for slot in ("cuisine", "event", "attraction")),
+        *(turn("System", "sys_feedback_cuisine", "Changed") for _ in range(3)),
+        turn("System", "sys_present_plan", ""),
+        turn("System", "sys_feedback_event", "By parental authority, no"),
+        turn("Parent", "user_feedback_event", "parental authority"),
+    ]
+    assert ratio(dialogue(opening("C5"), *turns), "M4b") == (0.125, 1, 8)
+
+
+def test_m5_all_three_conflicts_get_feedback() -> None:
+    turns = [
+        synthesize("cuisine", has_conflict=True),
+        synthesize("event", has_conflict="yes"),
+        synthesize("house_rule", has_conflict=1),
+        synthesize("attraction", "a conflict", has_conflict=False),
+        turn("A", "user_feedback_cuisine", "x"),
+        turn("System", "sys_feedback_events", "x"),
+        turn("A", "user_feedback_house_rule", "x"),
+    ]
+    assert ratio(dialogue(opening("C5"), *turns), "M5") == (1.0, 3, 3)
+    assert ratio(dialogue(opening("C4"), *turns), "M5") == (0.0, 0, 0)
+    assert dialogue(opening("C5"), turns[3])["M5"] is None
+
+
+@pytest.mark.parametrize(
+    ("accepting", "expected"),
+    [
+        (("A", "B"), (1.0, 2, 2)),
+        (("A", " a"), (0.5, 1, 2)),
+        (("Group",), (1.0, 2, 2)),
+        (("A", "B", "C"), (1.0, 2, 2)),
+        (("System",), (None, 0, 0)),
+        ((), (None, 0, 0)),
+    ],
+)
+def test_m6_counts_who_accepts(accepting: tuple[str, ...], expected: Any) -> None:
+    turns = [opening("C2"), provide("A", "event"), provide("B", "event")]
+    turns += [turn(name, "user_accept_plan") for name in accepting]
+    assert ratio(dialogue(*turns), "M6") == expected
+
+
+def test_m7_counts_turns() -> None:
+    turns = [
+        opening("C5"),
+        turn("A", "", "hello"),
+        turn("A", "", " "),
+        provide("A", "food"),
+        provide("B", "cuisine"),
+        provide("A", "event"),
+        turn("A", "user_feedback_event"),
+        turn("System", "SYS_FEEDBACK_event", "ok"),
+    ]
+    row = dialogue(*turns)
+    assert row["M7_total_turns"] == 7
+    assert ratio(row, "M7_turns_per_slot") == (3.5, 7, 2)
+    assert row["M7_feedback_turn_overhead"] == 2
+    assert dialogue(opening("C5"))["M7_turns_per_slot"] is None
+
+
+@pytest.mark.parametrize(
+    ("metadata", "name", "condition", "source"),
+    [
+        (flags("C3"), "x_C5{}.csv", "C3", "metadata"),
+        ({"flags": flags("C4")}, "x{}.csv", "C4", "metadata"),
+        ({"condition_flags": flags("C1")}, "x{}.csv", "C1", "metadata"),
+        ({"condition": "c2"}, "C5{}_.csv", "C2", "condition"),
+        (None, "trip{}_condition-3.csv", "C3", "file_name"),
+        (None, "trip{}-c4.csv.gz", "C4", "file_name"),
+        (None, "doc4{}.csv", "C2", "content"),
+        ({"enable_synthesis": "yes"}, "a{}.csv", "C3", "content,metadata,content,content"),
+        ({"multi_user": 0, "enable_feedback": True}, "a{}.csv", "custom", None),
+    ],
+)
+def test_where_the_flags_come_from(
+    metadata: Any, name: str, condition: str, source: str | None
+) -> None:
+    turns = [turn("System", "x", metadata=metadata), provide("A", "event"), provide("B", "event")]
+    row = dialogue(*turns, name=name)
+    assert row["condition"] == condition
+    assert source in (None, row["flag_source"])
+
+
+# --- plans, stops and catalogues: M9, M12, M13 and M16
+
+
+SAMPLE = [
+    {**DAY, "days": 1, "breakfast": "-", "point_of_interest_list": (
+        "Inn, stay from 20:00 to 21:00, nearest transit: A, 5m away; Cafe, visit from 21:30 to "
+        "22:45, nearest transit: B, 10m away; Inn, stay from 23:15 to 08:30, nearest transit: A, 1m"
+    )},
+    {**DAY, "days": 2, "point_of_interest_list": "Zoo, visit from 09:00 to 10:15"},
+    {**DAY, "days": 3, "dinner": "-", "point_of_interest_list": "9:00 AM - 10:15 AM: Museum"},
+    {},
+]  # fmt: skip
+
+
+def m16(plan: Any, **options: Any) -> Any:
+    return ratio(dialogue(*presented(plan), options=GroupTravel(**options)), "M16")
+
+
+def test_m16_of_a_published_three_day_sample() -> None:
+    assert m16(SAMPLE) == (13 / 15, 13, 15)
+    assert m16({"days": SAMPLE}) == (13 / 15, 13, 15)
+    # without a wrap past midnight the first day's stops are out of order
+    assert m16(SAMPLE, strict_overnight=True) == (12 / 15, 12, 15)
+
+
+def test_m16_twenty_one_of_twenty_three() -> None:
+    timed = {**DAY, "pois": [{"name": "Zoo", "start": "9:00", "end": "10:00"}]}
+    plan = [timed, {**timed, "lunch": "nan", "dinner": "tbd"}, timed, DAY, DAY]
+    # lunch and dinner are not filled, and then they do not differ: three of 23 fail
+    assert m16(plan) == (20 / 23, 20, 23)
+    plan[1] = {**timed, "lunch": "Cafe Southall (again)", "breakfast": "None"}
+    assert m16(plan) == (22 / 23, 22, 23)
+    plan[1] = {**timed, "lunch": "CAFE SOUTHALL, Rockford; Cost: 14", "breakfast": ["-"]}
+    assert m16(plan) == (21 / 23, 21, 23)
+
+
+@pytest.mark.parametrize(
+    ("stops", "timely"),
+    [
+        ("A, visit from 09:00 to 10:00; B, visit from 09:30 to 11:00", True),
+        ("A, visit from 09:00 to 10:00; B, visit from 09:00 to 11:00", False),
+        ("A, visit from 09:00 to 09:00", False),
+        ("A from 11 PM till 1 AM; B 9:00–10:00", True),
+        ("A, check-in from 11:30 p.m. until 12:30 a.m.", True),
+        ("A 13:00 pm - 14:00 pm", None),
+        ("A 0:30 am - 1:00 am", None),
+        ("A 10:75 - 11:00; B", None),
+        ("A 23:00 - 25:00", None),
+        ("A 22:00 - 24:00", True),
+        (["A (9:00-10:00)", "B 8:00-9:00"], False),
+        ([{"name": "A", "start": None, "start_time": "9:00", "end_time": "10:00"}], True),
+        ([{"poi": "A", "time": "9:00 - 10:00"}, {"place": "B", "start_time": "8:00"}], True),
+        ("-", None),
+    ],
+)
+def test_stops_of_a_day(stops: Any, timely: bool | None) -> None:
+    passed = 4 + (timely is True)
+    assert m16([{**DAY, "poi_list": stops}])[1:] == (passed, 4 + (timely is not None))
+
+
+def places_of(plan: Any, **cells: Any) -> dict[str, bool]:
+    rows = score(presented(plan, **cells))["places"]
+    return dict(rows.select("key", "grounded").rows())
+
+
+def test_m9_fifteen_of_fifteen() -> None:
+    names = [f"Sight {number}" for number in range(11)]
+    plan = [{**DAY, "attraction": ";".join(f"{name}, Rockford" for name in names) + ";"}]
+    records = [{"name": name} for name in names]
+    row = dialogue(*presented(plan, ref_info_attractions=records, **CATALOGUE))
+    assert ratio(row, "M9") == (1.0, 15, 15)
+
+
+def test_how_a_place_is_looked_up() -> None:
+    plan = {"itinerary": [{
+        "Breakfast": "Dial A Cake (Rockford)",
+        "meals": {"LUNCH": {"name": "Flying Mango, the, Rockford"}, "supper": "x"},
+        "dinner": ["Cafe Southall; Cost: 14", "Rating: 5", "n/a"],
+        "attractions": "Pure luxury one bdrm + sofa bed on Central Park.,",
+        "hotels": "unknown key",
+        "POI list": "cafe SOUTHALL, visit from 9:00 to 10:00, nearest transit: C, 3m away",
+    }]}  # fmt: skip
+    assert places_of(plan, **CATALOGUE) == {
+        "dial a cake": True,
+        "flying mango the": False,
+        "cafe southall": True,
+        "pure luxury one bdrm sofa bed on central park": True,
+    }
+
+
+def test_no_place_is_found_without_a_plan_or_catalogue() -> None:
+    for cells in ({}, {"ref_info_restaurants": "[]"}, {"ref_info_restaurants": [{"city": "x"}]}):
+        assert dialogue(*presented([DAY], **cells))["M9"] is None
+    row = dialogue(*presented("No plan was found.", **CATALOGUE))
+    assert row["warnings"] == ["line 3, plan: neither JSON nor a literal; read as raw output"]
+    missing = ("M9", "M10", "M10b", "M11", "M12", "M13", "M15", "M16", "W1", "W2", "W3")
+    reasons = {entry["metric"]: entry["reason"] for entry in row["null_reasons"]}
+    assert {reasons[metric] for metric in missing} == {"missing_input"}
+
+
+def test_only_m12_reads_in_windows() -> None:
+    plan = {"days": [{"lunch": "Luigi"}], "raw_output": "one\ntwo"}
+    turns = [opening("C2"), wish("a", "cuisine", "pizza"), turn("System", "x", plan=plan)]
+    events = read(turns)
+    assert SUITE.long_texts(events, DEFAULTS).to_list() == ["Luigi", "one\ntwo"]
+    assert "Luigi\none\ntwo" not in SUITE.texts(events, DEFAULTS).to_list()
+    cut = GroupTravel(m12_long="cut")
+    events = read(turns, options=cut)
+    assert SUITE.long_texts(events, cut).is_empty()
+    assert "Luigi\none\ntwo" in SUITE.texts(events, cut).to_list()
+
+
+# --- wishes and what satisfies them: M8, M10, M10b, M11 and W1 to W3
+
+
+def test_m10_by_room_type() -> None:
+    turns = presented([DAY], **CATALOGUE)
+    wishes = {
+        "a": ("an entire home please", True),
+        "b": ("not a shared room", True),
+        "c": ("a private room", False),
+        "d": ("quiet", None),
+    }
+    pairs = pairs_of(*turns, *(wish(who, "room_type", text) for who, (text, _) in wishes.items()))
+    found = {who: pairs[who, "lodging"]["room_channel"] for who in wishes}
+    assert found == {who: fits for who, (_, fits) in wishes.items()}
+    assert [pairs[who, "lodging"]["satisfied"] for who in wishes] == [True, True, False, False]
+
+
+def test_m10b_by_category() -> None:
+    turns = presented([DAY], **CATALOGUE)
+    wishes = {
+        "a": ("Barbecue!", True),
+        "b": ("thai or italian", True),
+        "c": ("Mexican", False),
+        "d": ("seafood but no italian", True),
+        "e": ("something spicy", None),
+    }
+    turns += [wish(who, "food", text) for who, (text, _) in wishes.items()]
+    pairs = pairs_of(*turns)
+    assert {who: pairs[who, "cuisine"]["category_channel"] for who in wishes} == {
+        who: fits for who, (_, fits) in wishes.items()
+    }
+    assert ratio(dialogue(*turns), "M10b") == (0.75, 3, 4)
+    negating = pairs_of(*turns, wish("f", "food", "no italian"), options=GroupTravel(
+        negation="all"
+    ))  # fmt: skip
+    assert negating["d", "cuisine"]["category_tokens"] == ["seafood"]
+    assert negating["f", "cuisine"]["category_channel"] is None
+    far = [*turns, wish("f", "food", "I do not really feel like eating Italian")]
+    assert pairs_of(*far)["f", "cuisine"]["category_channel"] is True
+    negating = pairs_of(*far, options=GroupTravel(negation="all"))
+    assert negating["f", "cuisine"]["category_channel"] is None
+
+
+def test_m10_by_words() -> None:
+    plan = {"days": [DAY], "raw_output": "We dine at a rooftop with live jazz"}
+    turns = presented(plan, **CATALOGUE)
+    wishes = ("rooftop jazz", "jazz", "mango and cake", "smoking allowed")
+    turns += [wish(text, "food", text) for text in wishes]
+    rows = pairs_of(*turns)
+    found = [rows[text, "cuisine"]["lexical_hits"] for text in wishes]
+    assert found == [2, 1, 2, 0]
+    assert [rows[text, "cuisine"]["satisfied"] for text in wishes] == [True, False, True, False]
+
+
+def satisfied(shares: list[tuple[int, int]]) -> list[dict[str, Any]]:
+    """Make members who have some of their actionable wishes met by category."""
+    plan = [{**DAY, "attraction": "Art", "event": "Gig"}]
+    records = {"ref_info_attractions": [{"name": "Art", "type": "Museums"}],
+               "ref_info_events": [{"name": "Gig", "segment": "Music"}]}  # fmt: skip
+    turns = presented(plan, **CATALOGUE, **records)
+    met = {"cuisine": "italian", "attraction": "museum", "event": "music", "lodging": "entire home"}
+    unmet = {"cuisine": "thai", "attraction": "zoos", "event": "sports", "lodging": "dorm"}
+    for number, (hits, wishes) in enumerate(shares):
+        slots = list(met)[:wishes]
+        turns += [
+            wish(f"m{number}", slot, (met if place < hits else unmet)[slot])
+            for place, slot in enumerate(slots)
+        ]
+    return turns
+
+
+def test_m10_m11_and_welfare_of_four_members() -> None:
+    row = dialogue(*satisfied([(4, 4), (3, 4), (2, 4), (4, 4)]))
+    assert ratio(row, "M10") == (13 / 16, 13, 16)
+    assert ratio(row, "M11") == (0.5, 2, 4)
+    assert row["W1"] == 0.8125
+    assert row["W2"] == 0.5
+    assert math.isclose(row["W3"], 0.782542, abs_tol=5e-7)
+    assert (row["n_category_channel"], row["n_room_channel"]) == (11, 2)
+    assert [member["satisfaction"] for member in row["members"]] == [1.0, 0.75, 0.5, 1.0]
+
+
+def test_welfare_is_not_m10_where_members_have_unequal_numbers_of_wishes() -> None:
+    row = dialogue(*satisfied([(1, 1), (0, 3)]))
+    assert (row["M10"], row["W1"], row["W2"], row["W3"]) == (0.25, 0.5, 0.0, 0.0)
