@@ -111,18 +111,6 @@ def test_a_look_up_of_few_ids_allocates_as_much_in_any_index():
     assert most < 10_000
 
 
-def test_by_hand():
-    ids = as_ids([(7, 1), (3, 9), (7, 0), (3, 9), (7, 1)])
-    first, second, positions, inverse = distinct_ids(ids)
-    assert first.tolist() == [3, 7, 7]
-    assert second.tolist() == [9, 0, 1]
-    assert positions.tolist() == [1, 2, 0]
-    assert inverse.tolist() == [2, 0, 1, 0, 2]
-    index = index_ids([(first, second), tuple(columns([(7, 2), (7, 1)]))])
-    wanted = as_ids([(7, 1), (7, 2), (3, 9), (3, 8)])
-    assert index.find(wanted).tolist() == [2, 2**32, 0, -1]
-
-
 def test_one_first_word_for_all():
     """Ids that are no hashes are after one slot, and are found all the same."""
     among = [(5, other) for other in range(300)]

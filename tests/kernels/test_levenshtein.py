@@ -45,12 +45,6 @@ def test_equals_the_oracle(rows):
     assert levenshtein_similarity_pairs(a, b).tolist() == expected
 
 
-def test_known_distances():
-    a = ["kitten", "", "Saturday", "你好吗", "e\u0301", "👍🏽", "flaw", "abc"]
-    b = ["sitting", "four", "Sunday", "你好", "é", "👍", "lawn", "abc"]
-    assert levenshtein_pairs(a, b).tolist() == [3, 4, 3, 1, 2, 1, 2, 0]
-
-
 def test_more_astral_symbols_than_a_pair_may_share():
     many = "".join(chr(0x1F300 + i) for i in range(90))
     a, b = [many, many[:60], "a" + many], [many[::-1], many[60:] + "b", "b" + many[1:] + "a"]

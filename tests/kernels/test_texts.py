@@ -49,12 +49,6 @@ def test_replaced_characters_oracle(given_texts):
     )
 
 
-def test_replaced_characters_may_need_more_room():
-    given_texts = ["a" * 50, "'" * 50, "&" * 50, "&" * 3000, "a&"]
-    expected = naive_texts.replace_characters(given_texts, shouted)
-    assert replace_characters(given_texts, shouted).to_list() == expected
-
-
 @given(
     st.lists(
         st.text(st.sampled_from("aAnN z9,-'\u0130\u212aé汉\n") | st.characters(codec="utf-8"))
@@ -333,20 +327,6 @@ def test_copied_ngrams_oracle(rows, orders):
     assert got.tolist() == [copy_ratio(s, u, orders) for s, u in rows]
 
 
-def test_copied_ngrams_by_hand():
-    system = [
-        "one two three four",
-        "one two three four",
-        "a b a b a b",
-        "two words",
-        "Don't stop me",
-    ]
-    user = ["ONE two, three!", "four three two one", "b a b a", "two words", "so don't stop me now"]
-    # 1 of 2 trigrams; none; {a b a, b a b} both; too short for order 3; the apostrophe joins
-    assert ngram_copy_ratio(system, user, (3,)).tolist() == [0.5, 0.0, 1.0, 0.0, 1.0]
-    assert ngram_copy_ratio(system, user).tolist() == [0.5, 0.0, 1.0, 0.0, 1.0]
-
-
 def test_long_turns_and_threads():
     rng = np.random.default_rng(0)
     size = 9_000
@@ -389,26 +369,6 @@ def nearest(groups, texts, top, least, threads=None):
         index, *spaced(texts), top=top, least=least, threads=threads
     ).reshape(len(texts), len(groups), top)
     return [[[row for row in best if row >= 0] for best in text] for text in out.tolist()]
-
-
-def test_nearest_by_hand():
-    # n-grams of " ab ": " ab", "ab ", " ab "; of " ac ": " ac", "ac ", " ac "; none is common
-    groups = [["ab", "ac"], ["ab ac", "zz"]]
-    assert nearest(groups, ["ab", "xab", "ac ab", ""], 2, 0.5) == [
-        [[0], [2]],
-        # "ab " alone is known, one of three equal weights: 1 / sqrt(3), and 1 / sqrt(6)
-        [[0], []],
-        # both halves are 1 / sqrt(2), the first row wins; word order does not count
-        [[0, 1], [2]],
-        [[], []],
-    ]
-    assert nearest(groups, ["xab"], 1, 1 / 3**0.5 - 1e-9) == [[[0], []]]
-    assert nearest(groups, ["xab"], 1, 1 / 3**0.5 + 1e-9) == [[[], []]]
-    assert nearest(groups, ["xab"], 1, 1 / 6**0.5 - 1e-9) == [[[0], [2]]]
-
-
-def test_a_word_of_one_letter_is_one_ngram_and_none_crosses_a_space():
-    assert nearest([["x", "xy", "y"]], ["x", "x y", "xy"], 3, 1e-9) == [[[0]], [[0, 2]], [[1]]]
 
 
 words = st.lists(st.text("abé\U0001f600", min_size=1, max_size=6), min_size=1, max_size=3)

@@ -223,11 +223,11 @@ def score_dialogue(
     calibrated = semantic == "calibrated" and weight < 1
     b = baseline([vectors[text] for text in pool], pairs, seed) if calibrated else 0.0
     utterances = []
-    n_used = n_late = 0
+    n_used = n_no_such_step = 0
     for index, (truth, line, events) in completed.items():
         utterance = score_utterance(truth, events, weight, semantic, vectors, b)
-        n_late += sum(
-            event["step"] is not None and not 0 <= event["step"] < len(utterance["steps"])
+        n_no_such_step += sum(
+            event["step"] is None or not 0 <= event["step"] < len(utterance["steps"])
             for event in events
             if event["event"] == "predicted"
         )
@@ -245,7 +245,7 @@ def score_dialogue(
         "utterances": utterances,
         "n_incomplete": len(dialogue["groups"]) - len(completed),
         "n_predictions": n_predictions,
-        "n_late": n_late,
+        "n_no_such_step": n_no_such_step,
         "n_predictions_unscored": n_predictions - n_used,
         "average": added_in_order(scores) / len(scores) if scores else None,
         "baseline": b,

@@ -132,17 +132,6 @@ def test_oracle_what_python_writes_is_read_back(rows, written):
     assert {record.status for record in found} <= {"row"}
 
 
-def test_by_hand():
-    data = b'a,"b, ""c""\nd"\n\nx,y,z\nlast,"'
-    found, blank = scanned(data, 2)
-    assert blank == 1
-    assert found == [
-        NaiveRecord(1, 0, 14, "row", ["a", 'b, "c"\nd']),
-        NaiveRecord(4, 16, 21, "wrong_cell_count"),
-        NaiveRecord(5, 22, 28, "bad_quoting"),
-    ]
-
-
 def test_a_record_that_the_buffer_cuts_is_left():
     whole = np.frombuffer(b'a,b\r\nc,"d\r\ne"\r\nf,', np.uint8)
     for size in range(whole.size + 1):

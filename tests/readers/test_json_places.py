@@ -144,18 +144,6 @@ def test_values_that_are_no_json_are_absent_and_leave_the_others(value, shape, d
     check(found, naive_place(values, [0, 1, 2], shape), whole)
 
 
-def test_of_equal_keys_the_last_counts():
-    text = b'{"a":[{"b":[1,2]},{"b":[3]}],"c":1,"a":[{"b":[4]}],"\\u0063":null}'
-    place, _, data = find([text], {"a": [{"b": [None]}], "c": None})
-    objects = place.members["a"].elements
-    assert objects is not None
-    assert objects.owner.tolist() == [0]
-    numbers = objects.members["b"].elements
-    assert numbers is not None
-    assert [data[s:e] for s, e in zip(numbers.start, numbers.end, strict=True)] == [b"4"]
-    assert place.members["c"].tags.tolist() == [tokens.NULL]
-
-
 def test_more_values_than_expected():
     """Room is made while the walk goes on, and a value that found none is walked again."""
     rows = [b'{"a":[' + b",".join([b"[1]"] * n) + b"]}" for n in (3, 5_000, 0, 700)]

@@ -1,9 +1,7 @@
 """The suite against the plain-Python oracle, on random logs."""
 
 import hashlib
-import json
 import random
-from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -12,8 +10,6 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
-from fastscore.logs.integrity.file_state import whole_file
-from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import INCOMPLETE, NO_SUCH_STEP, REPLACED_ROWS
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.vectors.view import VectorView
@@ -95,17 +91,35 @@ def exact_vector(text: str) -> list[float]:
     return vector
 
 
-def texts_of(rows: list[Row], options: ScoreDialogue) -> list[str]:
-    events = SUITE.read(raw_frame(rows)[0], options)
-    texts = SUITE.texts(events, options)
+def check(rows: list[Row], options: ScoreDialogue) -> int:
+    """Compare the scores of rows, read from disk, bit by bit; return the number of dialogues."""
+    rows = refused_without_id(raw_frame(rows)[0], rows, options)
+    raw, rejected = raw_frame(rows)
+    texts = SUITE.texts(SUITE.read(raw, options), options)
     assert texts.dtype == pl.String
     assert texts.n_unique() == texts.len()
-    return list(texts.to_list())
-
-
-def exact_view(texts: list[str]) -> VectorView:
-    matrix = np.array([exact_vector(text) for text in texts], dtype=np.float32).reshape(-1, 8)
-    return VectorView.from_texts(pl.Series("text", texts, dtype=pl.String), matrix)
+    assert bool(texts.len()) <= SUITE.needs_vectors(options)
+    vectors = {text: exact_vector(text) for text in texts}
+    matrix = np.array(list(vectors.values()), dtype=np.float32).reshape(-1, 8)
+    events, tables = score_frame(raw, options, VectorView.from_texts(texts, matrix))
+    expected, expected_rejected, ignored = score_log(
+        rows,
+        weight=options.lex_weight,
+        semantic=options.semantic,
+        vectors=vectors,
+        pairs=options.baseline_pairs,
+        seed=options.baseline_seed,
+    )
+    assert rejected == expected_rejected
+    assert events.counts["ignored"] == ignored
+    # each row is counted once; a replaced and a late one have an event too
+    noted = (REPLACED_ROWS, NO_SUCH_STEP, INCOMPLETE)
+    assert sum(n for name, n in events.counts.items() if name not in noted) == raw.height
+    assert events.counts.get(INCOMPLETE, 0) == sum(d["n_incomplete"] for d in expected)
+    assert events.counts.get(NO_SUCH_STEP, 0) == sum(d["n_no_such_step"] for d in expected)
+    assert events.rejects.is_empty()
+    assert_tables_equal_oracle(tables, expected, options)
+    return len(expected)
 
 
 @pytest.mark.parametrize("semantic", ["calibrated", "cosine", "jaccard"])
@@ -115,31 +129,12 @@ def test_suite_equals_oracle(rows: list[Row], semantic: str, weight: float, seed
     options = ScoreDialogue(
         lex_weight=weight, semantic=semantic, baseline_pairs=7, baseline_seed=seed
     )
-    rows = refused_without_id(raw_frame(rows)[0], rows, options)
-    texts = texts_of(rows, options)
-    assert bool(texts) <= SUITE.needs_vectors(options)
-    raw, rejected = raw_frame(rows)
-    events, tables = score_frame(raw, options, exact_view(texts))
-    vectors = {text: exact_vector(text) for text in texts}
-    expected, expected_rejected, ignored = score_log(
-        rows, weight=weight, semantic=semantic, vectors=vectors, pairs=7, seed=seed
-    )
-    assert rejected == expected_rejected
-    assert events.counts["ignored"] == ignored
-    # each row is counted once; a replaced and a late one have an event too
-    noted = (REPLACED_ROWS, NO_SUCH_STEP, INCOMPLETE)
-    assert sum(n for name, n in events.counts.items() if name not in noted) == raw.height
-    assert events.counts.get(INCOMPLETE, 0) == sum(d["n_incomplete"] for d in expected)
-    assert events.counts.get(NO_SUCH_STEP, 0) == sum(d["n_late"] for d in expected)
-    assert events.rejects.is_empty()
-    assert_tables_equal_oracle(tables, expected, options)
+    check(rows, options)
 
 
-# --- random dialogues, read from disk and scored at once
+# --- random dialogues, many at once
 
-
-DIALOGUES = often(400, 100_000)
-AT_ONCE = 400
+DIALOGUES, AT_ONCE = often(400, 100_000), 400
 WORDS = (
     *(
         "hello",
@@ -188,35 +183,12 @@ def dialogue(rng: random.Random, uid: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("seed", range(DIALOGUES // AT_ONCE))
-def test_random_dialogues_are_scored_as_by_the_plain_scorer(seed: int, tmp_path: Path) -> None:
+def test_random_dialogues_are_scored_as_by_the_plain_scorer(seed: int) -> None:
     rng = random.Random(seed)
     options = ScoreDialogue(
         lex_weight=rng.choice((0.0, 0.3, 0.5, 1.0)),
         semantic=rng.choice(("calibrated", "cosine", "jaccard")),
         baseline_pairs=7,
     )
-    path = tmp_path / "log.jsonl"
-    lines = [
-        json.dumps(row, ensure_ascii=rng.random() < 0.5)
-        for number in range(AT_ONCE)
-        for row in dialogue(rng, f"d{number}")
-    ]
-    path.write_text("\n".join(lines) + "\n")
-    read = read_shard(whole_file(str(path)), SUITE.source)
-    rows = [(str(path), number, json.loads(line)) for number, line in enumerate(lines, 1)]
-    rows = refused_without_id(read.frame, rows, options)
-    left = {number for _, number, _ in rows}
-    kept = [line if number in left else "" for number, line in enumerate(lines, 1)]
-    path.write_text("\n".join(kept) + "\n")
-    read = read_shard(whole_file(str(path)), SUITE.source)
-    texts = SUITE.texts(SUITE.read(read.frame, options), options).to_list()
-    vectors = {each: exact_vector(each) for each in texts}
-    matrix = np.array(list(vectors.values()), dtype=np.float32).reshape(-1, 8)
-    view = VectorView.from_texts(pl.Series("text", texts, dtype=pl.String), matrix)
-    _, tables = score_frame(read.frame, options, view)
-    expected, rejected, _ = score_log(
-        rows, weight=options.lex_weight, semantic=options.semantic, vectors=vectors, pairs=7
-    )
-    assert read.rejects.height == rejected
-    assert len(expected) >= AT_ONCE
-    assert_tables_equal_oracle(tables, expected, options)
+    rows = [row for number in range(AT_ONCE) for row in dialogue(rng, f"d{number}")]
+    assert check([("log.jsonl", line, row) for line, row in enumerate(rows, 1)], options) >= AT_ONCE
