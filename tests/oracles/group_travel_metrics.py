@@ -35,6 +35,7 @@ from tests.oracles.group_travel_words import (
     tokens,
     wanted_rooms,
 )
+from tests.oracles.kernels import gini
 
 KINDS = {
     "lodging": "accommodations",
@@ -560,7 +561,7 @@ class Scorer(Reading):
         member_means = [math.fsum(values) / len(values) for values in by_member.values()]
         return {
             "M12": mean([value for values in by_member.values() for value in values]),
-            "M13": Score(gini(member_means)),
+            "M13": Score(gini(member_means) if member_means else None),
         }
 
     def places(self) -> list[PlaceScore]:
@@ -611,17 +612,6 @@ def in_order(intervals: Sequence[Interval], strict_overnight: bool) -> bool:
     starts = [begin for begin, _ in intervals]
     rising = all(a < b for a, b in pairwise(starts))
     return rising and all(a < b for a, b in [*earlier, (start, end)])
-
-
-def gini(values: Sequence[float]) -> float | None:
-    """Return the Gini coefficient over ordered pairs."""
-    n = len(values)
-    if not n:
-        return None
-    average = math.fsum(values) / n
-    if n == 1 or average <= 1e-12:
-        return 0.0
-    return math.fsum(abs(a - b) for a in values for b in values) / (2 * n * n * average)
 
 
 def score_dialogue(dialogue: Dialogue, vectors: Vectors, options: Options | None = None) -> Scores:

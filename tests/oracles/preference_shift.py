@@ -223,40 +223,19 @@ def recovery(
     return delays, recovered
 
 
-def conversation_adaptation(
-    rate: float | None, delay: float | None, cc: float | None, cr: float | None, i: float | None
-) -> float | None:
-    """Return the weighted mean of the conversation's parts; none where nothing recovered."""
-    if rate is None or delay is None or cc is None or cr is None or i is None:
+def conversation_adaptation(rate: float | None, promptness: float | None, means: Row) -> Any:
+    """Return the weighted mean of the conversation's parts; none where one of them is none."""
+    parts = {"recovery_rate": rate, "recovery_delay": promptness, **means}
+    if None in parts.values():
         return None
-    parts = {
-        "recovery_rate": rate,
-        "recovery_delay": 1 - clip(delay / DELAY_SPAN, 0, 1),
-        "interference": 1 - clip(i, 0, 1),
-        "cc": cc,
-        "cr": cr,
-    }
-    weighted = math.fsum(CAS_WEIGHTS[name] * part for name, part in parts.items())
+    parts["interference"] = 1 - clip(means["i"], 0, 1)
+    weighted = math.fsum(weight * parts[name] for name, weight in CAS_WEIGHTS.items())
     return weighted / math.fsum(CAS_WEIGHTS.values())
 
 
-def conversation_adaptation_over_all(
-    delays: Sequence[int | None], cc: float | None, cr: float | None, i: float | None
-) -> float | None:
-    """Return the same with every shift counted: one that never recovered is the slowest."""
-    if not delays or cc is None or cr is None or i is None:
-        return None
-    parts = {
-        "recovery_rate": sum(delay is not None for delay in delays) / len(delays),
-        "recovery_delay": mean(
-            [0 if delay is None else 1 - clip(delay / DELAY_SPAN, 0, 1) for delay in delays]
-        ),
-        "interference": 1 - clip(i, 0, 1),
-        "cc": cc,
-        "cr": cr,
-    }
-    weighted = math.fsum(CAS_WEIGHTS[name] * part for name, part in parts.items())
-    return weighted / math.fsum(CAS_WEIGHTS.values())
+def promptness(delay: float) -> float:
+    """Return the share of the slowest delay that a recovery did not take."""
+    return 1 - clip(delay / DELAY_SPAN, 0, 1)
 
 
 def windows_of(turns: Sequence[Row], points: Sequence[int], window: int) -> list[list[Row]]:
@@ -309,11 +288,14 @@ def score_conversation(log: Row, catalogue: Catalogue, profile: Profile) -> Row:
         "recovered": recovered,
         "recovery_rate": rate,
         "avg_recovery_delay": delay,
-        "cas": conversation_adaptation(rate, delay, means["cc"], means["cr"], means["i"])
+        "cas": conversation_adaptation(rate, None if delay is None else promptness(delay), means)
         if turns
         else None,
-        "cas_all": conversation_adaptation_over_all(known, means["cc"], means["cr"], means["i"])
-        if turns
+        # the same with every shift counted: one that never recovered is the slowest
+        "cas_all": conversation_adaptation(
+            len(times) / len(known), mean([0 if d is None else promptness(d) for d in known]), means
+        )
+        if turns and known
         else None,
         "i_around_shifts": mean(around) if around else None,
         "missing_total": sum(len(row["missing"]) for row in scored),

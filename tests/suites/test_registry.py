@@ -257,46 +257,37 @@ def metric(id: str, **how: object) -> Metric:
 
 
 @pytest.mark.parametrize("name", HEADLINE)
-def test_headline_metrics_are_those_of_the_source(name: str) -> None:
-    found = headline_metrics(load_suite(name).metrics)
-    assert [one.id for one in found] == HEADLINE[name].split()
-    assert not any(one.role == "part" or one.same_test_as for one in found)
-
-
-@pytest.mark.parametrize("name", HEADLINE)
-def test_every_metric_is_in_one_test_of_one_family(name: str) -> None:
-    suite = load_suite(name)
-    found = families(suite.metrics)
-    assert sorted(found) == sorted(metric.id for metric in suite.metrics)
+def test_headline_metrics_of_the_source_are_one_family(name: str) -> None:
+    metrics = load_suite(name).metrics
+    headline, found = headline_metrics(metrics), families(metrics)
+    assert [one.id for one in headline] == HEADLINE[name].split()
+    assert not any(one.role == "part" or one.same_test_as for one in headline)
+    assert sorted(found) == sorted(metric.id for metric in metrics)
     tests = {test for family, test in found.values() if family == "headline"}
     assert tests == {*HEADLINE[name].split()}
 
 
-def test_copies_are_counted_once() -> None:
-    metrics = [
-        metric("percent", same_test_as="share"),
-        metric("share", role="headline"),
-        metric("one_minus", same_test_as="share"),
-        metric("length"),
-    ]
-    assert families(metrics) == {
-        **dict.fromkeys(("share", "percent", "one_minus"), ("headline", "share")),
-        "length": ("others", "length"),
-    }
+COPIES = [metric("percent", same_test_as="share"), metric("one_minus", same_test_as="share")]
+PLAIN = [metric("score"), metric("count", role="part")]
 
 
-def test_copies_without_their_original_are_one_test() -> None:
-    metrics = [metric("percent", same_test_as="share"), metric("one_minus", same_test_as="share")]
-    test = ("others", "percent")
-    assert families(metrics) == {"percent": test, "one_minus": test}
-
-
-def test_without_a_headline_metric_all_that_are_chosen_are_one_family() -> None:
-    metrics = [metric("score"), metric("count", role="part")]
-    assert families(metrics) == {"score": ("others", "score"), "count": ("others", "count")}
+@pytest.mark.parametrize(
+    ("metrics", "expected"),
+    [
+        (
+            [*COPIES, metric("share", role="headline"), metric("length")],
+            dict.fromkeys(("percent", "one_minus", "share"), ("headline", "share"))
+            | {"length": ("others", "length")},
+        ),
+        (COPIES, dict.fromkeys(("percent", "one_minus"), ("others", "percent"))),
+        (PLAIN, {"score": ("others", "score"), "count": ("others", "count")}),
+        ([], {}),
+    ],
+    ids=["copies", "without their original", "no headline", "none"],
+)
+def test_families_count_copies_once(metrics: list[Metric], expected: Any) -> None:
+    assert families(metrics) == expected
 
 
 def test_a_suite_without_headline_metrics_shows_all_but_parts() -> None:
-    metrics = [metric("score"), metric("count", role="part")]
-    assert headline_metrics(metrics) == (metrics[0],)
-    assert families([]) == {}
+    assert headline_metrics(PLAIN) == (PLAIN[0],)

@@ -140,33 +140,29 @@ def test_only_columns_that_are_summed_are_read():
         sum_rows(rows, ["key"], ["key"], {"other": 0})
 
 
-def test_a_list_of_reasons_that_is_null_gives_none():
-    tables = table([0.5, None, None, None], [None, "bad_input", "", None], [*"aaab"])
-    assert reasons_of(tables) == {None: (0, 0, 1, 0), "a": (0, 0, 1, 0), "b": (0, 0, 0, 0)}
+SOLE, OFF = {"sole_reasons": {"score": "no_vector"}}, {"switched_off": {"score": "not_applicable"}}
 
 
-def test_a_sole_reason_counts_the_nulls_of_each_label():
-    tables = table([None, 0.5, None], ["", "", ""], [*"aba"])
-    assert reasons_of(tables, sole_reasons={"score": "no_vector"}) == {
-        None: (0, 0, 0, 2),
-        "a": (0, 0, 0, 2),
-        "b": (0, 0, 0, 0),
-    }
-
-
-def test_a_sole_reason_stands_before_that_of_what_is_switched_off():
-    tables = table([None, None], ["", ""])
-    known = {"sole_reasons": {"score": "no_vector"}, "switched_off": {"score": "not_applicable"}}
-    assert reasons_of(tables, **known)[None] == (0, 0, 0, 2)
-
-
-def test_what_has_a_value_under_one_label_is_not_switched_off():
-    tables = table([None, 0.5], ["missing_input", ""])
-    assert reasons_of(tables, switched_off={"score": "not_applicable"}) == {
-        None: (0, 1, 0, 0),
-        "a": (0, 1, 0, 0),
-        "b": (0, 0, 0, 0),
-    }
+@pytest.mark.parametrize(
+    ("scores", "reasons", "miners", "known", "all_rows", "by_miner"),
+    [
+        # a list of reasons that is null gives none
+        ([0.5, None, None, None], [None, "bad_input", "", None], "aaab", {}, (0, 0, 1, 0),
+         {"a": (0, 0, 1, 0), "b": (0, 0, 0, 0)}),
+        # a sole reason counts the nulls of each label
+        ([None, 0.5, None], ["", "", ""], "aba", SOLE, (0, 0, 0, 2),
+         {"a": (0, 0, 0, 2), "b": (0, 0, 0, 0)}),
+        # and goes before the reason of what is switched off
+        ([None, None], ["", ""], "ab", SOLE | OFF, (0, 0, 0, 2),
+         {"a": (0, 0, 0, 1), "b": (0, 0, 0, 1)}),
+        # what has a value under one label is not switched off
+        ([None, 0.5], ["missing_input", ""], "ab", OFF, (0, 1, 0, 0),
+         {"a": (0, 1, 0, 0), "b": (0, 0, 0, 0)}),
+    ],
+    ids=["null", "sole", "sole and off", "one value"],
+)  # fmt: skip
+def test_nulls_are_counted_by_their_reasons(scores, reasons, miners, known, all_rows, by_miner):
+    assert reasons_of(table(scores, reasons, [*miners]), **known) == {None: all_rows, **by_miner}
 
 
 def test_rows_are_in_the_order_of_values_and_then_of_metrics_as_declared():
@@ -509,18 +505,7 @@ def test_a_pair_of_two_columns_is_null_only_if_both_are() -> None:
 @pytest.mark.parametrize("n_columns", [1, 2, 3])
 def test_names_of_different_values_differ(n_columns: int) -> None:
     odd = [
-        "a",
-        "/",
-        "a /",
-        "/ a",
-        "a / a",
-        " / ",
-        "",
-        " ",
-        '"',
-        '"a',
-        '"a"',
-        '""',
+        *("a", "/", "a /", "/ a", "a / a", " / ", "", " ", '"', '"a', '"a"', '""'),
         "\\",
         '\\"',
         None,

@@ -1,7 +1,6 @@
 """Inputs of each metric: as declared, and null where they are missing."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -93,66 +92,39 @@ def other_example() -> Turns:
 
 
 EXAMPLES = (example, other_example)
-Change = Callable[[dict[str, Any]], dict[str, Any]]
-
-
-def changed_turns(turns: Turns, change: Change) -> Turns:
-    return [change(dict(each)) for each in turns]
-
-
-def provides(each: dict[str, Any]) -> bool:
-    return str(each["intent"]).startswith("user_provide_")
-
-
-def without_preferences(each: dict[str, Any]) -> dict[str, Any]:
-    return each | ({"utterance": "nothing in particular"} if provides(each) else {})
-
-
-def by_one_member(each: dict[str, Any]) -> dict[str, Any]:
-    return each | ({"speaker": "a"} if provides(each) else {})
-
-
-def for_one_slot(each: dict[str, Any]) -> dict[str, Any]:
-    return each | ({"intent": "user_provide_cuisine"} if provides(each) else {})
-
-
-def without_feedback(each: dict[str, Any]) -> dict[str, Any]:
-    leaves = "_feedback_" in each["intent"] or each["intent"] == "user_accept_plan"
-    return each | ({"intent": "", "utterance": ""} if leaves else {})
-
-
-def without_synthesis(each: dict[str, Any]) -> dict[str, Any]:
-    synthesises = each["intent"].startswith("sys_synthesize_")
-    return each | ({"utterance": "", "metadata": None} if synthesises else {})
-
-
-def without_days(each: dict[str, Any]) -> dict[str, Any]:
-    return each | ({"plan": {**each["plan"], "days": []}} if "plan" in each else {})
-
-
-def without_plan_text(each: dict[str, Any]) -> dict[str, Any]:
-    blank = {"utterance": "", "plan": {**each["plan"], "raw_output": ""}} if "plan" in each else {}
-    return each | blank
-
-
-def without_catalogue(each: dict[str, Any]) -> dict[str, Any]:
-    return {name: cell for name, cell in each.items() if not name.startswith("ref_info_")}
-
-
-def without_members(each: dict[str, Any]) -> dict[str, Any]:
-    metadata = {k: v for k, v in each.get("metadata", {}).items() if k != "member_count"}
-    return each | ({"metadata": metadata} if each["intent"] == "sys_welcome" else {})
-
-
-TAKEN: dict[str, tuple[Change, ...]] = {
-    "preferences": (without_preferences, by_one_member, for_one_slot),
-    "turns": (without_feedback,),
-    "metadata": (without_members,),
-    "synthesis": (without_synthesis,),
-    "plan": (without_days,),
-    "plan text": (without_plan_text,),
-    "catalogue": (without_catalogue,),
+WISH, PLAN = "user_provide_", "sys_present_plan"
+REFERENCES = ("ref_info_restaurants", "ref_info_accommodations", "ref_info_attractions")
+TAKEN: dict[str, list[tuple[Any, dict[str, Any]]]] = {
+    "preferences": [
+        (WISH, {"utterance": "nothing in particular"}),
+        (WISH, {"speaker": "a"}),
+        (WISH, {"intent": "user_provide_cuisine"}),
+    ],
+    "turns": [
+        (("user_feedback_", "sys_feedback_", "user_accept_plan"), {"intent": "", "utterance": ""})
+    ],
+    "metadata": [("sys_welcome", {"metadata": {"member_count": None}})],
+    "synthesis": [("sys_synthesize_", {"utterance": "", "metadata": None})],
+    "plan": [(PLAN, {"plan": {"days": []}})],
+    "plan text": [(PLAN, {"utterance": "", "plan": {"raw_output": ""}})],
+    "catalogue": [
+        (
+            PLAN,
+            {f"ref_info_{kind}": None for kind in ("restaurants", "accommodations", "attractions")},
+        )
+    ],
 }
+"""What takes each source away: cells of turns whose intent begins so; objects change in part."""
+
+
+def taken_away(turns: Turns, intents: Any, cells: dict[str, Any]) -> Turns:
+    def changed(each: dict[str, Any]) -> dict[str, Any]:
+        return each | {
+            name: each[name] | cell if isinstance(cell, dict) else cell
+            for name, cell in cells.items()
+        }
+
+    return [changed(each) if each["intent"].startswith(intents) else each for each in turns]
 
 
 def alike(text: str) -> Any:
@@ -171,8 +143,8 @@ def changed_by_source() -> dict[str, set[str]]:
     for make in EXAMPLES:
         whole = metrics_of(make(), embed)
         for source, takes in TAKEN.items():
-            for take in takes:
-                other = metrics_of(changed_turns(make(), take), embed)
+            for intents, cells in takes:
+                other = metrics_of(taken_away(make(), intents, cells), embed)
                 changed[source] |= {name for name in CALLED if whole[name] != other[name]}
         without = metrics_of(make(), False)
         for vectors in (embed, alike):

@@ -12,7 +12,6 @@ from fastscore.suites.guest_simulation import SUITE, GuestSimulation
 from fastscore.suites.guest_simulation.metrics import CALLING, FORMULAS, UNCHANGING, _variance
 from tests.suites.guest_simulation.guests import (
     ADA,
-    ATTRIBUTES,
     BASIC,
     BEHAVIOUR,
     ORDER,
@@ -22,7 +21,6 @@ from tests.suites.guest_simulation.guests import (
     dialogue,
     guest,
     items,
-    order_cell,
     restaurant,
     score,
     state,
@@ -386,33 +384,6 @@ def test_ora_without_a_target_is_null() -> None:
 # --- sources of states, orders and test cases
 
 
-def test_states_come_from_columns_then_tools_then_words() -> None:
-    cell = call(ATTRIBUTES, "is_ordering_complete=<IsOrderingComplete.YES: 'yes'> "
-                "next_message_menu_exploration_style=<MenuExplorationStyle.DOES_NOT_EXPLORE_MENU: "
-                "'does_not_explore_menu'> next_message_mood_tone=<MessageMoodTone.FRUSTRATED: "
-                "'frustrated'> next_message_ordering_style=<OrderingStyle.ONE_BY_ONE: "
-                "'one_by_one'>")  # fmt: skip
-    rows = (guest("What do you have?", tool_calls=cell), guest("fine"))
-    by_tools = score(*rows)["messages"]
-    assert by_tools["state_source"].to_list() == ["tools", None]
-    assert by_tools.row(0, named=True)["mood_tone"] == "frustrated"
-    assert by_tools.row(0, named=True)["menu_exploration_style"] == "does_not_explore_menu"
-    assert by_tools.row(0, named=True)["is_ordering_complete"] == "yes"
-    by_columns = score(*rows, state())["messages"]
-    assert by_columns["state_source"].to_list() == [None, None, "columns"]
-    by_words = score(*rows, states="heuristic")["messages"]
-    assert by_words["state_source"].to_list() == ["heuristic"] * 2
-    assert by_words["menu_exploration_style"].to_list() == [
-        "explores_menu", "does_not_explore_menu"]  # fmt: skip
-    assert score(*rows, states="columns")["messages"]["state_source"].to_list() == [None, None]
-
-
-def test_order_and_behaviour_have_sources_of_their_own() -> None:
-    rows = (state(tool_calls=order_cell("Cola")), state(), case(ADA, "Cola"))
-    found = dialogue(*rows, level=3)
-    assert (found["state_source"], found["order_source"], found["ORA"]) == ("columns", "tools", 1.0)
-
-
 def test_the_heuristic() -> None:
     rows = [
         guest("Hi, what's on the menu?"),
@@ -438,15 +409,6 @@ def test_the_heuristic() -> None:
     assert found["is_ordering_complete"].to_list() == ["no"] * 4 + ["yes", "no", None]
 
 
-def test_ids_repeat_across_levels() -> None:
-    rows = [row | {"experiment_level": level} for level in (1, 2) for row in calls(BASIC)]
-    found = score(*rows)["dialogues"]
-    assert found["dialogue"].to_list() == ["c/level=1", "c/level=2"]
-    assert found["conversation_id"].to_list() == ["c", "c"]
-    assert found["experiment_level"].to_list() == [1, 2]
-    assert found["DEI"].to_list() == [0.0, 0.2]
-
-
 def test_test_cases_are_known_by_the_file_name() -> None:
     name = "chat_with_guest_simulation_llm_messages_log_Ada-Okoro_test_case_number_7"
     found = dialogue(state() | {"conversation_id": name})
@@ -468,44 +430,22 @@ def test_test_cases_come_from_columns_and_files_too(tmp_path: Path) -> None:
     assert dialogue(rows[0] | {"guest_persona": "Ada"}, personas=str(path))["persona"] == "Ada"
 
 
-@pytest.mark.parametrize("profile", ["default", "published"])
-@pytest.mark.parametrize("states", ["auto", "columns", "tools", "heuristic"])
-def test_what_is_nearly_nothing_is_scored(profile: str, states: str) -> None:
-    for row in (restaurant(), case(), guest(), guest(current_items_in_order="  ")):
-        tables = score(row, profile=profile, states=states)
-        assert tables["dialogues"].height == 1
-        assert tables["messages"].height == (row["role"] == "agent")
+def notes_of(*spoken: dict[str, object]) -> tuple[list[str], list[float]]:
+    """Return the notes of a run, and ORA of its conversations, in each of which a guest speaks."""
+    rows = [guest() | {"conversation_id": f"c{n}", **each} for n, each in enumerate(spoken)]
+    run = fastscore.score(rows, "guest_simulation")
+    return list(run.notes), run.tables["dialogues"].sort("dialogue")["ORA"].to_list()
 
 
 def test_a_pas_without_attributes_of_the_persona_is_said() -> None:
-    def row(number: int, persona: object) -> dict[str, object]:
-        return {
-            "conversation_id": f"c{number}",
-            "role": "agent",
-            "name": "guest_simulation_agent",
-            "content": "What is on the menu?",
-            "guest_persona": persona,
-        }
-
-    rows = [row(1, ADA), row(2, "A curious guest."), row(3, "A hungry guest.")]
-    described = fastscore.score(rows, "guest_simulation")
-    assert [note for note in described.notes if note.startswith("PAS: 2 of 3 conversations have")]
-    named = fastscore.score([row(1, ADA)], "guest_simulation")
-    assert not [note for note in named.notes if "persona without attributes" in note]
+    ada, *others = ({"guest_persona": who} for who in (ADA, "A curious guest.", "A hungry guest."))
+    assert [n for n in notes_of(ada, *others)[0] if n.startswith("PAS: 2 of 3 conversations have")]
+    assert not [note for note in notes_of(ada)[0] if "persona without attributes" in note]
 
 
 def test_an_ora_of_a_target_without_names_is_said() -> None:
-    def row(number: int, target: object) -> dict[str, object]:
-        return {
-            "conversation_id": f"c{number}",
-            "role": "agent",
-            "name": "guest_simulation_agent",
-            "content": "A latte, please.",
-            "guest_persona": ADA,
-            "target_order": target,
-            "current_items_in_order": ["Latte"],
-        }
-
-    run = fastscore.score([row(1, ["Latte"]), row(2, [{"name": "Latte"}])], "guest_simulation")
-    assert run.tables["dialogues"].sort("dialogue")["ORA"].to_list() == [0.0, 1.0]
-    assert [note for note in run.notes if note.startswith("ORA: 1 of 2 conversations have")]
+    latte = {"guest_persona": ADA, "current_items_in_order": ["Latte"]}
+    targets: tuple[object, ...] = (["Latte"], [{"name": "Latte"}])
+    notes, values = notes_of(*(latte | {"target_order": target} for target in targets))
+    assert values == [0.0, 1.0]
+    assert [note for note in notes if note.startswith("ORA: 1 of 2 conversations have")]

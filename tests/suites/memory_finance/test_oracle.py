@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fastscore.suites.json_values import column_values, elements
@@ -15,7 +15,7 @@ from fastscore.suites.memory_finance.summarise import published_files
 from fastscore.vectors.view import VectorView
 from tests.conftest import often
 from tests.oracles import memory_finance as plain
-from tests.suites.memory_finance.tracing import read
+from tests.suites.memory_finance.tracing import dialog, read, turn
 
 WORDS = plain.read_words()
 PARTS = (
@@ -24,12 +24,15 @@ PARTS = (
 )  # fmt: skip
 CONSTRAINTS = ("最大回撤<10%", "最大回撤<x", "不使用杠杆", "不做短线交易", "A", "国债\nA", "")
 KEYS = (
-    "profile_gt.risk_level_gt", "profile_gt.horizon_gt", "profile_gt.constraints_gt[0]",
-    "profile_gt.constraints_gt[2]\n", "profile_gt.preferences_gt[1]", "history_turn_index:1",
-    "history_turn_index:2", "history_turn_index:4", "x", None,
+    "profile_gt.risk_level_gt", "profile_gt.horizon_gt", "profile_gt.liquidity_need_gt",
+    "profile_gt.risk_level_gt\n", " profile_gt.risk_level_gt", "profile_gt.risk_level",
+    *(f"profile_gt.constraints_gt[{at}]" for at in ("0", "01", "-1", "１", "２", "9" * 20)),
+    "profile_gt.constraints_gt[1]\n", "profile_gt.constraints_gt[2]\n",
+    "profile_gt.preferences_gt[0]", "profile_gt.preferences_gt[1]",
+    *(f"history_turn_index:{at}" for at in (0, 1, 2, "2\n", 3, 4, 5, 7, 8, 9)), "x", "", None,
 )  # fmt: skip
 LABELS = (" 波动风险", "不确定性", "无明确风险提示", "POLICY", "Credit_Risk", "", None)
-ITEMS = ("信息依据", "边界声明", "可执行步骤", "A", "国债\n")
+ITEMS = ("信息依据", "边界声明", "可执行步骤", "A", "国债\n", "")
 
 texts = st.lists(st.sampled_from(PARTS), max_size=5).map("".join)
 maybe_texts = st.none() | texts
@@ -104,7 +107,7 @@ dialogs = objects(
         constraints_gt=lists(CONSTRAINTS),
         preferences_gt=lists(("国债", "A", "A", "\n")),
     ),
-    blueprint=st.none() | objects(forbidden_list=lists(("A", "国债", "", None, "没有"), 4)),
+    blueprint=st.none() | objects(forbidden_list=lists(("A", "国债", "", None, "没有", 0), 4)),
     raw_turns=st.none() | st.lists(spoken, max_size=5),
 )
 traces = st.lists(dialogs, min_size=1, max_size=4)
@@ -115,6 +118,27 @@ def expected_files(traced: list[Any], ignore_memory_keys: bool) -> tuple[Any, li
     return plain.summarise(traced, rows, WORDS, "set"), rows
 
 
+ANSWERED = ({"role": "user", "text": "A"}, {"role": "assistant", "text": "第一答"})
+EVERY_KEY = dialog(
+    turn("稳健", keys=list(KEYS), recall={"items": [{"content": each} for each in ("A", "B\nA")]}),
+    turn(keys=["history_turn_index:1"], recall={"items": [], "profile_context": "稳健"}),
+    profile_gt={
+        "risk_level_gt": "稳健",
+        "horizon_gt": None,
+        "liquidity_need_gt": "",
+        "constraints_gt": ["不使用杠杆", "最大回撤<10%"],
+        "preferences_gt": ["国债"],
+    },
+    raw_turns=[
+        {"role": "system", "text": "开始"},
+        ANSWERED[0],
+        *({"role": "user", "text": "没有答复的一问"}, ANSWERED[1], None, *ANSWERED),
+        {"role": "user", "text": "最后一问"},
+    ],
+)
+
+
+@example(traced=[EVERY_KEY], ignore_memory_keys=False)
 @settings(max_examples=often(20, 1_000), suppress_health_check=list(HealthCheck))
 @given(traced=traces, ignore_memory_keys=st.booleans())
 def test_the_published_files_are_those_of_the_plain_scorer(

@@ -25,87 +25,6 @@ PROFILE = {
     "constraints_gt": ["不使用杠杆", "最大回撤<10%"],
     "preferences_gt": ["国债"],
 }
-SPOKEN = [
-    {"role": "system", "text": "开始"},
-    {"role": "user", "text": "第一问"},
-    {"role": "user", "text": "没有答复的一问"},
-    {"role": "assistant", "text": "第一答"},
-    None,
-    {"role": "user", "text": "第二问"},
-    {"role": "assistant", "text": ""},
-    {"role": "user", "text": "最后一问"},
-]
-
-
-def resolve(key: Any, **more: Any) -> tuple[Any, str]:
-    fields = {"profile_gt": PROFILE, "raw_turns": SPOKEN, **more}
-    (found,) = first_turn(dialog(turn(keys=[key]), **fields))["resolved_keys"]
-    assert found["key"] == key
-    assert found["resolvable"] == (found["target_text"] is not None)
-    return found["target_text"], found["resolver"]
-
-
-UNRESOLVED = (None, "unresolved")
-
-
-@pytest.mark.parametrize(
-    ("key", "expected"),
-    [
-        ("profile_gt.risk_level_gt", ("稳健", "profile_field")),
-        ("profile_gt.horizon_gt", UNRESOLVED),
-        ("profile_gt.liquidity_need_gt", ("", "profile_field")),
-        ("profile_gt.risk_level_gt\n", UNRESOLVED),
-        (" profile_gt.risk_level_gt", UNRESOLVED),
-        ("profile_gt.risk_level", UNRESOLVED),
-        ("profile_gt.constraints_gt[0]", ("不使用杠杆", "constraints_gt")),
-        ("profile_gt.constraints_gt[01]", ("最大回撤<10%", "constraints_gt")),
-        ("profile_gt.constraints_gt[２]", UNRESOLVED),
-        ("profile_gt.constraints_gt[１]", ("最大回撤<10%", "constraints_gt")),
-        ("profile_gt.constraints_gt[1]\n", ("最大回撤<10%", "constraints_gt")),
-        ("profile_gt.constraints_gt[-1]", UNRESOLVED),
-        ("profile_gt.constraints_gt[99999999999999999999]", UNRESOLVED),
-        ("profile_gt.preferences_gt[0]", ("国债", "preferences_gt")),
-        ("profile_gt.preferences_gt[1]", UNRESOLVED),
-        ("history_turn_index:0", UNRESOLVED),
-        ("history_turn_index:1", ("第一问", "history_user_turn")),
-        ("history_turn_index:2", ("第二问", "history_user_turn")),
-        ("history_turn_index:2\n", ("第二问", "history_user_turn")),
-        ("history_turn_index:3", ("没有答复的一问", "history_abs_turn")),
-        ("history_turn_index:5", UNRESOLVED),
-        ("history_turn_index:7", UNRESOLVED),
-        ("history_turn_index:8", ("最后一问", "history_abs_turn")),
-        ("history_turn_index:9", UNRESOLVED),
-        ("", UNRESOLVED),
-        (None, UNRESOLVED),
-    ],
-)
-def test_key_resolution(key: Any, expected: tuple[Any, str]) -> None:
-    assert resolve(key) == expected
-
-
-def test_targets_are_looked_for_in_three_sources() -> None:
-    recall = {
-        "short_term_context": "用户很稳健",
-        "profile_context": "稳健",
-        "items": [{"content": "第一"}, {"content": None}, {"content": "问"}],
-    }
-    keys = [
-        "profile_gt.risk_level_gt",
-        "history_turn_index:1",
-        "profile_gt.liquidity_need_gt",
-        "no such key",
-        "profile_gt.risk_level_gt",
-    ]
-    spoken = [{"role": "user", "text": "一\n\n问"}, {"role": "assistant", "text": "答"}]
-    row = first_turn(
-        dialog(turn("稳健", keys=keys, recall=recall), profile_gt=PROFILE, raw_turns=spoken)
-    )
-    # the second target spans three items; the third is empty; the fourth has no entry
-    assert row["key_hit_flags"] == [1, 1, 0, 1]
-    both = ["short_term", "profile"]
-    assert row["key_hit_sources"] == [both, ["long_term"], [], both]
-    assert row["m1_source_hits"] == {"short_term": 2, "long_term": 1, "profile": 2}
-    assert row["eligible_m1"]
 
 
 def test_items_are_joined_in_turns_with_several_and_belong_to_their_own_turn() -> None:
@@ -123,24 +42,6 @@ def test_items_are_joined_in_turns_with_several_and_belong_to_their_own_turn() -
     assert several["key_hit_flags"].to_list() == [[1], [1], [0], [0]]
     alone = score(dialog(turns[0], turns[2], raw_turns=spoken))["turns"]
     assert alone["key_hit_flags"].to_list() == [[1], [0]]
-
-
-def test_only_ok_turns_are_eligible_but_all_are_scored() -> None:
-    asked = {"risks": ["波动"], "rubric": ["边界声明"], "keys": ["profile_gt.risk_level_gt"]}
-    rows = score(
-        dialog(
-            *(
-                turn("波动，仅供参考", **asked, turn_status=status)
-                for status in ("ok", "timeout", None, "OK")
-            ),
-            profile_gt=PROFILE,
-        )
-    )["turns"]
-    for metric in ("m1", "m3", "m4", "m5"):
-        assert rows[f"eligible_{metric}"].to_list() == [True, False, False, False]
-    assert rows["risk_tag_hits"].to_list() == [1, 1, 1, 1]
-    assert rows["judge_score_1_5"].to_list() == [5.0] * 4
-    assert not rows["eligible_m2"].any()
 
 
 @pytest.mark.parametrize(
@@ -169,53 +70,6 @@ def test_only_ok_turns_are_eligible_but_all_are_scored() -> None:
 def test_contradictions(reply: str, constraints: list[str], expected: int) -> None:
     row = first_turn(dialog(turn(reply), profile_gt={"constraints_gt": constraints}))
     assert row["constraint_contradiction"] == expected
-
-
-def test_risk_tags_are_normalised_and_keep_duplicates() -> None:
-    risks = [" 波动 ", "波动风险", "", "  ", None, "政策风险", "无明确风险提示", "Volatility_Risk"]
-    row = first_turn(dialog(turn("净值波动较大", risks=risks)))
-    assert row["risk_required_tags"] == [
-        "volatility_risk",
-        "volatility_risk",
-        "政策风险",
-        "risk_disclosure_present",
-        "volatility_risk",
-    ]
-    assert row["risk_pred_tags"] == ["volatility_risk"]
-    assert row["risk_tag_hits"] == 4
-
-
-@pytest.mark.parametrize(
-    ("violations", "expected"),
-    [
-        (None, "compliant"),
-        ([], "compliant"),
-        ([{}], "minor_violation"),
-        ([{"type": "other", "severity": None}], "minor_violation"),
-        ([{"type": "other", "severity": "HIGH"}], "severe_violation"),
-        ([{}, {"type": "guarantee"}], "severe_violation"),
-        ([{"type": "Guarantee", "severity": 3}], "minor_violation"),
-    ],
-)
-def test_predicted_compliance(violations: Any, expected: str) -> None:
-    row = first_turn(dialog(turn("好的", compliance={"violations": violations})))
-    assert row["pred_compliance_label"] == expected
-
-
-def test_forbidden_phrases_keep_order_and_duplicates() -> None:
-    phrases = ["代客操作", "", None, "保本保收益", "代客操作", 0, "没有"]
-    row = first_turn(dialog(turn("保本保收益，可代客操作"), blueprint={"forbidden_list": phrases}))
-    assert row["forbidden_hits"] == ["代客操作", "保本保收益", "代客操作"]
-    assert row["pred_compliance_label"] == "severe_violation"
-
-
-def test_explanation_elements() -> None:
-    rubric = ["信息依据", "可执行步骤", "自定元素", "信息依据", "边界声明", ""]
-    row = first_turn(dialog(turn("根据研报：1. 买入", rubric=rubric)))
-    # the element that no table has is its own keyword, and the empty one is in every text
-    assert row["rubric_hit_items"] == ["信息依据", "可执行步骤", "信息依据", ""]
-    assert row["judge_score_1_5"] == 3.67
-    assert first_turn(dialog(turn("有自定元素", rubric=["自定元素"])))["judge_score_1_5"] == 5.0
 
 
 @pytest.mark.parametrize(
@@ -352,14 +206,6 @@ def test_profile_comes_from_the_last_snapshot_and_from_words() -> None:
     assert row["constraints_f1"] == pytest.approx(0.8, abs=1e-15)
     assert row["preferences_f1"] == 1.0
     assert row["profile_score"] == pytest.approx(4.8 / 5, abs=1e-15)
-
-
-def test_without_a_snapshot_precision_is_one() -> None:
-    row = first_dialogue(
-        dialog(turn("国债好"), profile_gt={"preferences_gt": ["国债", "红利基金", "国债"]})
-    )
-    # the set has two members, one of them mentioned: P = 1, R = 1/2
-    assert row["preferences_f1"] == pytest.approx(2 / 3, abs=1e-15)
 
 
 def test_a_preference_can_be_mentioned_across_two_replies() -> None:

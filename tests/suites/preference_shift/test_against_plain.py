@@ -4,7 +4,6 @@ The bundled sample always; with FASTSCORE_DATA naming a folder that has redial_v
 redial_movies.jsonl.gz, also all 1,000 dialogues against the whole catalogue.
 """
 
-import math
 import os
 import random
 import re
@@ -32,7 +31,6 @@ from tests.oracles import preference_shift_concepts as plain_concepts
 
 Row = dict[str, Any]
 PROFILES = list(plain_concepts.PROFILES)
-CLOSE = {"rel_tol": 0.0, "abs_tol": 1e-12}
 
 
 def data_folder() -> Path:
@@ -79,98 +77,80 @@ def compare(
         logs, plain_concepts.make_catalogue(movies), plain_concepts.PROFILES[profile]
     )
     tables = {name: frame.to_dicts() for name, frame in scores.tables.items()}
-    compare_dialogues(tables["dialogues"], expected)
-    compare_turns(tables["turns"], expected)
-    compare_segments(tables["segments"], expected)
-    compare_shifts(tables["shifts"], expected)
+    for name, rows in rows_by_table(expected).items():
+        assert len(tables[name]) == len(rows)
+        for found, theirs in zip(tables[name], rows, strict=True):
+            ours = found | {"dialogue": re.sub("/(model|in)=.*", "", found["dialogue"])}
+            for column, key in (SAME[name] | CLOSE[name]).items():
+                is_close = column in CLOSE[name] and None not in (ours[column], theirs[key])
+                wanted = pytest.approx(theirs[key], rel=0, abs=1e-12) if is_close else theirs[key]
+                assert ours[column] == wanted, (name, column, ours, theirs)
     lost = sum(len(log["conversation"]) for log in logs) - 2 * len(tables["turns"])
     assert scores.rejects.height == lost == sum(row["n_unpaired"] for row in tables["dialogues"])
     return tables
 
 
-def is_close(found: float | None, expected: float | None) -> bool:
-    if found is None or expected is None:
-        return found is None and expected is None
-    return math.isclose(found, expected, **CLOSE)
+def alike(*columns: str, **renamed: str) -> dict[str, str]:
+    """Return the plain scorer's name of each column."""
+    return {column: column for column in columns} | renamed
 
 
-def id_in(name: str) -> str:
-    """Return the id in a dialogue's name."""
-    return re.sub("/(model|in)=.*", "", name)
+WRONG = {"missing_concepts": "missing", "hallucinated_concepts": "hallucinated"}
+SAME = {
+    "dialogues": alike(
+        "session_id",
+        "shift_points",
+        model="model_name",
+        n_turns="num_turns",
+        n_both_empty="both_empty_turns",
+        missing_concepts_total="missing_total",
+        hallucinated_concepts_total="hallucinated_total",
+    ),
+    "turns": alike("dialogue", "turn", "is_shift", "user_concepts", "system_concepts", "cc", "i")
+    | WRONG,
+    "segments": alike("dialogue", "start_turn", "end_turn") | WRONG,
+    "shifts": alike("dialogue", "turn", "delay", "recovered"),
+}
+CLOSE = {
+    "dialogues": alike(
+        "avg_recovery_delay",
+        "cas",
+        "cas_all",
+        cross_coherence="cc",
+        context_retention="cr",
+        topic_interference="i",
+        context_adaptation_score="tas",
+        topic_recovery_rate="recovery_rate",
+        topic_interference_around_shifts="i_around_shifts",
+    ),
+    "turns": alike("cr", "tas"),
+    "segments": {f"segment_{name}": name for name in ("cc", "cr", "i", "tas")},
+    "shifts": {},
+}
 
 
-def compare_turns(found: list[Row], expected: list[Row]) -> None:
-    pairs = [
-        (row, number, turn) for row in expected for number, turn in enumerate(row["turns"], start=1)
-    ]
-    assert len(found) == len(pairs)
-    for ours, (row, number, turn) in zip(found, pairs, strict=True):
-        assert (id_in(ours["dialogue"]), ours["turn"]) == (row["session_id"], number)
-        assert ours["is_shift"] == (number in row["shift_points"])
-        assert set(ours["user_concepts"]) == turn["user_concepts"]
-        assert set(ours["system_concepts"]) == turn["system_concepts"]
-        assert ours["missing_concepts"] == turn["missing"]
-        assert ours["hallucinated_concepts"] == turn["hallucinated"]
-        assert (ours["cc"], ours["i"]) == (turn["cc"], turn["i"])
-        assert is_close(ours["cr"], turn["cr"]), (ours, turn)
-        assert is_close(ours["tas"], turn["tas"]), (ours, turn)
-
-
-def compare_segments(found: list[Row], expected: list[Row]) -> None:
-    segments = [segment for row in expected for segment in row["segments"]]
-    assert len(found) == len(segments)
-    for ours, segment in zip(found, segments, strict=True):
-        assert [ours["start_turn"], ours["end_turn"]] == [
-            segment["start_turn"],
-            segment["end_turn"],
+def rows_by_table(expected: list[Row]) -> dict[str, list[Row]]:
+    """Lay the plain scorer's rows out as the suite's tables."""
+    tables: dict[str, list[Row]] = {
+        "dialogues": expected,
+        "turns": [],
+        "segments": [],
+        "shifts": [],
+    }
+    for row in expected:
+        name = {"dialogue": row["session_id"]}
+        tables["segments"] += [name | segment for segment in row["segments"]]
+        tables["shifts"] += [
+            name | {"turn": turn, "delay": delay, "recovered": recovered}
+            for turn, delay, recovered in zip(
+                row["shift_points"], row["delays"], row["recovered"], strict=True
+            )
         ]
-        for name in ("cc", "cr", "i", "tas"):
-            assert is_close(ours[f"segment_{name}"], segment[name]), (name, ours, segment)
-        assert ours["missing_concepts"] == segment["missing"]
-        assert ours["hallucinated_concepts"] == segment["hallucinated"]
-
-
-def compare_shifts(found: list[Row], expected: list[Row]) -> None:
-    shifts = [
-        {"dialogue": row["session_id"], "turn": turn, "delay": delay, "recovered": recovered}
-        for row in expected
-        for turn, delay, recovered in zip(
-            row["shift_points"], row["delays"], row["recovered"], strict=True
-        )
-    ]
-    names = ("turn", "delay", "recovered")
-    assert [
-        {"dialogue": id_in(ours["dialogue"]), **{name: ours[name] for name in names}}
-        for ours in found
-    ] == shifts
-
-
-def compare_dialogues(found: list[Row], expected: list[Row]) -> None:
-    same = {
-        "session_id": "session_id",
-        "model": "model_name",
-        "n_turns": "num_turns",
-        "n_both_empty": "both_empty_turns",
-        "shift_points": "shift_points",
-        "missing_concepts_total": "missing_total",
-        "hallucinated_concepts_total": "hallucinated_total",
-    }
-    close = {
-        "cross_coherence": "cc",
-        "context_retention": "cr",
-        "topic_interference": "i",
-        "context_adaptation_score": "tas",
-        "topic_recovery_rate": "recovery_rate",
-        "avg_recovery_delay": "avg_recovery_delay",
-        "cas": "cas",
-        "cas_all": "cas_all",
-        "topic_interference_around_shifts": "i_around_shifts",
-    }
-    assert len(found) == len(expected)
-    for ours, row in zip(found, expected, strict=True):
-        assert {name: ours[name] for name in same} == {name: row[same[name]] for name in same}
-        for name, theirs in close.items():
-            assert is_close(ours[name], row[theirs]), (name, ours[name], row[theirs])
+        for number, turn in enumerate(row["turns"], start=1):
+            concepts = {key: sorted(turn[key]) for key in ("user_concepts", "system_concepts")}
+            place = {"turn": number, "is_shift": number in row["shift_points"]}
+            tables["turns"].append(turn | name | place | concepts)
+    return tables
 
 
 @pytest.mark.parametrize(

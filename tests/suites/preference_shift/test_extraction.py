@@ -1,6 +1,5 @@
 """Extraction of concepts by words, aliases, character n-grams and vectors."""
 
-import math
 import re
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import fastscore
@@ -72,6 +71,20 @@ TEXTS = st.lists(PIECES, max_size=8).map("".join)
 VALUES = st.lists(st.lists(PIECES, min_size=1, max_size=3).map("".join), max_size=6)
 
 
+# ends of words: the texts and values of the specification, each value in each text
+ENDS = {
+    "texts": [
+        "an award", "war!", "WAR", "there", "X-Men", "explore x2", "x_y", "Amélie", "Ame\u0301lie",
+        "我喜欢星球大战吗", "私はアリエルが好き", "ดูหนังไทยกัน", "phim hoạt hình", "foo!wow", "it's",
+        "(1979)", "21979", "9½ weeks", "C3PO", "한국영화",
+    ],
+    "names": ["war", "her", "x", "am", "ame", "amelie", "星球大战", "アリエル", "หนัง", "hình"],
+    "actors": ["!wow", "it", "1979", "9", "3", "한국"],
+}  # fmt: skip
+
+
+@example(**ENDS, words=True)
+@example(**ENDS, words=False)
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     texts=st.lists(TEXTS, min_size=1, max_size=4, unique=True),
@@ -114,42 +127,6 @@ def test_neither_parts_nor_order_change_a_text(limit: int, monkeypatch: pytest.M
     assert extracted(texts, concepts, words=True) == expected
     assert extracted(texts[::-1], concepts, words=True) == expected[::-1]
     assert extracted([], concepts, words=True) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "value", "word", "substring"),
-    [
-        ("an award", "war", False, True),
-        ("war!", "war", True, True),
-        ("WAR", "war", True, True),
-        ("there", "her", False, True),
-        ("her", "her", True, True),
-        ("X-Men", "x", True, True),
-        ("explore x2", "x", False, True),
-        ("x_y", "x", False, True),
-        ("Amélie", "am", False, True),
-        ("Ame\u0301lie", "ame", False, True),
-        ("Amélie", "amelie", False, False),
-        ("我喜欢星球大战吗", "星球大战", True, True),
-        ("私はアリエルが好き", "アリエル", True, True),
-        ("ดูหนังไทยกัน", "หนัง", True, True),
-        ("phim hoạt hình", "hình", True, True),
-        ("foo!wow", "!wow", True, True),
-        ("it's", "it", True, True),
-        ("1917!", "1917", True, True),
-        ("(1979)", "1979", True, True),
-        ("21979", "1979", False, True),
-        ("9½ weeks", "9", False, True),
-        ("C3PO", "3", False, True),
-        ("한국영화", "한국", False, True),
-    ],
-)
-def test_words_end_where_the_specification_says(
-    text: str, value: str, word: bool, substring: bool
-) -> None:
-    concepts = concepts_from({"name": [value]})
-    assert bool(extracted([text], concepts, words=True)[0]) is word
-    assert bool(extracted([text], concepts, words=False)[0]) is substring
 
 
 def test_only_one_character_grows_in_lower_case() -> None:
@@ -319,16 +296,6 @@ def check(texts: list[str], concepts: Concepts, chosen: PreferenceShift) -> None
         for names, values in zip(expected, nearest, strict=True):
             names += [f"{field}={value}" for value in values]
     assert found == [sorted(names) for names in expected]
-
-
-def test_a_text_by_hand(catalogue: str) -> None:
-    # of " dramx " the n-grams " dr", "dra", "ram", " dra", "dram" and " dram" are known, of the
-    # twelve of " drama "; no other genre has them, so that all have one weight
-    cosine = 6 / math.sqrt(6 * 12)
-    for threshold, expected in ((cosine - 1e-9, ["genre=drama"]), (cosine + 1e-9, [])):
-        chosen = options(catalogue, extract="ngrams", fields="genre", embed_threshold=threshold)
-        tables = score([log(*exchange("Dramx", "..."))], chosen)
-        assert tables["turns"]["user_concepts"].to_list() == [expected]
 
 
 def test_no_embedder_is_needed_and_constraints_are_found_too(catalogue: str) -> None:

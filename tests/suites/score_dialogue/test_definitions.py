@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import fastscore
-from fastscore.suites.declarations import INCOMPLETE, NO_SUCH_STEP, REJECT_SCHEMA, REPLACED_ROWS
+from fastscore.suites.declarations import REJECT_SCHEMA
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.suites.score_dialogue.events import MAXIMUM_STEPS, strip_text
 from fastscore.suites.score_dialogue.metrics import PYTHON_WHITESPACE, SEMANTIC
@@ -77,33 +77,6 @@ def test_ties_go_to_the_earliest_step() -> None:
     tables = score(predicted(0, 0, "ab"), predicted(0, 1, "abcd"), complete(0, "abcd"))
     assert tables["steps"]["U_step"].to_list() == [0.5, 0.5]
     assert tables["utterances"]["best_step"].to_list() == [0]
-
-
-def test_a_gap_leaves_the_last_step_unscored_and_a_duplicate_adds_an_empty_one() -> None:
-    gap = score(predicted(0, 0, "a"), predicted(0, 2, "b"), complete(0, "b"))
-    assert gap["steps"]["prediction"].to_list() == ["a", ""]
-    assert gap["dialogues"]["n_predictions_unscored"].to_list() == [1]
-    twice = score(predicted(0, 0, "a"), predicted(0, 0, "b"), complete(0, "b"))
-    assert twice["steps"]["prediction"].to_list() == ["b", ""]
-    assert twice["steps"]["line"].to_list() == [2, None]
-
-
-def test_an_utterance_without_steps_is_null_and_outside_the_mean() -> None:
-    tables = score(complete(1, "b"), complete(0, "a"), predicted(0, 0, "a"))
-    assert tables["utterances"]["status"].to_list() == ["ok", "no_steps"]
-    assert tables["utterances"]["U_best"].to_list() == [1.0, None]
-    assert tables["utterances"]["best_step"].to_list() == [0, None]
-    dialogue = tables["dialogues"].row(0, named=True)
-    assert (dialogue["n_utterances"], dialogue["n_scored"]) == (2, 1)
-    assert dialogue["average_U_best_early"] == 1.0
-
-
-def test_a_dialogue_without_a_scored_utterance_says_why_its_mean_is_null() -> None:
-    tables = score(predicted(0, 0, "a"))
-    dialogue = tables["dialogues"].row(0, named=True)
-    assert dialogue["average_U_best_early"] is None
-    assert {"metric": "average_U_best_early", "reason": "missing_input"} in dialogue["null_reasons"]
-    assert (dialogue["n_incomplete"], dialogue["n_predictions_unscored"]) == (1, 1)
 
 
 def test_texts_that_are_null_count_as_empty_ones() -> None:
@@ -209,20 +182,6 @@ def test_a_revealed_step_beyond_reason_is_a_reject() -> None:
     assert (reject["file"], reject["line"], reject["field"]) == ("log.jsonl", 2, "step")
     assert reject["reason"] == "out_of_range"
     assert tables["utterances"]["total_steps"].to_list() == [1]
-
-
-def test_rows_that_are_not_used_are_counted() -> None:
-    rows = [predicted(2, 0, "a"), complete(2, "a"), revealed(3, -5), complete(3, "a")]
-    rows += [predicted(0, 0, "a"), predicted(0, 0, "b"), predicted(0, MAXIMUM_STEPS, "c")]
-    rows += [revealed(0, 0), complete(0, "a"), complete(0, "b"), predicted(1, 0, "a")]
-    rows += [predicted(0, -1, "a")]
-    raw, _ = raw_frame([("log.jsonl", line, row) for line, row in enumerate(rows, 1)])
-    events, tables = score_frame(raw, LEXICAL)
-    # a prediction and a ground truth are replaced; only a revealed step can be too far
-    assert events.rejects.is_empty()
-    noted = {REPLACED_ROWS: 2, NO_SUCH_STEP: 2, INCOMPLETE: 1}
-    assert {name: events.counts.get(name) for name in noted} == noted
-    assert tables["utterances"]["total_steps"].to_list() == [1, 1, 0]
 
 
 def test_a_baseline_of_one_pair_is_the_cosine_of_that_pair() -> None:

@@ -4,11 +4,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from fastscore_jit.arrow import copied_texts, text_rows
+from fastscore_jit.arrow import text_rows
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastscore.suites.guest_simulation import tool_cells
 from fastscore.suites.guest_simulation.item_lists import (
     BARE_ITEM,
     FIELD,
@@ -17,7 +16,7 @@ from fastscore.suites.guest_simulation.item_lists import (
     item_names,
     list_places,
 )
-from fastscore.suites.guest_simulation.tool_cells import find_members, read_tool_cells
+from fastscore.suites.guest_simulation.tool_cells import read_tool_cells
 from tests.oracles import guest_cells as plain
 
 WORDS = (("order_tracking",), ("message_generation", "message_attributes"), ("get_name",))
@@ -47,12 +46,6 @@ def rows_of(texts):
 
 def cells_of(texts):
     return pl.Series("cells", texts, dtype=pl.String)
-
-
-def texts_of(column):
-    data = column.data.tobytes()
-    bounds = zip(column.offsets[:-1].tolist(), column.offsets[1:].tolist(), strict=True)
-    return [data[start:end].decode() for start, end in bounds]
 
 
 def plain_cell(cell):
@@ -92,42 +85,18 @@ def read_cell(texts):
     return read
 
 
+MOOD = f"next_message_mood_tone=sad {{}}'tool_name': '{plain.ATTRIBUTES_TOOL}', "
+TRACKED = f"{plain.MARKER} : current_items_in_order=[1] target_items_to_order=[2] "
+
+
 @given(cells)
 @example([f"tool_name={plain.ATTRIBUTES_TOOL}", None, "", "'tool_name': 'update_order_tracking"])
+@example(["tool_name=1 " * 100, None, "tool_name: 'x'"])  # more members than there is room for
+@example([MOOD.format("is_ordering_complete=yes ") + "next_message_mood_tone=<Mood.CASUAL: 1>"])
+@example([TRACKED, f"{TRACKED}{plain.MARKER} : current_items_in_order=[3] ", TRACKED * 2])
+@example(["tool_name=order_tracking current_items_in_order=[ ] current_items_in_order=[4]"])
 def test_cells_equal_the_oracle(texts):
     assert read_cell(texts) == [plain_cell(text or "") for text in texts]
-
-
-def test_cells_by_hand():
-    before = "next_message_mood_tone=sad is_ordering_complete=yes "
-    gives = f"'tool_name': '{plain.ATTRIBUTES_TOOL}', "
-    after = "next_message_mood_tone=<Mood.CASUAL: 1> next_message_mood_tone=x"
-    found = read_tool_cells(cells_of([before + gives + after, before]), whole_cell=False)
-    assert found.states.rows() == [(None, None, "casual", None), ("yes", None, "sad", None)]
-    assert found.uses.tolist() == [[False, True, False], [False] * 3]
-    result = f"{plain.MARKER} : current_items_in_order=[1] target_items_to_order=[2] "
-    cut = result + f"{plain.MARKER} : current_items_in_order=[3] "
-    called = "tool_name=order_tracking current_items_in_order=[ ] current_items_in_order=[4]"
-    texts = [result, cut, called, "current_items_in_order=[5]"]
-    found = read_tool_cells(cells_of(texts), whole_cell=False).orders
-    assert found.start.tolist() == [result.index("["), -1, called.index("["), -1]
-    assert found.broken.tolist() == [False, True, False, False]
-    assert found.has_items.tolist() == [True, True, False, False]
-
-
-def test_the_keys_are_those_of_the_definitions():
-    assert [key.decode() for key in tool_cells.ATTRIBUTE_KEYS] == list(plain.STATE_KEYS)
-    assert tool_cells.ATTRIBUTES_TOOL == plain.ATTRIBUTES_TOOL
-    assert tool_cells.MARKER.decode() == plain.MARKER
-
-
-def test_more_members_than_expected_are_found():
-    cells = ["tool_name=1 " * 100, None, "tool_name: 'x'"]
-    found = find_members(rows_of(cells))
-    assert found.row.tolist() == [0] * 100 + [2]
-    assert found.begin.tolist() == [12 * number for number in range(100)] + [0]
-    assert found.value.tolist() == [12 * number + 10 for number in range(100)] + [11]
-    assert (found.start[-1], found.end[-1]) == (12, 13)
 
 
 @given(st.lists(st.none() | st.text(alphabet=' \t\n\v\r"[]x', max_size=8), max_size=8))
@@ -145,18 +114,6 @@ def test_lists_in_cells_equal_the_oracle(texts):
         assert has_items[row] == ((is_list and not closed) or broken[row])
 
 
-@given(st.lists(st.text(max_size=30), max_size=8), st.data())
-def test_copied_parts_are_the_texts(texts, data):
-    rows = rows_of(texts)
-    chosen = data.draw(
-        st.lists(st.sampled_from(range(len(texts))), max_size=8) if texts else st.just([])
-    )
-    at = np.array(chosen, np.int64)
-    assert texts_of(copied_texts(rows.addresses[at], rows.lengths[at])) == [
-        texts[row] for row in chosen
-    ]
-
-
 # --- lists of items in cells that no parser accepts
 
 
@@ -166,6 +123,16 @@ ITEM_TOKENS = (
     "modifiers=[", "'modifiers': [{'name': 'q'}]", "\\'", "', ", "<Mood.CASUAL: 'casual'>",
     "tool_name",
 )  # fmt: skip
+HARD = [
+    "]", "", "{'name': 'A'}", "{'name': 'A", "OrderItem(name=\"Nonna's\", quantity=1)]",
+    "OrderItem(name='It's, well, good', quantity=1)]", "OrderItem(name=\\'Cola\\', quantity=1)]",
+    "OrderItem(name=\\'Nonna\\\\\\'s\\', quantity=1)]", "{'name': 'Tea (hot)', 'price': 1}]",
+    '{"name": "a \\"b\\", \\"c\\"", "n": 1}]', '{"name": "Caf\\u00e9"}]',
+    "Item(name='A', modifiers=[Modifier(modifier_type_name='T', modifier_option_name='B')])]",
+    "'A', {'name': 'B', 'modifiers': ['C', None]}]", "{'item': 'A', 'name': 'B'}]",
+    "{'item': 'A', 'modifier': 'B', 'other': ['C'], 'more': {'name': 'D'}}]",
+    "{'name': '', 'item': 'A'}]", "{'name': 'A'}] target=[{'name': 'B'}]",
+]  # fmt: skip
 item_cells = st.lists(st.lists(st.sampled_from(ITEM_TOKENS), max_size=30).map("".join), max_size=8)
 
 
@@ -207,42 +174,12 @@ def names_of(texts, *, option_first=False):
 
 @given(item_cells, st.booleans())
 @example(["', 'x']", "name='Nonna's', q=1)]"], False)
+@example(HARD, False)
+@example(HARD, True)
 def test_item_names_equal_the_oracle(texts, option_first):
     lists = [f"[{text}" for text in texts]
     expected = [plain_names(text, option_first=option_first) for text in lists]
     assert names_of(lists, option_first=option_first) == expected
-
-
-@pytest.mark.parametrize(
-    ("cell", "expected"),
-    [
-        ("[]", []),
-        ("[OrderItem(name='Cola', quantity=1)]", [(ITEM, "Cola")]),
-        ("[OrderItem(name=\"Nonna's\", quantity=1)]", [(ITEM, "Nonna's")]),
-        # the backslash before a quote was lost
-        ("[OrderItem(name='Nonna's', quantity=1)]", [(ITEM, "Nonna's")]),
-        ("[OrderItem(name='It's, well, good', quantity=1)]", [(ITEM, "It's, well, good")]),
-        ("[OrderItem(name=\\'Cola\\', quantity=1)]", [(ITEM, "Cola")]),
-        ("[OrderItem(name=\\'Nonna\\\\\\'s\\', quantity=1)]", [(ITEM, "Nonna's")]),
-        ("[{'name': 'Tea (hot)', 'price': 1}]", [(ITEM, "Tea (hot)")]),
-        ('[{"name": "a \\"b\\", \\"c\\"", "n": 1}]', [(ITEM, 'a "b", "c"')]),
-        ('[{"name": "Caf\\u00e9"}]', [(ITEM, "Café")]),
-        ("[Item(name='A', modifiers=[Modifier(modifier_type_name='T', modifier_option_name='B')])]",
-         [(ITEM, "A"), (MODIFIER, "B")]),
-        ("['A', {'name': 'B', 'modifiers': ['C', None]}]",
-         [(ITEM, "B"), (BARE_ITEM, "A"), (MODIFIER, "C")]),
-        ("[{'item': 'A', 'modifier': 'B', 'other': ['C'], 'more': {'name': 'D'}}]",
-         [(ITEM, "A"), (FIELD, "B")]),
-        ("[{'item': 'A', 'name': 'B'}]", [(ITEM, "B")]),
-        ("[{'name': '', 'item': 'A'}]", [(ITEM, "A")]),
-        ("[{'name': 'A'}] target=[{'name': 'B'}]", [(ITEM, "A")]),
-        ("[{'name': 'A'}", None),
-        ("[{'name': 'A", None),
-        ("[", None),
-    ],
-)  # fmt: skip
-def test_item_names_by_hand(cell, expected):
-    assert names_of([cell]) == [expected]
 
 
 def test_names_do_not_depend_on_neighbours():

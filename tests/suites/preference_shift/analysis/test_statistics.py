@@ -25,7 +25,6 @@ from fastscore.suites.preference_shift.analysis.tables import (
     mean_intervals,
     paired_difference,
     segment_similarities,
-    simplex,
     untestable,
     weight_grid,
     window_sweep,
@@ -141,15 +140,6 @@ def test_a_conversation_without_turns_keeps_the_value_that_the_run_gave(hand: Sc
         assert last["tas"] == last["cc_only"] == last["tas_without_copying"] == expected
         assert last["cas"] is None
         assert last["cas_without_recovery"] is None
-
-
-def test_the_simplex_has_66_points_that_sum_to_one() -> None:
-    points = simplex()
-    assert points.shape == (66, 3)
-    assert set(map(math.fsum, points.tolist())) == {1.0}
-    assert points.min() == 0.0
-    assert len({tuple(point) for point in points.tolist()}) == 66
-    assert simplex(1).tolist() == [[0, 0, 1], [0, 1, 0], [1, 0, 0]]
 
 
 def test_the_weight_grid_by_hand(hand: Scored) -> None:
@@ -409,14 +399,3 @@ def test_families_of_differences_count_tests_that_exist() -> None:
 
 
 FAMILY = [(0.01, 0.2), (None, None), (0.04, 0.1), (0.03, 0.1)]
-
-
-def test_the_detectable_difference_grows_with_the_family() -> None:
-    x, y = np.random.default_rng(8).uniform(size=(2, 9))
-    frame = pl.DataFrame({"cluster": np.arange(9), "x": x, "y": y})
-    one = paired_difference(frame, "x", "y", UNIT_RANGE)
-    alone = with_corrected([one])[0]["detectable"]
-    error = (x - y).std(ddof=1) / 3
-    assert alone == pytest.approx((stats.t.ppf(0.975, 8) + stats.t.ppf(0.8, 8)) * error)
-    of_two = with_corrected([one, one])[0]["detectable"]
-    assert of_two == pytest.approx((stats.t.ppf(0.9875, 8) + stats.t.ppf(0.8, 8)) * error)
