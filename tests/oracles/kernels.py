@@ -52,11 +52,6 @@ def jaccard(a: set[Any], b: set[Any], both_empty: float) -> float:
     return len(a & b) / len(a | b) if a | b else both_empty
 
 
-def idf_cosine(a: set[int], b: set[int], idf: Sequence[float]) -> float:
-    norms = math.fsum(idf[v] ** 2 for v in a) * math.fsum(idf[v] ** 2 for v in b)
-    return math.fsum(idf[v] ** 2 for v in a & b) / math.sqrt(norms) if norms else 0.0
-
-
 def idf(sets: Sequence[set[Any]]) -> dict[Any, float]:
     members = {member for each in sets for member in each}
     having = {member: sum(member in each for each in sets) for member in members}
@@ -177,13 +172,15 @@ def distinct_counts(bag: Sequence[int]) -> list[tuple[int, int]]:
     return sorted(Counter(bag).items())
 
 
-def idf_cosine_counted(a: Sequence[int], b: Sequence[int], idf: Sequence[float]) -> float:
+def idf_cosine(a: Iterable[int], b: Iterable[int], idf: Sequence[float]) -> float:
     """Return the cosine of the vectors that have count times idf for every value."""
-    left = {value: count * idf[value] for value, count in Counter(a).items()}
-    right = {value: count * idf[value] for value, count in Counter(b).items()}
-    dot = sum(weight * right.get(value, 0.0) for value, weight in left.items())
-    norms = [math.sqrt(sum(weight**2 for weight in side.values())) for side in (left, right)]
-    return dot / (norms[0] * norms[1]) if all(norms) else 0.0
+    left, right = Counter(a), Counter(b)
+
+    def dot(x: Counter[int], y: Counter[int]) -> float:
+        return math.fsum(x[value] * y[value] * idf[value] ** 2 for value in x.keys() & y.keys())
+
+    norms = dot(left, left) * dot(right, right)
+    return dot(left, right) / math.sqrt(norms) if norms else 0.0
 
 
 def distinct(ids: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int], list[int]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fastscore.run.signature import signature
@@ -30,111 +30,57 @@ from fastscore.suites.group_travel.lexicon import (
     wanted_rooms,
 )
 from tests.oracles import group_travel_logs as oracle
-from tests.oracles.group_travel_words import norm
+from tests.oracles import group_travel_words as plain
+from tests.suites.group_travel.odd_dialogues import phrases
 from tests.suites.group_travel.travelling import dialogue, turn
 from tests.suites.reading import changed_lexicon, lexicon_of
 
 WORDS = load_lexicon()
 
 
-@pytest.mark.parametrize(
-    ("text", "normal"),
-    [
-        ("Alexander’s Tavern", "alexanders tavern"),
-        ("Café d'Orsay & Bar, Paris", "cafe dorsay and bar paris"),
-        ("  STRASSE\tStraße ", "strasse strasse"),
-        ("ﬁne № 5", "fine no 5"),
-        ("हिन्दी खाना", "हनद खन"),
-        ("各种菜", "各种菜"),
-        ("--", ""),
-    ],
-)
-def test_normal_texts(text: str, normal: str) -> None:
-    assert normalise(pl.Series([text])).to_list() == [normal]
+# each text with what the definitions say of it
+SAID = [
+    # normal forms
+    "Alexander’s Tavern", "Café d'Orsay & Bar, Paris", "  STRASSE\tStraße ", "ﬁne № 5",
+    "हिन्दी खाना", "各种菜", "--", "",
+    # rooms that are wanted
+    "private room rather than a shared room", "not a shared room", "Anything but hostels",
+    "We don't want to share a room; an entire home is best", "close to downtown",
+    "entire apartments, or separate rooms", "a place to ourselves or our own room",
+    "no private room or shared room", "no entire home, no private room and no dorm",
+    "we share room and board", "not too far, but a private bedroom",
+    "instead of any old hostel, whole villas",
+    # conflicts that are named
+    "We differ on food", "There is a CONFLICT here", "no conflict here", "Conflict : none",
+    "Conflict: no conflict among you", "no conflict: but we differ", "indifferent",
+    "There is not any real difference", "not for one second is it balanced", "no_conflict",
+    "without a doubt, opinions diverge", "don't worry, conflicting wishes", "We_differ",
+    "No conflict or disagreement", "a trade-off", "a tradeoff and the middle ground",
+    "anything but a compromise",
+    # theory that is quoted
+    "We can include both cuisines", "include-both rule", "self select principle", "½ u_s!",
+    "Self-Selection rule", "log-rolling across days", "Strategy: least_misery.", "½u_s", "u_s½",
+    "parental  authority", "parent budget hc", "the parents decide", "apparent authority",
+    "sub-groups split up", "intergenerational fairness", "generational wealth", "nash", "gnash",
+    "Higher pref with compensation principle", "a snake_case word", "Borda counts",
+]  # fmt: skip
 
 
+@example(SAID)
 @given(st.lists(st.none() | st.text(max_size=20), max_size=5))
-def test_normal_texts_by_the_steps_of_the_definition(texts: list[str | None]) -> None:
-    expected = [None if text is None else norm(text) for text in texts]
+def test_normal_texts(texts: list[str | None]) -> None:
+    expected = [None if text is None else plain.norm(text) for text in texts]
     assert normalise(pl.Series(texts, dtype=pl.String)).to_list() == expected
 
 
-@pytest.mark.parametrize(
-    ("preference", "rooms"),
-    [
-        ("private room rather than a shared room", ["private"]),
-        ("not a shared room", ["entire", "private"]),
-        ("We don't want to share a room; an entire home is best", ["entire"]),
-        ("Anything but hostels", ["entire", "private"]),
-        ("entire apartments, or separate rooms", ["entire", "private"]),
-        ("a place to ourselves or our own room", ["entire", "private"]),
-        ("no private room or shared room", ["shared"]),
-        ("no entire home, no private room and no dorm", []),
-        ("we share room and board", []),
-        ("close to downtown", []),
-        ("not too far, but a private bedroom", ["private"]),
-        ("instead of any old hostel, whole villas", ["entire"]),
-    ],
-)
-def test_rooms_that_are_wanted(preference: str, rooms: list[str]) -> None:
-    assert wanted_rooms(pl.Series([preference, ""]), WORDS).to_list() == [rooms, []]
-
-
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        ("We differ on food", True),
-        ("There is a CONFLICT here", True),
-        ("no conflict here", False),
-        ("Conflict: no conflict among you", False),
-        ("Conflict : none", False),
-        ("no conflict: but we differ", True),
-        ("There is not any real difference", False),
-        ("not for one second is it balanced", True),
-        ("without a doubt, opinions diverge", True),
-        ("don't worry, conflicting wishes", True),
-        ("No conflict or disagreement", False),
-        ("a trade-off", True),
-        ("a tradeoff and the middle ground", True),
-        ("indifferent", False),
-        ("no_conflict", False),
-        ("We_differ", False),
-        ("anything but a compromise", False),
-        ("", False),
-    ],
-)
-def test_conflicts_that_are_named(text: str, named: bool) -> None:
-    assert names_conflict(pl.Series([text]), WORDS).to_list() == [named]
-
-
-@pytest.mark.parametrize(
-    ("text", "quoted"),
-    [
-        ("We can include both cuisines", False),
-        ("include-both rule", True),
-        ("self select principle", True),
-        ("Self-Selection rule", True),
-        ("log-rolling across days", True),
-        ("Strategy: least_misery.", True),
-        ("parental  authority", True),
-        ("parent budget hc", True),
-        ("the parents decide", True),
-        ("apparent authority", False),
-        ("sub-groups split up", True),
-        ("intergenerational fairness", True),
-        ("generational wealth", False),
-        ("nash", True),
-        ("gnash", False),
-        ("Higher pref with compensation principle", True),
-        ("a snake_case word", True),
-        ("½u_s", False),
-        ("u_s½", False),
-        ("½ u_s!", True),
-        ("Borda counts", False),
-    ],
-)
-def test_theory_that_is_quoted(text: str, quoted: bool) -> None:
-    assert quotes_theory(pl.Series([text]), WORDS).to_list() == [quoted]
+@example(SAID)
+@given(st.lists(phrases(), max_size=5))
+def test_texts_are_read_as_the_definitions_say(texts: list[str]) -> None:
+    column = pl.Series(texts, dtype=pl.String)
+    assert wanted_rooms(column, WORDS).to_list() == [sorted(plain.wanted_rooms(t)) for t in texts]
+    assert names_conflict(column, WORDS).to_list() == [*map(plain.speaks_of_conflict, texts)]
+    quoted = [plain.THEORY.search(text) is not None for text in texts]
+    assert quotes_theory(column, WORDS).to_list() == quoted
 
 
 @pytest.mark.parametrize(
@@ -200,12 +146,12 @@ CELLS = st.sampled_from(STRANGE) | VALUES.flatmap(
 )
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Return a value in the types of JSON; what JSON has no type for is an empty object."""
     if isinstance(value, dict):
-        return {plain_key(key): plain(below) for key, below in value.items()}
+        return {plain_key(key): json_value(below) for key, below in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(below) for below in value]
+        return [json_value(below) for below in value]
     return value if value is None or isinstance(value, bool | int | float | str) else {}
 
 
@@ -224,7 +170,7 @@ def test_a_cell_is_what_the_oracle_reads(cell: str) -> None:
         expected = expected if isinstance(inner, str) and inner == expected.strip() else inner
     if isinstance(expected, str) and expected == cell.strip():
         expected = cell
-    assert repr(parse_cell(cell)) == repr(plain(expected))
+    assert repr(parse_cell(cell)) == repr(json_value(expected))
 
 
 @given(st.lists(CELLS | st.text("'\"\\,:[]{}() \n1en", max_size=12).map("['".__add__)))
@@ -299,7 +245,7 @@ def test_literals_with_any_escapes_are_what_python_evaluates(texts: list[str], p
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            expected = plain(ast.literal_eval(literal))
+            expected = json_value(ast.literal_eval(literal))
         except (SyntaxError, ValueError):
             expected = literal
     with warnings.catch_warnings():
