@@ -28,9 +28,15 @@ from tests.vectors.stores import DIM, append_texts, files_of, open_store, vector
 SEGMENT = re.compile(r"seg-\d{20}-\d+-[0-9a-f]{8}\.(ids|faiss)")
 
 
-def test_files_are_two_a_segment_and_a_description(tmp_path):
-    store = open_store(tmp_path)
-    append_texts(store, 0)
+@pytest.fixture
+def store(tmp_path):
+    """A store of one window of texts."""
+    made = open_store(tmp_path)
+    append_texts(made, 0)
+    return made
+
+
+def test_files_are_two_a_segment_and_a_description(store):
     append_texts(store, 1)
     names = files_of(store)
     assert "store.json" in names
@@ -40,9 +46,7 @@ def test_files_are_two_a_segment_and_a_description(tmp_path):
     assert len({name.split(".")[0] for name in segments}) == 2
 
 
-def test_a_segment_is_a_plain_faiss_index(tmp_path):
-    store = open_store(tmp_path)
-    append_texts(store, 0)
+def test_a_segment_is_a_plain_faiss_index(store):
     (path,) = store.folder.glob("*.faiss")
     index = faiss.read_index(str(path))
     assert isinstance(index, faiss.IndexFlatIP)
@@ -108,9 +112,7 @@ def test_compact_merges_small_segments_under_a_reader(tmp_path):
     assert store.compact() == stats
 
 
-def test_compact_removes_old_garbage_only(tmp_path):
-    store = open_store(tmp_path)
-    append_texts(store, 0)
+def test_compact_removes_old_garbage_only(store):
     kept = files_of(store)
     garbage = {"seg-0-1-a.faiss", "seg-0-1-a.ids.7-0000000b.tmp", "seg-0-2-a.faiss.7-0000000b.tmp"}
     for name in garbage:
@@ -260,32 +262,32 @@ FINGERPRINT = "a" * 64
 
 
 @pytest.fixture
-def store(tmp_path, monkeypatch):
+def trusted(tmp_path, monkeypatch):
     monkeypatch.delenv(TRUST_VARIABLE, raising=False)
     return VectorStore.open(FINGERPRINT, 4, root=tmp_path / "vectors").folder
 
 
-def test_our_own_is_opened_again(store):
-    assert VectorStore.open(FINGERPRINT, 4, root=store.parent).folder == store
+def test_our_own_is_opened_again(trusted):
+    assert VectorStore.open(FINGERPRINT, 4, root=trusted.parent).folder == trusted
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o775])
 @pytest.mark.parametrize("above", [0, 1])
-def test_one_that_others_can_write_to_is_refused(store, monkeypatch, above, mode):
-    folder = (store, store.parent)[above]
+def test_one_that_others_can_write_to_is_refused(trusted, monkeypatch, above, mode):
+    folder = (trusted, trusted.parent)[above]
     folder.chmod(mode)
     with pytest.raises(StoreError, match="trust_store") as refused:
-        VectorStore.open(FINGERPRINT, 4, root=store.parent)
-    assert str(store) in str(refused.value)
+        VectorStore.open(FINGERPRINT, 4, root=trusted.parent)
+    assert str(trusted) in str(refused.value)
     monkeypatch.setenv(TRUST_VARIABLE, "1")
-    assert VectorStore.open(FINGERPRINT, 4, root=store.parent).folder == store
+    assert VectorStore.open(FINGERPRINT, 4, root=trusted.parent).folder == trusted
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
-def test_one_of_another_user_is_refused(store):
-    os.chown(store, 12345, 12345)
+def test_one_of_another_user_is_refused(trusted):
+    os.chown(trusted, 12345, 12345)
     with pytest.raises(StoreError, match="another user"):
-        VectorStore.open(FINGERPRINT, 4, root=store.parent)
+        VectorStore.open(FINGERPRINT, 4, root=trusted.parent)
 
 
 @pytest.mark.parametrize("suffix", [".ids", ".faiss", "store.json"])
@@ -300,8 +302,8 @@ def test_a_file_that_others_could_have_written_is_refused(tmp_path, monkeypatch,
         os.umask(before)
 
     def read() -> list[float]:
-        store = VectorStore.open(FINGERPRINT, 4, root=tmp_path / "vectors")
-        return store.gather(np.array([[1, 2]], np.uint64)).tolist()[0]
+        trusted = VectorStore.open(FINGERPRINT, 4, root=tmp_path / "vectors")
+        return trusted.gather(np.array([[1, 2]], np.uint64)).tolist()[0]
 
     assert read() == [1.0] * 4
     (file,) = [path for path in made.folder.iterdir() if path.name.endswith(suffix)]
@@ -347,9 +349,7 @@ def test_every_flipped_bit_is_found(tmp_path):
             assert content[45:] == (store.folder / path.name).read_bytes()[45:]
 
 
-def test_damage_is_reported_set_aside_and_healed_by_embedding_again(tmp_path):
-    store = open_store(tmp_path)
-    append_texts(store, 0)
+def test_damage_is_reported_set_aside_and_healed_by_embedding_again(store):
     append_texts(store, 1)
     path = sorted(store.folder.glob("*.faiss"))[0]
     content = bytearray(path.read_bytes())
@@ -369,9 +369,7 @@ def test_damage_is_reported_set_aside_and_healed_by_embedding_again(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".faiss", ".ids"])
 @pytest.mark.parametrize("keep", [0, 10, 300, 600, -1])
-def test_a_cut_file_is_set_aside_on_opening(tmp_path, suffix, keep):
-    store = open_store(tmp_path)
-    append_texts(store, 0)
+def test_a_cut_file_is_set_aside_on_opening(store, tmp_path, suffix, keep):
     (path,) = store.folder.glob(f"*{suffix}")
     path.write_bytes(path.read_bytes()[:keep])
     reopened = open_store(tmp_path)
@@ -379,9 +377,7 @@ def test_a_cut_file_is_set_aside_on_opening(tmp_path, suffix, keep):
     assert reopened.stats().damaged == 1
 
 
-def test_another_kind_of_store_is_refused_untouched(tmp_path):
-    store = open_store(tmp_path)
-    append_texts(store, 0)
+def test_another_kind_of_store_is_refused_untouched(store, tmp_path):
     before = files_of(store)
     with pytest.raises(StoreError, match="'dim': 8"):
         VectorStore.open("f00d", 9, root=tmp_path)
@@ -441,9 +437,7 @@ def test_compact_removes_segments_set_aside_long_ago(tmp_path):
     assert len(files_of(store)) == 3
 
 
-def test_a_damaged_description_can_be_removed_without_losing_vectors(tmp_path):
-    store = open_store(tmp_path)
-    append_texts(store, 0)
+def test_a_damaged_description_can_be_removed_without_losing_vectors(store, tmp_path):
     description = store.folder / "store.json"
     description.write_text("{")
     with pytest.raises(StoreError, match=f"Remove the file {re.escape(str(description))}"):
@@ -471,9 +465,7 @@ def test_a_listing_that_compaction_outdates_is_made_again(tmp_path, monkeypatch)
     assert not reader.missing(window_ids(1)).any()
 
 
-def test_an_index_that_vanishes_while_it_is_verified_is_no_damage(tmp_path, monkeypatch):
-    store = open_store(tmp_path)
-    append_texts(store, 0)
+def test_an_index_that_vanishes_while_it_is_verified_is_no_damage(store, tmp_path, monkeypatch):
     append_texts(store, 1)
     plain = faiss.read_index
 
@@ -487,9 +479,7 @@ def test_an_index_that_vanishes_while_it_is_verified_is_no_damage(tmp_path, monk
     assert store.verify().vectors == 100
 
 
-def test_an_index_that_is_cut_while_the_store_is_open_is_damage(tmp_path):
-    store = open_store(tmp_path)
-    append_texts(store, 0)
+def test_an_index_that_is_cut_while_the_store_is_open_is_damage(store):
     (path,) = store.folder.glob("*.faiss")
     os.truncate(path, path.stat().st_size - 1)
     with pytest.raises(StoreError, match="Embed them again"):
