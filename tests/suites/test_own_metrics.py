@@ -416,43 +416,47 @@ def unknown(turns: pl.LazyFrame) -> pl.LazyFrame:
     return turns
 
 
-def test_bad_declarations_are_refused(logs: Path, tmp_path: Path, mine: str) -> None:
-    with pytest.raises(UsageError, match="better is 'up', expected 'higher', 'lower' or 'neither'"):
-        declared(described, better="up")
-    with pytest.raises(UsageError, match="range is 1, expected two numbers or None"):
-        declared(described, range=1)
-    with pytest.raises(UsageError, match="'silent' has no docstring"):
-        declared(silent)
-    for name in ("row", "label", "reason", "<lambda>"):
-        described.__name__, kept = name, described.__name__
-        with pytest.raises(UsageError, match=f"Metric '{name}': expected a name such as of"):
-            declared(described)
-        described.__name__ = kept
-    with pytest.raises(UsageError, match=r"range is \(1, 0\), expected a smaller number first"):
-        declared(described, range=(1, 0))
-    for extreme in ((0, 1e300), (-1.7e308, None), (0, 5e-324)):
-        with pytest.raises(UsageError, match=r"expected numbers from -1e\+100 to 1e\+100 that"):
-            declared(described, range=extreme)
-    with pytest.raises(
-        UsageError, match=r"'turns' is no table of score_dialogue and no frame.*ste"
-    ):
-        fastscore.score(logs, LEXICAL, metrics=[declared(unknown)])
-    with pytest.raises(UsageError, match="longest: no metric of suite 'guest_simulation'; found"):
-        fastscore.score(logs, fastscore.GuestSimulation(), metrics=[longest])
-    with pytest.raises(UsageError, match="suite 'score_dialogue' has a column of this name"):
-        fastscore.score(logs, LEXICAL, metrics=[mine, mine])
-    with pytest.raises(UsageError, match="of type function\\. Decorate a function"):
-        fastscore.score(logs, LEXICAL, metrics=[described])
-    with pytest.raises(UsageError, match=r"gone\.py: no such Python file"):
-        fastscore.score(logs, LEXICAL, metrics=["gone.py"])
-    with pytest.raises(UsageError, match=r"^metrics gone: no installed metric of this name"):
-        fastscore.score(logs, LEXICAL, metrics=["gone"])
+@pytest.mark.parametrize(
+    ("function", "more", "message"),
+    [
+        (described, {"better": "up"}, "better is 'up', expected 'higher', 'lower' or 'neither'"),
+        (described, {"range": 1}, "range is 1, expected two numbers or None"),
+        (described, {"range": (1, 0)}, r"range is \(1, 0\), expected a smaller number first"),
+        *(
+            (described, {"range": extreme}, r"expected numbers from -1e\+100 to 1e\+100 that")
+            for extreme in ((0, 1e300), (-1.7e308, None), (0, 5e-324))
+        ),
+        (silent, {}, "'silent' has no docstring"),
+    ],
+)
+def test_bad_declarations_are_refused(function: Any, more: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        declared(function, **more)
+
+
+@pytest.mark.parametrize("name", ["row", "label", "reason", "<lambda>"])
+def test_names_that_tables_use_are_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(described, "__name__", name)
+    with pytest.raises(UsageError, match=f"Metric '{name}': expected a name such as of"):
+        declared(described)
+
+
+def test_bad_metrics_are_refused(logs: Path, tmp_path: Path, mine: str) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text("x = 1\ny = 1 / 0\n")
-    with pytest.raises(
-        UsageError, match=r"broken\.py: line 2, ZeroDivisionError: division by zero"
+    other = r"'turns' is no table of score_dialogue and no frame.*ste"
+    for metrics, message in (
+        ([declared(unknown)], other),
+        ([mine, mine], "suite 'score_dialogue' has a column of this name"),
+        ([described], "of type function\\. Decorate a function"),
+        (["gone.py"], r"gone\.py: no such Python file"),
+        (["gone"], r"^metrics gone: no installed metric of this name"),
+        ([str(broken)], r"broken\.py: line 2, ZeroDivisionError: division by zero"),
     ):
-        fastscore.score(logs, LEXICAL, metrics=[str(broken)])
+        with pytest.raises(UsageError, match=message):
+            fastscore.score(logs, LEXICAL, metrics=metrics)
+    with pytest.raises(UsageError, match="longest: no metric of suite 'guest_simulation'; found"):
+        fastscore.score(logs, fastscore.GuestSimulation(), metrics=[longest])
     namespace: dict[str, Any] = {}
     exec(textwrap.dedent(FILE.partition("@fast")[0]) + "def f(steps):\n    'Do.'\n", namespace)
     with pytest.raises(UsageError, match="The source of 'f' cannot be read"):

@@ -8,9 +8,8 @@ import polars as pl
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from fastscore.suites.json_values import column_values, elements
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
-from fastscore.suites.memory_finance.replies import contains, match_groups
+from fastscore.suites.memory_finance.replies import match_groups
 from fastscore.suites.memory_finance.summarise import published_files
 from fastscore.vectors.view import VectorView
 from tests.conftest import often
@@ -164,13 +163,6 @@ def test_the_published_files_are_those_of_the_plain_scorer(
 letters = st.text(alphabet="ab波动é😀", max_size=8)
 words = st.text(alphabet="ab波动é😀", min_size=1, max_size=3)
 groups_of_words = st.lists(st.lists(words, max_size=3), max_size=5)
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
-    ),
-    max_leaves=10,
-)
 
 
 @given(texts=st.lists(letters, max_size=6), groups=groups_of_words, repeat=st.sampled_from((1, 40)))
@@ -184,21 +176,3 @@ def test_groups_are_matched_as_python_matches_them(
         assert found.of_group(group).tolist() == expected
         rows = np.arange(len(texts))
         assert found.of_pairs(rows, np.full(len(texts), group)).tolist() == expected
-
-
-@given(pairs=st.lists(st.tuples(letters, letters), min_size=1))
-def test_pairs_are_searched_as_python_searches_them(pairs: list[tuple[str, str]]) -> None:
-    texts, needles = (pl.Series(list(column)) for column in zip(*pairs, strict=True))
-    assert contains(texts, needles).tolist() == [needle in text for text, needle in pairs]
-
-
-@given(
-    rows=st.lists(st.lists(json_values, max_size=4), min_size=1, max_size=4), indent=st.booleans()
-)
-def test_arrays_are_split_as_python_reads_them(rows: list[list[Any]], indent: bool) -> None:
-    written = [json.dumps(row, indent=2 if indent else None, ensure_ascii=indent) for row in rows]
-    found, owner = elements(column_values(pl.Series("x", written)))
-    assert owner.tolist() == [row for row, items in enumerate(rows) for _ in items]
-    assert [found.python(row) for row in range(len(found))] == [v for row in rows for v in row]
-    paths = [f"x[{position}]" for items in rows for position in range(len(items))]
-    assert [found.path(row) for row in range(len(found))] == paths
