@@ -28,6 +28,11 @@ NAMES = (
 )
 ENDS = ("", ", Salem", ", Salem (Oregon)", "; Cost: 14", ".", " ;", "; -")
 TIMES = ("09:00", "9:30 AM", "12:15 p.m.", "13:00 pm", "23:30", "24:00", "25:00", "8:75", "00:10")
+STOPS = (
+    *("A from 11 PM till 1 AM", "B 9:00–10:00", "A, check-in from 11:30 p.m. until 12:30 a.m."),
+    *("A 13:00 pm - 14:00 pm", "A 0:30 am - 1:00 am", "A 10:75 - 11:00", "A 23:00 - 25:00"),
+    *("A 22:00 - 24:00", "A (9:00-10:00)", "B 8:00-9:00", "A, visit from 09:00 to 09:00", "-"),
+)
 EMPTY_CELLS = ("", "nan", "{}", "-", "None", None)
 ROOM_TYPES = ("Entire home/apt", "Private room", "shared_room", "Whole villa", "boat", None)
 CATEGORIES = (
@@ -75,6 +80,7 @@ entries = st.one_of(
     ),
     st.tuples(st.sampled_from(NAMES[:4]), spans).map(lambda e: f"{e[1][0]} - {e[1][1]}: {e[0]}"),
     st.sampled_from(NAMES),
+    st.sampled_from(STOPS),
 )
 points = st.one_of(
     st.lists(entries, max_size=4).map(";".join),
@@ -84,6 +90,9 @@ points = st.one_of(
             lambda e: {"place": e[0], "start": e[1][0], "end_time": e[1][1]}
         ),
         max_size=3,
+    ),
+    st.just(
+        [{"poi": "A", "time": "9:00 - 10:00"}, {"name": "B", "start": None, "end_time": "9:00"}]
     ),
 )
 days = some_of(

@@ -270,46 +270,6 @@ def ora(current: Any, target: Any, **options: Any) -> Any:
     return dialogue(*rows, **options)["ORA"]
 
 
-@pytest.mark.parametrize(
-    ("current", "target", "value"),
-    [
-        (items("Cola"), items("cola"), 1.0),
-        (items("Cola"), items("Soup"), 0.0),
-        # c = t = 2, k = 1: F1 is 1/2; the seed's expanded formula would give 2/7
-        (items("Cola", "Fries"), items("Cola", "Soup"), 0.5),
-        # c = 1, t = 3, k = 1: 2/4
-        (items("Cola"), items("Cola", "Soup", "Fries"), 0.5),
-        (items("The Burger with  Cheese!"), items("burger -- CHEESE"), 1.0),
-        (items("Nonna's Pasta"), items("nonna s pasta"), 1.0),
-        (items("Café au lait"), items("Caf au lait"), 1.0),
-        # duplicates collapse
-        (items("Cola", "Cola", "Fries"), items("Cola", "Fries"), 1.0),
-        # modifiers are members of the same set, whatever item they belong to
-        (
-            [{"name": "Burger", "modifiers": [{"modifier_option_name": "Cheese"}]}],
-            [{"name": "Burger", "modifiers": ["Cheese", {"name": "Bacon"}]}],
-            0.8,
-        ),
-        ([{"item_name": "Cola"}], [{"item": "Cola"}], 1.0),
-        ([{"item": "Tea", "modifier": "Lemon"}], items("Tea", "Lemon"), 1.0),
-        # a modifier's own name goes first in the order, its option first in the target
-        (
-            [{"name": "Tea", "modifiers": [{"name": "a1", "modifier_option_name": "b1"}]}],
-            [{"name": "Tea", "modifiers": [{"name": "b1", "modifier_option_name": "a1"}]}],
-            1.0,
-        ),
-        # bare texts are items of the order, and none of the target
-        (["Cola"], items("Cola"), 1.0),
-        (items("Cola"), ["Cola", {"name": "Soup"}], 0.0),
-        (items("Cola"), [], 0.0),
-    ],
-)
-def test_ora_is_the_f1_of_two_sets(current: Any, target: Any, value: float) -> None:
-    assert ora(current, target) == pytest.approx(value, abs=1e-15)
-    assert ora(repr(current), target) == pytest.approx(value, abs=1e-15)
-    assert ora(json.dumps(current), target) == pytest.approx(value, abs=1e-15)
-
-
 def test_ora_of_two_empty_sets() -> None:
     assert ora(items("the"), items("of the")) is None
     assert ora(items("the"), items("of the"), profile="published") == 0.0

@@ -96,6 +96,29 @@ def rows_of(number: int, conversation: Any) -> list[dict[str, Any]]:
     return [labels | row for row in [*rows, case]]
 
 
+ORDERED = [
+    *([{"name": "The Burger with  Cheese!"}], [{"name": "burger -- CHEESE"}], [{"name": "Café"}]),
+    *([{"name": "Caf"}], [{"name": "Nonna's Pasta"}], [{"item_name": "Cola"}], [{"item": "Cola"}]),
+    *([{"name": name} for name in ("Cola", "Cola", "Fries")], [{"name": "the"}], ["Cola"], []),
+    [{"name": "Burger", "modifiers": [{"modifier_option_name": "Cheese"}]}],
+    [{"name": "Burger", "modifiers": ["Cheese", {"name": "Bacon"}]}],
+    [{"item": "Tea", "modifier": "Lemon"}, {"name": "Soup"}],
+    [{"name": "Tea", "modifiers": [{"name": "a1", "modifier_option_name": "b1"}]}],
+    [{"name": "Tea", "modifiers": [{"name": "b1", "modifier_option_name": "a1"}]}],
+]
+"""Orders that are nearly alike: each is compared with each, written in three ways."""
+
+
+@pytest.mark.parametrize("write", [lambda order: order, repr, json.dumps])
+def test_orders_are_compared_as_by_the_plain_scorer(write: Any) -> None:
+    conversations = [
+        ([{"role": "agent", "current_items_in_order": write(current)}], ADA, {"items": target}, 5)
+        for current in ORDERED
+        for target in ORDERED
+    ]
+    compare(conversations, "default", "auto")
+
+
 @example(
     [
         (
@@ -130,6 +153,10 @@ def rows_of(number: int, conversation: Any) -> list[dict[str, Any]]:
     st.sampled_from(["auto", "columns", "tools", "heuristic"]),
 )
 def test_suite_equals_the_plain_scorer(drawn: Any, profile: str, states: str) -> None:
+    compare(drawn, profile, states)
+
+
+def compare(drawn: Any, profile: str, states: str) -> None:
     rows = [row for number, each in enumerate(drawn) for row in rows_of(number, each)]
     events, options, _ = read(*rows, options={"profile": profile, "states": states})
     assert events.rejects.is_empty(), events.rejects.to_dicts()
