@@ -119,8 +119,14 @@ def expected_files(traced: list[Any], ignore_memory_keys: bool) -> tuple[Any, li
 
 ANSWERED = ({"role": "user", "text": "A"}, {"role": "assistant", "text": "第一答"})
 EVERY_KEY = dialog(
-    turn("稳健", keys=list(KEYS), recall={"items": [{"content": each} for each in ("A", "B\nA")]}),
-    turn(keys=["history_turn_index:1"], recall={"items": [], "profile_context": "稳健"}),
+    turn(
+        "稳健，波动，依据",
+        keys=list(KEYS),
+        recall={"items": [{"content": each} for each in ("A", "B\nA")]},
+        risks=["波动", "无明确风险提示"],
+        rubric=["信息依据", "没有"],
+    ),
+    turn(keys=["history_turn_index:1"], recall={"profile_context": "稳健"}, risks=["波动"]),
     profile_gt={
         "risk_level_gt": "稳健",
         "horizon_gt": None,
