@@ -556,33 +556,36 @@ def test_another_column_names_the_dialogues_and_metrics_can_be_added() -> None:
     assert "suite=two_numbers.2" in scores.signature
 
 
-def test_bad_declarations_and_returns_are_refused_by_name() -> None:
-    with pytest.raises(UsageError, match="column 'text' is <class 'set'>, expected one of str, in"):
-        made(columns={"text": set})
-    with pytest.raises(
-        UsageError, match="'words, lows' returned columns dialogue_row, words, low; exp"
-    ):
-        fastscore.score(ROWS, made(metrics={"words": FACTS, "lows": FACTS}))
-    narrow = {"words": FACTS, "low": {"range": (0.25, 1), "better": "higher"}}
-    with pytest.raises(UsageError, match=r"'low' returned 0 for dialogue 'a' .*from 0\.25 to 1"):
-        fastscore.score(ROWS, made(metrics=narrow))
-    for name in ("file", "line"):
-        with pytest.raises(UsageError, match=f"Column '{name}': every suite has a column of this"):
-            made(columns={name: str})
-    for name in ("", "x:open", "^x$", "x\ny", "*"):
-        with pytest.raises(UsageError, match="expected a name such as of a function"):
-            made(metrics={name: FACTS})
-    with pytest.raises(UsageError, match="would have two columns 'dialogue'"):
-        made(dialogue=("dialogue", "model"))
-    with pytest.raises(UsageError, match="is declared in this process alone, and workers do not"):
-        fastscore.score(ROWS, made(), engine="dask", output="run")
+LOWS = {"metrics": {"words": FACTS, "lows": FACTS}}
+NARROW = {"metrics": {"words": FACTS, "low": {"range": (0.25, 1), "better": "higher"}}}
 
-    def other(turns: pl.LazyFrame) -> pl.LazyFrame:
-        """Take something else."""
-        return turns
 
-    with pytest.raises(UsageError, match="'other' takes turns; expected rows or rows, options"):
-        fastscore.suite(columns={}, metrics={"x": FACTS})(other)
+@pytest.mark.parametrize(
+    ("fields", "call", "message"),
+    [
+        ({"columns": {"text": set}}, {}, "column 'text' is <class 'set'>, expected one of str, in"),
+        (LOWS, {}, "'words, lows' returned columns dialogue_row, words, low; exp"),
+        (NARROW, {}, r"'low' returned 0 for dialogue 'a' .*from 0\.25 to 1"),
+        *(
+            ({"columns": {name: str}}, {}, f"Column '{name}': every suite has a column of this")
+            for name in ("file", "line")
+        ),
+        *(
+            ({"metrics": {name: FACTS}}, {}, "expected a name such as of a function")
+            for name in ("", "x:open", "^x$", "x\ny", "*")
+        ),
+        ({"dialogue": ("dialogue", "model")}, {}, "would have two columns 'dialogue'"),
+        ({}, {"engine": "dask", "output": "run"}, "declared in this process alone, and workers do"),
+    ],
+)
+def test_bad_suites_are_refused_by_name(fields: Any, call: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        fastscore.score(ROWS, made(**fields), **call)
+
+
+def test_the_function_of_a_suite_takes_rows() -> None:
+    with pytest.raises(UsageError, match="'unknown' takes turns; expected rows or rows, options"):
+        fastscore.suite(columns={}, metrics={"x": FACTS})(unknown)
 
 
 def test_its_run_asks_a_process_that_has_not_imported_it_to_do_so(tmp_path: Path) -> None:
