@@ -118,7 +118,6 @@ class Turn:
 
     @property
     def is_system(self) -> bool:
-        """Whether the system speaks."""
         return self.speaker in SYSTEMS
 
 
@@ -295,7 +294,6 @@ def read_dialogues(paths: Sequence[Path]) -> Iterator[Dialogue]:
 def dialogue_of(
     rows: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any], path: Path
 ) -> Dialogue:
-    """Make a dialogue of its rows."""
     plain = [{str(key).lower().strip(): value for key, value in row.items()} for row in rows]
     first = parse_cell(plain[0].get("metadata")) if plain else None
     about = {**(first if isinstance(first, dict) else {}), **metadata}

@@ -87,7 +87,6 @@ def mean(values: Sequence[float]) -> Score:
 
 
 def categories(record: Row, kind: str) -> list[str]:
-    """Return a record's categories."""
     value = next((record[key] for key in CATEGORY_KEYS[kind] if record.get(key)), "")
     items = value if isinstance(value, list) else _cut(str(value))
     return [text for item in items if (text := str(item).strip())]
@@ -220,7 +219,6 @@ class Reading:
 
     @cached_property
     def plan_segments(self) -> list[str]:
-        """The lines of those texts."""
         lines = (line.strip() for text in self.plan_texts for line in text.splitlines())
         return [line for line in lines if line][:LINES_AT_MOST]
 
@@ -280,7 +278,6 @@ class Reading:
         return {key: place for key, place in self.plan_places.items() if place.records}
 
     def category_tokens(self, pair: Pair) -> frozenset[str]:
-        """Return the words of a preference that are words of categories of its slot."""
         skip = self.options.negation == "all"
         return category_tokens(pair.text, self._vocabularies[pair.slot], skip_negated=skip)
 
@@ -330,7 +327,6 @@ class Scorer(Reading):
     """The metrics of one dialogue, group by group."""
 
     def score(self) -> Scores:
-        """Return all metrics."""
         self.vectors.prepare(self.texts())
         metrics = {**self.dialogue_metrics(), **self.addressing(), "M14": self.concession()}
         places: list[PlaceScore] = []
@@ -615,5 +611,4 @@ def in_order(intervals: Sequence[Interval], strict_overnight: bool) -> bool:
 
 
 def score_dialogue(dialogue: Dialogue, vectors: Vectors, options: Options | None = None) -> Scores:
-    """Score one dialogue."""
     return Scorer(dialogue, vectors, options or Options()).score()

@@ -93,7 +93,6 @@ class Plan:
 
 
 def read_plan(cell: Any) -> Plan:
-    """Return the plan in a parsed cell."""
     if isinstance(cell, str):
         return Plan(raw_output=cell)
     days, raw_output = cell, ""

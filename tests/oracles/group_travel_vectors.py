@@ -29,7 +29,6 @@ class Vectors:
 
     @property
     def known(self) -> Mapping[str, Vector]:
-        """Every vector so far, by its text."""
         return self._known
 
     def __bool__(self) -> bool:
@@ -77,13 +76,11 @@ class Vectors:
 
 
 def read_vectors(path: Path) -> dict[str, Vector]:
-    """Read the vectors that `write_vectors` wrote."""
     with np.load(path) as stored:
         return dict(zip(json.loads(stored["texts"].item()), stored["vectors"], strict=True))
 
 
 def write_vectors(path: Path, vectors: Mapping[str, Vector]) -> None:
-    """Write texts and their vectors to one file."""
     texts = np.array(json.dumps(list(vectors)))
     np.savez(path, texts=texts, vectors=np.stack(list(vectors.values())))
 

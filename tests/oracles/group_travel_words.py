@@ -36,7 +36,6 @@ def norm(text: str) -> str:
 
 
 def tokens(text: str) -> list[str]:
-    """Return the normalised words of a text."""
     return norm(text).split()
 
 
@@ -50,7 +49,6 @@ def fold(token: str) -> str:
 
 
 def folded(text: str) -> list[str]:
-    """Return the folded words of a text."""
     return [fold(token) for token in tokens(text)]
 
 
@@ -182,7 +180,6 @@ def components(category: str) -> frozenset[str]:
 
 
 def all_components(categories: Iterable[str]) -> frozenset[str]:
-    """Return the words of several categories."""
     return frozenset().union(*map(components, categories))
 
 

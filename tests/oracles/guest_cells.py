@@ -54,7 +54,6 @@ def scalar(cell: str, at: int) -> str:
 
 
 def tool_names(cell: str) -> list[str]:
-    """List the names of the tools that were called."""
     return [scalar(cell, value) for key, _, value in members(cell) if key == "tool_name"]
 
 
@@ -212,7 +211,6 @@ def first_text(mapping: Mapping[str, Any], keys: Iterable[str]) -> str:
 
 
 def modifier_names(item: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
-    """List the modifiers of an item."""
     found = item.get("modifiers")
     if not isinstance(found, list):
         return []
@@ -247,7 +245,6 @@ def target_names(items: Sequence[Any]) -> set[str]:
 
 
 def target_items(target: Mapping[str, Any], *keys: str) -> list[Any] | None:
-    """Return the list under the first key that is present."""
     for key in keys:
         if target.get(key) is not None:
             return list(target[key])

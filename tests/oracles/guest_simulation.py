@@ -42,17 +42,14 @@ GUEST_ROLES = ("agent", "guest", "guest_simulation_agent", "guest_simulation_llm
 
 @cache
 def read_words(path: Path = LEXICON) -> dict[str, Any]:
-    """Read the lexicon of the heuristic."""
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def is_guest(row: Row) -> bool:
-    """Tell whether a message is the guest's."""
     return row.get("role") in GUEST_ROLES or (row.get("name") or "").startswith("guest")
 
 
 def is_exit(row: Row) -> bool:
-    """Tell whether a message ends the conversation."""
     return (row.get("content") or "").lower() == "exit"
 
 
@@ -92,7 +89,6 @@ def order_of_columns(row: Row, profile: str) -> list[Any] | None:
 
 
 def has_order_cell(row: Row) -> bool:
-    """Tell whether the column of the order has anything in it."""
     return bool(cell_of(row, "current_items_in_order").strip())
 
 
@@ -268,7 +264,6 @@ def explainability(level: int, cells: Sequence[str], profile: str) -> float:
 
 
 def f1(current: set[str], target: set[str]) -> float | None:
-    """Compute the F1 of two sets, None where both are empty."""
     if not current and not target:
         return None
     return 2 * len(current & target) / (len(current) + len(target))
@@ -326,7 +321,6 @@ def order_accuracy(
 
 
 def read_personas(path: Path) -> dict[str, dict[str, Any]]:
-    """Read the attributes of personas by name."""
     entries = json.loads(path.read_text(encoding="utf-8"))["persona_attributes"]
     return {entry["full_name"]: entry["message_generation_attributes"] for entry in entries}
 

@@ -139,7 +139,6 @@ def murmur3_x64_128(data: bytes) -> list[int]:
 
 
 def group_rows(owners: Sequence[int], n_owners: int) -> list[list[int]]:
-    """Return the rows of each owner, in order."""
     return [[row for row, of in enumerate(owners) if of == owner] for owner in range(n_owners)]
 
 
@@ -168,7 +167,6 @@ def naive_numbers(values: Sequence[object]) -> tuple[list[int], list[int]]:
 
 
 def distinct_counts(bag: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the distinct values of a bag in ascending order, each with its count."""
     return sorted(Counter(bag).items())
 
 

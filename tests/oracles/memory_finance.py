@@ -83,7 +83,6 @@ def find_sources(target: str, recall: Mapping[str, Any]) -> list[str]:
 
 
 def contradicts(reply: str, constraints: Sequence[str], words: Mapping[str, Any]) -> int:
-    """Return 1 if the reply breaks a constraint."""
     rules = words["contradictions"]
     for constraint in constraints:
         if constraint.startswith(rules["drawdown_limit"]):
@@ -101,7 +100,6 @@ def contradicts(reply: str, constraints: Sequence[str], words: Mapping[str, Any]
 
 
 def risk_tag(label: str, words: Mapping[str, Any]) -> str:
-    """Return the name of the tag that a label means."""
     label = label.strip()
     for tag in words["risk_tags"]:
         if label == tag["name"] or label in tag["aliases"]:
@@ -142,7 +140,6 @@ def score_turn(
     words: Mapping[str, Any],
     ignore_memory_keys: bool = False,
 ) -> Row:
-    """Make the row of one turn."""
     profile = dialog.get("profile_gt") or {}
     tags = turn.get("gt_turn_tags") or {}
     reply = str(turn.get("pred_assistant_text") or "")
@@ -201,7 +198,6 @@ def score_turn(
 def score_turns(
     dialogs: Sequence[Mapping[str, Any]], words: Mapping[str, Any], ignore_memory_keys: bool = False
 ) -> list[Row]:
-    """Make the rows of all turns of valid dialogues."""
     rows: list[Row] = []
     for dialog in dialogs:
         if dialog.get("valid_dialog"):
@@ -217,17 +213,14 @@ LEXICON = Path(__file__).parents[2] / "fastscore" / "suites" / "memory_finance" 
 
 
 def read_words(path: Path = LEXICON) -> dict[str, Any]:
-    """Read a lexicon."""
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def read_traces(lines: Iterable[str]) -> list[dict[str, Any]]:
-    """Read one dialogue a line."""
     return [json.loads(line) for line in lines]
 
 
 def f1(labelled: set[str], predicted: set[str]) -> float:
-    """Return the F1 of two sets."""
     if not labelled and not predicted:
         return 1.0
     shared = len(labelled & predicted)

@@ -55,7 +55,6 @@ def context_retention(
 
 
 def word_grams(text: str, n: int) -> set[tuple[str, ...]]:
-    """Return the n-grams of a text's words."""
     words = [word.lower() for word in re.findall(r"[A-Za-z0-9]+(?:'[A-Za-z0-9]+)?", text)]
     return {tuple(words[i : i + n]) for i in range(len(words) - n + 1)}
 
@@ -71,7 +70,6 @@ def interference(user: str, system: str) -> float:
 
 
 def clip(value: float, low: float, high: float) -> float:
-    """Return the nearest value of a range."""
     return min(max(value, low), high)
 
 
@@ -82,7 +80,6 @@ def adaptation(cc: float, cr: float, i: float, profile: Profile) -> float:
 
 
 def is_user(turn: Row) -> bool:
-    """Tell whether the user speaks."""
     return turn.get("speaker") == "USER"
 
 
@@ -169,7 +166,6 @@ def score_segment(
 def segments(
     turns: Sequence[Row], points: Iterable[int], catalogue: Catalogue, profile: Profile
 ) -> list[Row]:
-    """Score the stretches between shifts."""
     if not turns:
         return []
     starts = sorted({1, *(point for point in points if point <= len(turns))})
@@ -199,7 +195,6 @@ def recovery_delay(
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the arithmetic mean."""
     return math.fsum(values) / len(values)
 
 
@@ -310,5 +305,4 @@ def score_conversation(log: Row, catalogue: Catalogue, profile: Profile) -> Row:
 def score_logs(
     logs: Iterable[Row], catalogue: Catalogue, profile: Profile = PROFILES["default"]
 ) -> list[Row]:
-    """Score conversations one by one."""
     return [score_conversation(log, catalogue, profile) for log in logs]

@@ -102,7 +102,6 @@ def normalise(name: str, value: Any) -> str:
 
 
 def plot_words(text: str) -> list[str]:
-    """Return a text's plot keywords, each once, in their order."""
     words = re.findall(r"[a-zA-Z]{4,}", text.lower())
     return list(dict.fromkeys(word for word in words if word not in STOP_WORDS))
 
@@ -151,7 +150,6 @@ def occurs_as_words(text: str, value: str) -> bool:
 
 
 def concepts(text: str | None, catalogue: Catalogue, profile: Profile) -> set[str]:
-    """Return the concepts that a text mentions."""
     lowered = (text or "").lower()
     found = {
         f"{name}={value}"
