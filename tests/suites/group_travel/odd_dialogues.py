@@ -183,7 +183,7 @@ metadata = st.fixed_dictionaries(
         **{flag: st.booleans() for flag in ("multi_user", "enable_synthesis", "enable_feedback")},
         "condition": st.sampled_from(("C1", "c3", "C4", "C5", "C9")),
         "flags": st.fixed_dictionaries({}, optional={"use_social_theory": st.booleans()}),
-        "member_count": st.integers(0, 5),
+        "member_count": st.integers(0, 5) | st.sampled_from(("2", "3")),
         "members": st.lists(st.just({"name": "x"}), max_size=4),
         "group_type": st.sampled_from(("family", "strangers")),
     },
