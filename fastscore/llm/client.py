@@ -74,6 +74,8 @@ CREATE TABLE IF NOT EXISTS answers (
 )
 """
 _PATIENCE = 60.0
+_LIMIT, _NEWER_LIMIT = "max_tokens", "max_completion_tokens"
+"""The most tokens of an answer: OpenAI's reasoning models refuse the older name."""
 
 
 class AnswerStore:
@@ -192,6 +194,7 @@ class ChatClient:
         self.tell: Callable[[str], object] = lambda text: None
         self._waits_until = 0.0
         self._under_way = threading.local()
+        self._takes_newer_limit = False
         self._server = None if self.options.replay else self._connect()
         self.store = AnswerStore(self.options.answers)
         if self.options.base_url is None:
@@ -257,7 +260,7 @@ class ChatClient:
 
         started = time.monotonic()
         try:
-            self._server.chat.completions.with_raw_response.create(**request.body())
+            self._create(self._server, request)
         except openai.APIStatusError as error:
             raise self._status_error(error) from None
         except openai.APITimeoutError:
@@ -279,6 +282,21 @@ class ChatClient:
         )
         self.meter.settle(bound, used)
         return replace(answer, text=self._redacted(answer.text, None))
+
+    def _create(self, server: "OpenAI", request: ChatRequest) -> None:
+        """Send a request, again if the server has the newer name of the most tokens."""
+        import openai
+
+        create, body = server.chat.completions.with_raw_response.create, request.body()
+        newer = {_NEWER_LIMIT if name == _LIMIT else name: body[name] for name in body}
+        takes_newer = self._takes_newer_limit
+        try:
+            create(**newer if takes_newer else body)
+        except openai.BadRequestError as error:
+            if takes_newer or _LIMIT not in body or _NEWER_LIMIT not in str(error.message):
+                raise
+            self._takes_newer_limit = True
+            create(**newer)
 
     def _status_error(self, error: Any) -> Exception:
         body = error.body if isinstance(error.body, dict) else {}

@@ -77,6 +77,7 @@ REFUSALS = {
     "busy_for_days": (429, "slow down", "86400"),
     "broken": (500, "oh no", ""),
     "rejected": (400, "content policy", ""),
+    "renamed": (400, "Unsupported parameter: use 'max_completion_tokens' instead.", ""),
     "not_found": (404, "no model tiny", ""),
     "forbidden": (403, "not yours", ""),
 }

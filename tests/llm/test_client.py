@@ -64,6 +64,19 @@ def test_a_request_is_passed_on_whole(stub, tmp_path):
     assert stub.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
+def test_a_server_with_the_newer_name_of_a_limit_is_sent_it(stub, tmp_path):
+    stub.fault = lambda number: "renamed" if "max_tokens" in stub.asked[number] else None
+    asking = client(stub, tmp_path)
+    for text in ("1", "2"):
+        assert asking.ask(request(text, max_tokens=99)).text == 'I recommend "Heat".'
+    limits = [(body.get("max_tokens"), body.get("max_completion_tokens")) for body in stub.asked]
+    assert limits == [(99, None), (None, 99), (None, 99)]
+    # a refusal of a request without the limit is one
+    stub.fault = lambda number: "renamed"
+    with pytest.raises(SampleError, match="Unsupported parameter"):
+        asking.ask(request("3"))
+
+
 def test_servers_take_schemas_in_their_own_ways(stub, tmp_path):
     asking, schema = client(stub, tmp_path), {"type": "object"}
     asking.ask(request(schema=schema, structured="json-object"))
