@@ -156,14 +156,15 @@ def read_frame(
 ) -> Iterator[Part]:
     """Read a frame. Its rows count as lines."""
     advice = "Cast the column to that type first."
-    stored = check_stored(FRAME_NAME, frame.schema, stored_source(source).columns, advice)
+    columns = stored_source(source).columns
+    names = check_stored(FRAME_NAME, frame.schema, columns, advice)
     line = frame.schema.get("line")
     has_places &= frame.schema.get("file") == pl.String and line is not None and line.is_integer()
     for start in range(0, frame.height, _ROWS_AT_ONCE):
         raw = frame.slice(start, _ROWS_AT_ONCE)
         # a selection of no column has no rows
-        read = raw.select(*stored.dtypes) if stored.dtypes else pl.DataFrame(height=raw.height)
-        rows, rejects = convert_stored(stored, read, first_line + start)
+        read = raw.select(*names) if names else pl.DataFrame(height=raw.height)
+        rows, rejects = convert_stored(FRAME_NAME, read, columns, first_line + start)
         part = Part(rows, rejects, raw.height, 0, format="parquet")
         if has_places:
             part = _with_places(part, raw, first_line + start)

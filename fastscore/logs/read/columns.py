@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,7 @@ def fills(columns: Sequence[Column], *, cells_of: Sequence[str] | None = None) -
             kind = fill.CELLS if is_text and column.name not in cells_of else fill.FULL_CELLS
             kind = kind if column.kind in ("text", "json") else fill.PLACES
         elif is_text:
-            kind = fill.TEXT_OR_WHOLE if "integer" in column.accepts else fill.TEXT
+            kind = fill.TEXT_OR_WHOLE if column.accepts == ("integer",) else fill.TEXT
         elif column.kind == "integer":
             kind = fill.WHOLE
         for name in column.keys:
@@ -129,11 +130,11 @@ def places(
 ) -> Places:
     """Find a column's values: by its own name if present, else by its aliases in order."""
     numbers = [keys.index(name.encode()) for name in column.keys]
-    first, *others = [key for key in numbers if scan.tags[key].any()] or numbers[:1]
-    found = _places_of(scan, first)
-    for other in (_places_of(scan, key) for key in others):
-        found = _either(found, other, column)
-    return spelled_cells(found, column.kind, names_dialogue) if scan.syntax == "csv" else found
+    numbers = [key for key in numbers if scan.tags[key].any()] or numbers[:1]
+    found = [_places_of(scan, key) for key in numbers]
+    if scan.syntax == "csv":
+        found = [spelled_cells(each, column.kind, names_dialogue) for each in found]
+    return reduce(partial(_either, column=column), found)
 
 
 def _places_of(scan: fill.LineScan, key: int) -> Places:
@@ -163,15 +164,15 @@ def _either(found: Places, other: Places, column: Column) -> Places:
         own, others = (
             _values(each, column) if each.values is None else each.values for each in (found, other)
         )
-        values = pl.select(
-            pl.when(pl.lit(pl.Series(absent))).then(others).otherwise(own)
-        ).to_series()
+        values = pl.select(pl.when(pl.Series(absent)).then(others).otherwise(own)).to_series()
     merged = {name: np.where(absent, second, first) for name, (first, second) in pairs.items()}
     return replace(found, **merged, values=values)
 
 
 def spelled_cells(found: Places, kind: ColumnKind, names_dialogue: bool = False) -> Places:
     """Set cells' types by their contents. Empty cells are null, except plain texts."""
+    if found.values is not None:
+        return found  # of cells that filled their column
     tags = found.tags.copy()
     if kind not in ("text", "json"):
         cells = texts_of(found, tags == tokens.STRING).str.strip_chars(" \t")
@@ -477,20 +478,11 @@ _SERVED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class StoredColumns:
-    """Stored columns for a source's declared columns."""
-
-    name: str  # the name of the file or frame in rejects and errors
-    columns: tuple[Column, ...]  # the declared columns that they provide
-    dtypes: Mapping[str, pl.DataType]  # the stored columns to read, by name, with their types
-
-
 def check_stored(
     name: str, stored: Mapping[str, pl.DataType], columns: Sequence[Column], advice: str
-) -> StoredColumns:
-    """Find the stored columns of declared ones."""
-    found: dict[str, pl.DataType] = {}
+) -> list[str]:
+    """Return the names of the stored columns to read for declared ones."""
+    found: dict[str, None] = {}
     for column in columns:
         names = [each for each in column.keys if each in stored]
         if not names and column.required:
@@ -506,21 +498,21 @@ def check_stored(
                     f"{_SERVED[column.kind]}.",
                     advice,
                 )
-            found[each] = stored[each]
-    return StoredColumns(name, tuple(columns), found)
+            found[each] = None
+    return [*found]
 
 
 def convert_stored(
-    stored: StoredColumns, raw: pl.DataFrame, first_line: int
+    name: str, raw: pl.DataFrame, columns: Sequence[Column], first_line: int
 ) -> tuple[pl.DataFrame, list[Reject]]:
     """Convert stored columns as declared; rows have their file and line, but no byte offset."""
     line = pl.int_range(first_line, first_line + raw.height, dtype=pl.Int64, eager=True)
     values = {"line": line}
-    found = [_places(raw, stored.dtypes, column) for column in stored.columns]
-    bad, culprit = convert_columns(found, stored.columns, values)
-    names = [each.name for each in stored.columns]
-    frame = pl.DataFrame([values[name].alias(name) for name in ("line", *names)]).select(
-        pl.lit(stored.name).alias("file"),
+    found = [_places(raw, column) for column in columns]
+    bad, culprit = convert_columns(found, columns, values)
+    names = [each.name for each in columns]
+    frame = pl.DataFrame([values[each].alias(each) for each in ("line", *names)]).select(
+        pl.lit(name).alias("file"),
         "line",
         pl.lit(None, dtype=pl.Int64).alias("byte_offset"),
         *names,
@@ -529,10 +521,10 @@ def convert_stored(
         return frame, []
     rejects = []
     for row in np.flatnonzero(bad).tolist():
-        values, column = raw.row(row, named=True), stored.columns[culprit[row]]
-        value = next((values[name] for name in column.keys if values.get(name) is not None), None)
+        values, column = raw.row(row, named=True), columns[culprit[row]]
+        value = next((values[key] for key in column.keys if values.get(key) is not None), None)
         shown = "null" if value is None else f"{type(value).__name__} {value!r}"
-        place, texts = (stored.name, int(line[row]), None), (shown, repr(values))
+        place, texts = (name, int(line[row]), None), (shown, repr(values))
         limits = FOUND_CHARACTERS, RAW_CHARACTERS
         rejects.append(column_reject(column, int(bad[row]), place, *map(cut, texts, limits)))
     return frame.filter(pl.Series(bad == 0)), rejects
@@ -555,9 +547,9 @@ def _class_of(dtype: pl.DataType) -> str:
     return "other"
 
 
-def _places(raw: pl.DataFrame, dtypes: Mapping[str, pl.DataType], column: Column) -> Places:
+def _places(raw: pl.DataFrame, column: Column) -> Places:
     """Return a column's values: in each row those of its first name that is not null there."""
-    names = [name for name in column.keys if name in dtypes]
+    names = [name for name in column.keys if name in raw.columns]
     if len(names) == 1:
         values = _taken(raw[names[0]], column)
         if values is not None:

@@ -20,7 +20,7 @@ from fastscore.logs.inputs.files import ARROW_FILE, ARROW_STREAM
 from fastscore.logs.integrity.file_state import FileRange
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import UNREADABLE_PARQUET, Reject, reason_of
-from fastscore.logs.read.columns import StoredColumns, check_stored, convert_stored
+from fastscore.logs.read.columns import check_stored, convert_stored
 from fastscore.suites.declarations import Column
 
 MOST_ROWS = 1 << 18
@@ -41,11 +41,10 @@ def read_parquet(
     file_range: FileRange, columns: Sequence[Column]
 ) -> Iterator[tuple[int, pl.DataFrame, list[Reject]]]:
     """Read a byte range's rows in batches."""
-    stored = _stored(file_range, columns)
-    for start, whole in _frames(file_range, stored):
+    for start, whole in _frames(file_range, _stored(file_range, columns)):
         for raw in bounded(whole):
             file_range.limits.check_memory(file_range.file)
-            frame, rejects = convert_stored(stored, raw, start + 1)
+            frame, rejects = convert_stored(file_range.file, raw, columns, start + 1)
             long = _too_long(file_range.file, raw, start + 1)
             if long:
                 lines = {reject.line for reject in long}
@@ -69,23 +68,23 @@ def bounded(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
     yield from bounded(frame[half:])
 
 
-def _frames(file_range: FileRange, stored: StoredColumns) -> Iterator[tuple[int, pl.DataFrame]]:
+def _frames(file_range: FileRange, names: Sequence[str]) -> Iterator[tuple[int, pl.DataFrame]]:
     """Yield rows of the wanted columns, with the number of rows before them."""
     if not is_arrow(file_range.path):
         with _faults_named(file_range.file):
             # the rows of each row group, and the unpacked bytes of the wanted columns
-            sizes = group_sizes(file_range.path, stored.dtypes)
+            sizes = group_sizes(file_range.path, names)
         n_rows, n_bytes = sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
         rows = min(max(_READ_BYTES * n_rows // max(n_bytes, 1), 1), MOST_ROWS)
         for start in range(file_range.start, file_range.stop, rows):
             count = min(rows, file_range.stop - start)
             taken = _DECODED * _slice_size(sizes, start, count)
             file_range.limits.check_memory(file_range.file, taken)
-            yield start, _read(file_range, stored, start, count)
+            yield start, _read(file_range, names, start, count)
         return
     start = file_range.start
     with _faults_named(file_range.file):
-        for frame in arrow_frames(file_range.path, [*stored.dtypes], start, file_range.stop):
+        for frame in arrow_frames(file_range.path, names, start, file_range.stop):
             file_range.limits.check_memory(file_range.file)
             yield start, frame
             start += frame.height
@@ -114,7 +113,7 @@ def _faults_named(name: str) -> Iterator[None]:
         ) from error
 
 
-def _stored(file_range: FileRange, columns: Sequence[Column]) -> StoredColumns:
+def _stored(file_range: FileRange, columns: Sequence[Column]) -> list[str]:
     with _faults_named(file_range.file):
         if is_arrow(file_range.path):
             schema = arrow_schema(file_range.path)
@@ -134,12 +133,12 @@ def _slice_size(sizes: Sequence[tuple[int, int]], start: int, count: int) -> int
     return total
 
 
-def _read(file_range: FileRange, stored: StoredColumns, start: int, count: int) -> pl.DataFrame:
-    if not stored.dtypes:
+def _read(file_range: FileRange, names: Sequence[str], start: int, count: int) -> pl.DataFrame:
+    if not names:
         return pl.DataFrame(height=count)
     with _faults_named(file_range.file):
         scan = pl.scan_parquet(file_range.path, glob=False).slice(start, count)
-        found = scan.select(*stored.dtypes).collect()
+        found = scan.select(*names).collect()
         if found.height != count:
             raise OSError(f"it has {found.height:,} rows of the {count:,} from {start + 1:,} on")
     return found

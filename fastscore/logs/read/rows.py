@@ -148,7 +148,7 @@ class Batch:
         self,
         keys: tuple[bytes, ...],
         array_key: bytes | None,
-        fill: Mapping[bytes, int] | None = None,
+        fill: Mapping[bytes, int],
     ) -> LineScan:
         """Scan the batch, or join the scans of its streams. Line numbers are those of the files."""
         scans = [
@@ -478,10 +478,7 @@ def read_streams(
     threads: int,
 ) -> Iterator[Part]:
     """Read lines in batches. Each comes with the index of its file's name."""
-    keys = wanted_keys(stored_source(source).columns)
-    return map_ordered(
-        lambda batch: _read_batch(batch, files, source, keys), gather(streams), threads
-    )
+    return map_ordered(lambda batch: _read_batch(batch, files, source), gather(streams), threads)
 
 
 def read_table(file_range: FileRange, source: Source) -> Iterator[Part]:
@@ -531,14 +528,13 @@ def range_lines(
     return chat_lines(lines, source, file, format)
 
 
-def _read_batch(
-    batch: Batch, files: Sequence[str], source: Source, keys: tuple[bytes, ...]
-) -> Part:
+def _read_batch(batch: Batch, files: Sequence[str], source: Source) -> Part:
     """Convert one batch to typed rows and rejects."""
     declared, source = source, stored_source(source)
     last = batch.segments[-1]
     if last.refused is not None:
         return Part(pl.DataFrame(schema=row_schema(declared)), [last.refused], lines=1, blank=0)
+    keys = wanted_keys(source.columns)
     scan = batch.scan(keys, array_key(source), fills(source.columns))
     parts, offsets = batch.places(scan.start)
     columns = {"file": _names(files, parts), "line": pl.Series(scan.line)}

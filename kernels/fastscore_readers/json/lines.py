@@ -409,7 +409,7 @@ class Walker:
             elif self.state[N_SUSPECTS] != max(self.state[EXPECTED], 0):
                 self._judge()
             else:
-                columns = with_capacity(columns, self.n_rows, int(ends[block]), data.size)
+                columns = with_capacity(columns, self.state[N_ROWS], int(ends[block]), data.size)
 
     def walk_reserved(self, size: int) -> None:
         """Walk a block that is already in the reserved memory."""
@@ -443,7 +443,7 @@ class Walker:
         if size > memory.size or n_lines > memory.n_lines:
             memory = own_memory(size, n_lines)
         in_slots = self.plan.n_slots > 0
-        kept = 0 if in_slots else self.n_notes
+        kept = 0 if in_slots else int(self.state[N_NOTES])
         needed = self.plan.n_slots * memory.n_lines if in_slots else kept + memory.size + 1
         if self.notes.value.size < needed:
             wide = _notes(needed + kept)
@@ -480,16 +480,6 @@ class Walker:
         if good:
             state[NUMBER : NUMBER + N_COUNTED] = state[BEFORE : BEFORE + N_COUNTED]
             state[STAGE] = IN_PLACE
-
-    @property
-    def n_rows(self) -> int:
-        """The number of good lines in the last block."""
-        return int(self.state[N_ROWS])
-
-    @property
-    def n_notes(self) -> int:
-        """The number of notes of the last block."""
-        return int(self.state[N_NOTES])
 
 
 MOST_VIEWED = 1 << 31
@@ -558,7 +548,7 @@ def _walk_texts(
         _gather(data, starts[first:last], ends[first:last], memory.data)
         walker.state[NUMBER] = first
         walker.walk_reserved(size)
-        number = memory.rows[: 3 * walker.n_rows].reshape(-1, 3)[:, LINE]
+        number = memory.rows[: 3 * walker.state[N_ROWS]].reshape(-1, 3)[:, LINE]
         good = lines[n_good : n_good + number.size]
         good[:, 0] = number
         # where a text begins in the block
@@ -627,7 +617,7 @@ def find_places(
     plan, n = plan_of(shape), np.size(starts)
     walker, lines = _walk_texts(data, starts, ends, plan, is_utf8)
     faulty = np.frombuffer(walker.faults, FAULT)["line"].copy()
-    noted, held = slice(walker.n_notes), walker.notes
+    noted, held = slice(walker.state[N_NOTES]), walker.notes
     notes = Notes(held.value[noted], held.place[noted], held.parent[noted])
     return _places_of(notes, lines, plan, shape, n), faulty
 

@@ -157,6 +157,16 @@ def test_every_bad_record_names_its_place(tmp_path):
         assert data[offset : offset + len(each)] == each
 
 
+def test_cells_of_required_columns_are_values(tmp_path):
+    names = (("id", "text"), ("turns", "json"))
+    columns = tuple(Column(name, kind, otherwise="required") for name, kind in names)
+    source = Source(columns=columns, dialogue_key=("id",), formats=("csv",))
+    rows = read(tmp_path, 'id,turns\na,"[1, ""x""]"\n,[2]\nb,\nc,[]\n', source)
+    assert rows.frame.select("id", "turns").rows() == [("a", '[1, "x"]'), ("c", "[]")]
+    told = rows.rejects.select("line", "field", "reason", "found").rows()
+    assert told == [(3, "id", "missing_field", "cell ''"), (4, "turns", "missing_field", "cell ''")]
+
+
 def test_a_quote_that_is_never_closed_costs_one_line(tmp_path):
     rows = read(tmp_path, 'text,index\na,1\n"b,2\nc,3\n"d, e",4\n')
     assert rows.frame["text"].to_list() == ["a", "c", "d, e"]
