@@ -133,21 +133,3 @@ def test_a_string_column_is_taken_by_other_libraries():
     assert pa.array(found).to_pylist() == texts
     for _ in range(2):
         assert pl.Series(found).to_list() == texts
-
-
-@pytest.mark.parametrize(
-    "strings",
-    [
-        pl.Series([SHORT, LONG]).append(pl.Series([OTHER])),
-        pl.Series(["before", SHORT, LONG, OTHER, "after"])[1:4],
-        pl.Series([SHORT, LONG, OTHER], dtype=pl.Enum([SHORT, LONG, OTHER])),
-        pa.array(["before", SHORT, LONG, OTHER]).slice(1),
-        pa.array(["before", SHORT, LONG, OTHER], pa.string_view()).slice(1),
-        pa.chunked_array([[SHORT], [LONG, OTHER]]).dictionary_encode(),
-        (SHORT, LONG, OTHER),
-    ],
-    ids=range(7),
-)
-def test_strings_of_any_layout(strings):
-    assert string_column("texts", strings).to_list() == [SHORT, LONG, OTHER]
-    assert text_rows("texts", strings).to_list() == [SHORT, LONG, OTHER]
