@@ -267,15 +267,17 @@ def _written(value: Any, module: str = "", seen: set[int] | frozenset[int] = fro
     value = value.function if isinstance(value, OwnMetric) else value
     value = inspect.unwrap(value)
     is_code = inspect.isfunction(value) or inspect.isclass(value)
-    if is_code and value.__module__ == module and id(value) not in seen:
+    if is_code and value.__module__ == module:
+        if id(value) in seen:
+            return str(value.__name__)
         seen |= {id(value)}
         return write(_used_by(value) if inspect.isfunction(value) else _members(value))
     if callable(value) and hasattr(value, "__name__"):
         return f"{getattr(value, '__module__', '')}.{value.__name__}"
-    is_plain = "__repr__" not in {name for kind in type(value).__mro__[:-1] for name in vars(kind)}
-    state = write(vars(value)) if is_plain and hasattr(value, "__dict__") else repr(value)
-    kind = write(type(value)) if type(value).__module__ == module else ""
-    return f"{kind}{_ADDRESS.sub('', state)}"
+    text, kind = repr(value), write(type(value)) if type(value).__module__ == module else ""
+    if _ADDRESS.search(text) and hasattr(value, "__dict__"):  # it does not show the state
+        text = write(vars(value))
+    return f"{kind}{_ADDRESS.sub('', text)}"
 
 
 def _used_by(function: Any) -> list[Any]:

@@ -189,7 +189,8 @@ SCALED = Scaled(3)
 TABLE = {{"twice": twice, "thrice": functools.partial(twice, times=3)}}
 
 def won():
-    return at_most(1), Bounds.made().width, SCALED(1), TABLE["twice"](2), WORDS.match("")
+    at_most(1), at_most(2), TABLE["twice"](2)
+    return Bounds.made().width, SCALED(1), WORDS.match("")
 """
 
 
@@ -245,7 +246,7 @@ def test_a_metric_that_ends_the_process_is_refused(logs: Path, mine: str) -> Non
 
 def function_of(path: Path, content: str) -> Callable[[], Any]:
     path.write_text(content)
-    names: dict[str, Any] = {"__name__": "used_by_no_module"}
+    names: dict[str, Any] = {"__name__": path.stem}
     exec(compile(content, path, "exec"), names)
     found: Callable[[], Any] = names["won"]
     return found
