@@ -91,7 +91,17 @@ _OTHERS: tuple[tuple[int, bytes, str, str], ...] = (
     (0, b"Salted__", "an encrypted file", "Decrypt it first."),
     (0, b"-----BEGIN PGP MESSAGE", "an encrypted file", "Decrypt it first."),
 )
-_MARKUP = ((b"<!doctype html", "an HTML page"), (b"<html", "an HTML page"), (b"<?xml", "XML"))
+_OF_CUES = (
+    "Type tr -d '\\r' < FILE | awk -v RS= '/-->/ {sub(/^.*-->[^\\n]*\\n/, \"\"); "
+    'if (sub(/<v[^ >]* +/, "")) sub(/>/, ": "); gsub(/<[^>]*>/, ""); print}\' > chat.txt, and '
+    "do what `fastscore inspect chat.txt` says."
+)
+_MARKUP = (
+    (rb"<!doctype html|<html", "an HTML page", "Export its data as CSV or JSON."),
+    (rb"<\?xml", "XML", "Export its data as CSV or JSON."),
+    (rb"webvtt|\d+\r?\n\d+:\d\d:\d\d[,.]\d+ +-->", "subtitles", _OF_CUES),
+)
+"""What text in other formats begins with, as regular expressions without case."""
 _ZIPPED = (
     ("xl/workbook", "an Excel workbook", _SAVE_AS_CSV),
     ("word/document", "a Word document", "Save its data as CSV or JSON."),
@@ -205,9 +215,9 @@ def content_of(head: bytes) -> Content:
     if head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
         return Content(other="a pickle", advice="Write its data as JSON Lines or Parquet.")
     start = head[:64].removeprefix(codecs.BOM_UTF8).lstrip().lower()
-    for magic, other in _MARKUP:
-        if start.startswith(magic):
-            return Content(other=other, advice="Export its data as CSV or JSON.")
+    for pattern, other, advice in _MARKUP:
+        if re.match(pattern, start):
+            return Content(other=other, advice=advice)
     encoding = unicode_encoding(head)
     if encoding is not None:
         return Content("utf-32" if "32" in encoding else "utf-16")

@@ -62,8 +62,8 @@ def split_member(path: str) -> tuple[str, str] | None:
 
 _TABLE = (
     'import csv, json, sys; f = open(sys.argv[1], newline="", encoding="utf-8-sig"); '
-    'd = csv.Sniffer().sniff(f.readline(), ",;\\t|"); f.seek(0); '
-    'r = csv.reader(f, d); h = next(row for row in r if row and row[0][:4] != "sep="); '
+    'd = csv.Sniffer().sniff(f.readline(), ",;\\t|").delimiter; f.seek(0); '
+    'r = csv.reader(f, delimiter=d); h = next(row for row in r if row and row[0][:4] != "sep="); '
     "h = [name.strip().lower() for name in h]; "
     '[print(json.dumps(dict(zip(h, row))) if any(row) else "") for row in r]'
 )

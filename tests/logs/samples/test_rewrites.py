@@ -1,7 +1,9 @@
 """Refusals say what to type: options that read a log, or a command that writes it anew."""
 
 import json
+import re
 import shutil
+import subprocess
 from typing import Any
 
 import pytest
@@ -27,6 +29,7 @@ from tests.logs.chats import (
     write,
     written_anew,
 )
+from tests.logs.samples.screened import screened
 
 pytestmark = pytest.mark.skipif(shutil.which("jq") is None, reason="jq writes logs anew")
 
@@ -360,7 +363,74 @@ EXPORTS: dict[str, Any] = {
                          for asked, reply in PAIRS[:2]],
         "question": ASKED[-1], "answer": REPLIES[-1],
     },
-    "a chat of text-generation-webui": {"internal": PAIRS, "visible": PAIRS},
+    "a chat of text-generation-webui": {
+        "internal": [["<|BEGIN-VISIBLE-CHAT|>", ""], *PAIRS], "visible": [["", ""], *PAIRS],
+    },
+    "preferences: chosen and rejected are a reply": {
+        "prompt": ASKED[0], "chosen": REPLIES[0], "rejected": REPLIES[0],
+    },
+    "battles of Chatbot Arena, with both replies": {"id": "q", "full_conversation": [
+        {"user": turn, "model_side_a": reply, "model_side_b": reply}
+        for turn, reply in zip(chat()[::2], chat()[1::2], strict=True)]},
+    "transcripts of Salesforce": {"Id": "c", "Body": "<p align=\"center\">Agent Ann</p>" + "".join(
+        f"( {place}m {place}s ) {turn['role']}: {turn['content']}<br>"
+        for place, turn in enumerate(chat(assistant="Ann")))},
+    "messages of Twilio": [
+        {"direction": "inbound" if turn["role"] == "1" else "outbound-api", "from": turn["role"],
+         "to": "12".replace(turn["role"], ""), "body": turn["content"]}
+        for turn in chat(user="1", assistant="2")
+    ],
+    "conversations of Genesys": {"conversations": [{"conversationId": "c", "transcripts": [
+        {"phrases": chat(speaker="participantPurpose", text="text", user="external",
+                         assistant="internal")}]}]},
+    "turns of Voiceflow": [
+        {"turnID": "t", "type": turn["role"], "startTime": "t", "payload": {
+            "payload": turn["content"] if turn["role"] == "request" else {
+                "message": turn["content"]}}}
+        for turn in [{"role": "launch", "content": None}, *chat(user="request", assistant="text")]
+    ],
+    "messages of LlamaIndex": {"messages": [
+        {"role": turn["role"], "blocks": [{"block_type": "text", "text": turn["content"]}]}
+        for turn in chat()]},
+    "checkpoints of LangGraph": [
+        {"thread_id": "t", "checkpoint": {"channel_values": {"messages": [
+            {"id": ["langchain", f"{turn['role']}Message"], "kwargs": {"content": turn["content"]}}
+            for turn in chat(n_pairs, user="Human", assistant="AI")]}}}
+        for n_pairs in (1, 2, 3)
+    ],
+    "messages of Pydantic AI": [[
+        {"parts": [{"part_kind": turn["role"], "content": turn["content"]}]}
+        for turn in chat(user="user-prompt", assistant="text")]],
+    "items of OpenAI's Realtime API": {"items": [
+        {"type": "message", "role": turn["role"],
+         "content": [{"type": "audio", "transcript": turn["content"]}]} for turn in chat()]},
+    "traces of MLflow": {"info": {"trace_id": "t"}, "data": {"spans": [{"attributes": {
+        "mlflow.spanInputs": json.dumps({"messages": chat()[:-1]}),
+        "mlflow.spanOutputs": json.dumps({"choices": [{"message": chat()[-1]}]})}}]}},
+    "a chat of SillyTavern": [
+        {"user_name": "Ann", "chat_metadata": {}},
+        *({"is_user": turn["role"] == "user", "is_system": False, "mes": turn["content"]}
+          for turn in chat()),
+        {"is_user": False, "is_system": True, "mes": "picky"},
+    ],
+    "a chat of Character.AI": {"turns": [
+        {"create_time": f"2025-01-0{9 - place}", "author": {"is_human": turn["role"] == "user"},
+         "primary_candidate_id": "b", "candidates": [
+            {"candidate_id": "a", "raw_content": "picky"},
+            {"candidate_id": "b", "raw_content": turn["content"]}]}
+        for place, turn in enumerate(reversed(chat()))]},
+    "conversations of Grok": {"conversations": [{"conversation": {"id": "c"}, "responses": [
+        {"response": {"sender": turn["role"], "message": turn["content"]}}
+        for turn in chat(user="human", assistant="ASSISTANT")]}]},
+    "conversations of DeepSeek": {"id": "c", "mapping": {
+        "root": {"id": "root", "parent": None, "children": ["1", "7"], "message": None},
+        "7": {"id": "7", "parent": "root", "children": ["1"], "message": None},
+        **{str(place): {
+            "id": str(place), "parent": str(place - 1) if place > 1 else "root",
+            "children": [str(place + 1)] if place < 6 else [],
+            "message": {"fragments": [{"type": "THINK", "content": "picky"},
+                                      {"type": turn["role"], "content": turn["content"]}]}}
+           for place, turn in enumerate(chat(user="REQUEST", assistant="RESPONSE"), 1)}}},
     "spans of OpenTelemetry as OTLP writes them": {"resourceSpans": [{"scopeSpans": [{"spans": [{
         "traceId": "1",
         "attributes": [
@@ -386,8 +456,14 @@ OF_ONE_PAIR = (
     "scenarios of HELM",
     "completions of UltraFeedback",
     "tasks of Alpaca, with their input",
+    "preferences: chosen and rejected are a reply",
 )
-OF_TWO_SIDES = ("battles of Chatbot Arena", "preferences in texts")
+OF_TWO_SIDES = (
+    "battles of Chatbot Arena",
+    "battles of Chatbot Arena, with both replies",
+    "preferences in texts",
+    "preferences: chosen and rejected are a reply",
+)
 
 
 @pytest.mark.parametrize("title", EXPORTS)
@@ -399,6 +475,47 @@ def test_what_is_typed_for_an_export_reads_all_of_it(title, options, tmp_path):
     assert "jq" in said or proposed(path) == typed_in(said)
     told = PAIRS[:1] if title in OF_ONE_PAIR else PAIRS
     assert pairs_of(follow(path, options)) == told * (1 + (title in OF_TWO_SIDES))
+
+
+@pytest.mark.parametrize(
+    ("name", "request_of", "result"),
+    [
+        (
+            "requests.jsonl",
+            {"custom_id": "c", "params": {"messages": chat()[:-1]}},
+            {"custom_id": "c", "result": {"message": {**chat()[-1], "model": "m"}}},
+        ),
+        (
+            "question.jsonl",
+            {"question_id": 81, "category": "writing", "turns": ASKED},
+            {"question_id": 81, "model_id": "m", "choices": [{"index": 0, "turns": REPLIES}]},
+        ),
+    ],
+)
+def test_results_are_joined_with_their_requests(name, request_of, result, options, tmp_path):
+    write(tmp_path / name, [request_of])
+    assert pairs_of(follow(write(tmp_path / "log.jsonl", [result]), options)) == PAIRS
+
+
+def test_cells_with_quotes_are_written_anew_as_they_are(options, tmp_path):
+    says = "".join(f'User says: "{asked}", he said; Bot says: {reply};' for asked, reply in PAIRS)
+    log = write(tmp_path / "log.csv", [{"SessionId": "s", "ChatTranscript": says}])
+    told = [(f'"{asked}", he said', reply) for asked, reply in PAIRS]
+    assert pairs_of(follow(log, options)) == told
+
+
+@pytest.mark.parametrize("head", ["WEBVTT\r\nKind: captions\r\n\r\n", "\ufeff"])
+def test_subtitles_are_written_as_a_plain_chat(head, options, tmp_path):
+    log, mark = tmp_path / "log.vtt", "<v {}>{}" if "VTT" in head else "{}: {}"
+    cues = (
+        f"{n}\r\n00:00:0{n},000 --> 00:00:0{n},900\r\n{mark.format(turn['role'], turn['content'])}"
+        for n, turn in enumerate(chat())
+    )
+    log.write_text(head + "\r\n\r\n".join(cues) + "\r\n", "utf-8", newline="")
+    command = re.search(r"Type (tr .* > chat\.txt)", refusal(log, options))
+    assert command
+    subprocess.run(command[1], shell=True, check=True, cwd=tmp_path)
+    assert pairs_of(follow(tmp_path / "chat.txt", options)) == PAIRS
 
 
 @pytest.mark.parametrize(
