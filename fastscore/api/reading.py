@@ -65,6 +65,7 @@ from fastscore.logs.samples.profile import (
     all_columns,
     fold_maps,
 )
+from fastscore.logs.samples.records import read_records
 from fastscore.logs.samples.refusals import (
     MissingColumnsError,
     UnknownWordsError,
@@ -73,11 +74,12 @@ from fastscore.logs.samples.refusals import (
 from fastscore.logs.samples.screening import screen
 from fastscore.logs.score_input import LogsWarning, ScoreInput, scan_rejects, scan_rows
 from fastscore.run.context import run_context
+from fastscore.run.notes import note_on_systems
 from fastscore.run.request import Request
 from fastscore.run.scoring import compute_rows
 from fastscore.settings.options import SuiteOptions, build_options, flag_name, path_advice
 from fastscore.suites.base import Suite
-from fastscore.suites.declarations import REJECT_SCHEMA, Source
+from fastscore.suites.declarations import REJECT_SCHEMA, REPLACED_ROWS, Source
 from fastscore.suites.identity import RunNames
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.suites.summary import ALL, summarise
@@ -495,6 +497,10 @@ def _try_reading(file: InputFile, suite_name: str, columns: ColumnMap) -> Trial:
     events = suite.read(rows.frame, options)
     if events.n_scored and not required and _is_null_everywhere(suite, columns, rows, file.path):
         return Trial(0, rows.rejects.height, "every metric of the first rows would be null")
+    if events.counts.get(REPLACED_ROWS):
+        mixed = note_on_systems(read_records(file, declared), declared, suite)
+        if mixed:
+            return Trial(0, rows.rejects.height, f"rows are replaced by later ones: {mixed}")
     rejects = pl.concat([rows.rejects.select(*REJECT_SCHEMA), events.rejects])
     if not events.n_scored and hasattr(options, _JOIN):
         joined = suite.read(rows.frame, build_options(suite.options, {**required, _JOIN: True}))

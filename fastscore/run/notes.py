@@ -14,11 +14,12 @@ import polars as pl
 
 from fastscore.errors import InputError, counted, listed
 from fastscore.logs.inputs.column_map import EACH, column_flag, typed
-from fastscore.logs.inputs.document_values import first_at
+from fastscore.logs.inputs.document_values import first_at, scalars_of
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.integrity.rejects import cut, describe_reject
 from fastscore.logs.samples.profile import (
     KINDS,
+    LEAST_CHARACTERS,
     MOST_ROWS_SAMPLED,
     SHOWN,
     Profile,
@@ -57,8 +58,6 @@ NULL, ASKED, EMPTY = "null:", "asked:", "empty:"
 them that count as having an empty one."""
 JOINED_LINES, JOINED_DIALOGUES = "joined_lines", "joined_dialogues"
 """How many lines of rows share the name of a dialogue with another line, and how many names."""
-_LEAST_CHARACTERS = 20
-"""Shorter messages, such as "Yes, please.", are said more than once."""
 _THOUGHT = r"(?i)<(think|thinking|thought|reasoning)>"
 _ODD_LETTER = (
     "[\u0300-\u036f\u2018\u2019\u00a0\u202f]"
@@ -167,7 +166,7 @@ def _repeated(frame: pl.DataFrame, source: Source) -> dict[str, int]:
     candidates = read.filter(read.hash_rows().is_duplicated())
     # a log that was written twice has also its short ones twice
     if candidates.height < read.height:
-        candidates = candidates.filter(pl.col(rows.text).str.len_chars() >= _LEAST_CHARACTERS)
+        candidates = candidates.filter(pl.col(rows.text).str.len_chars() >= LEAST_CHARACTERS)
     repeated = candidates.height - candidates.unique().height
     return {REPEATED_ROWS: repeated} if repeated else {}
 
@@ -300,10 +299,10 @@ def _note_on_rows(counts: dict[str, int]) -> list[str]:
     return notes
 
 
-_ROWS_COMPARED, _MOST_SYSTEMS = 20_000, 20
+_ROWS_COMPARED, _MOST_SYSTEMS, _DEEPEST_LABEL = 20_000, 20, 2
 
 
-def _note_on_systems(rows: Iterable[Record], source: Source, suite: Suite) -> str:
+def note_on_systems(rows: Iterable[Record], source: Source, suite: Suite) -> str:
     """Name a key that tells rows of one name apart, as the name of a system does; empty for none.
 
     A row's name is what the suite tells rows apart by: its dialogue, its numbers, its words.
@@ -318,18 +317,25 @@ def _note_on_systems(rows: Iterable[Record], source: Source, suite: Suite) -> st
         if column.name in told or column.kind == "integer" or column.vocabulary.needed
     ]
     known = {key for column in source.columns for key in column.keys}
+    # rows that do not name their dialogue are of their file's, whatever else they name
+    heads = () if source.row_dialogues else source.dialogue_key[:1]
+    beside = {key for name in source.dialogue_key[1:] for key in source.column(name).keys}
     by_name: dict[tuple[str, ...], list[Record]] = {}
     words: dict[str, set[str | int]] = {}
     n_rows = 0
     # rows that are dialogues are long
     for row in islice(rows, MOST_ROWS_SAMPLED if source.row_dialogues else _ROWS_COMPARED):
-        name = tuple(str(first_at(row, column.keys)) for column in columns)
+        named = {column.name: str(first_at(row, column.keys)) for column in columns}
+        is_unnamed = any(named[head] == str(None) for head in heads)
+        if is_unnamed:
+            named |= dict.fromkeys(source.dialogue_key, str(None))
+        read = known - beside if is_unnamed else known
         labels_of = {
             key: value
-            for key, value in row.items()
-            if key not in known and isinstance(value, str | int) and not isinstance(value, bool)
+            for key, value in scalars_of(row, _DEEPEST_LABEL)
+            if key not in read and isinstance(value, str | int) and not isinstance(value, bool)
         }
-        by_name.setdefault(name, []).append(labels_of)
+        by_name.setdefault(tuple(named.values()), []).append(labels_of)
         n_rows += 1
         for key, value in labels_of.items():
             found = words.setdefault(key, set())
@@ -348,7 +354,7 @@ def _note_on_systems(rows: Iterable[Record], source: Source, suite: Suite) -> st
             stands = dict(
                 zip((column.name for column in columns), next(iter(several)), strict=True)
             )
-            free = (label for label in labels if stands[label] == str(None))
+            free = (label for label in (*heads, *labels) if stands[label] == str(None))
             flag = column_flag(next(free, labels[-1]), key)
             shown = listed(sorted(map(repr, systems)), 3)
             return f"{key} tells rows of one name apart (it is {shown}): type {typed([flag])}"
@@ -518,7 +524,7 @@ def note_run(
     replaced = manifest.counts.get(REPLACED_ROWS, 0)
     unnamed = _note_on_unnamed(replaced, manifest.counts, dialogues, source) if replaced else ""
     every = again if (replaced or n_shared) and not unnamed else ()
-    systems = _note_on_systems(every, source, suite)
+    systems = note_on_systems(every, source, suite)
     manifest.mixed = unnamed or (systems if replaced else "")
     told: set[str] = set()
     manifest.lacking = [_describe_missing(*each, found, source, told) for each in lacking]

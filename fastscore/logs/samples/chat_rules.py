@@ -67,6 +67,7 @@ from fastscore.logs.samples.dialogue_rules import (
 )
 from fastscore.logs.samples.findings import Finding, jq, jq_key
 from fastscore.logs.samples.profile import (
+    LEAST_CHARACTERS,
     MOST_ROWS_SAMPLED,
     ROWS_SAMPLED,
     SHOWN_CHARACTERS,
@@ -620,6 +621,20 @@ def _unsaid(sample: ChatSample) -> Finding | None:
     return None
 
 
+def _no_texts(sample: ChatSample) -> Finding | None:
+    """Find first dialogues in which the user never says a word."""
+    turns = [turn for dialogue in sample.dialogues for turn in dialogue.turns]
+    users = [turn for turn in turns if sample.role_of(turn) == USER_ROLE] or turns
+    if not users or any(str(turn.text or "").strip() or turn.text is None for turn in users):
+        return None
+    what = "what users say" if len(users) < len(turns) else "what is said"
+    return Finding(
+        f"{what} is empty in all {counted(len(users), 'messages')} of the first "
+        f"{counted(len(sample.dialogues), 'dialogues')}.",
+        unless=f"Name the key of texts: {typed([column_flag(sample.rows.text, 'KEY')])}.",
+    )
+
+
 def _objects_for_texts(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     """Find JSON text of objects in the place of all texts."""
     objects = [json_of(text) for text in dialogue.texts]
@@ -678,6 +693,7 @@ def _order_of_sides(sample: ChatSample, dialogue: SampledDialogue) -> Finding | 
 
 
 OWN_RULES: tuple[Rule, ...] = (
+    _no_texts,
     _unsaid,
     _of_each(_unread_siblings),
     models_of_replies,
@@ -732,7 +748,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def chat_notes(source: Source, sample: ChatSample) -> list[str]:
-    """Say what becomes of empty messages, candidates and branches in the first rows."""
+    """Say what becomes of empty and repeated messages, candidates and branches in first rows."""
     layout = sample.layout
     documents = {} if layout.is_row_per_turn else {id(d.document): d for d in sample.dialogues}
     counts = Counter(id(dialogue.document) for dialogue in sample.dialogues)
@@ -745,7 +761,25 @@ def chat_notes(source: Source, sample: ChatSample) -> list[str]:
         n_left += above.total() - len(above)
     users = (t for d in sample.dialogues for t in d.turns if sample.role_of(t) == USER_ROLE)
     n_empty = sum(is_no_turn(turn, source.chat) for turn in users) if source.chat else 0
+    # of messages that are rows of the suite all are counted
+    are_rows = any(column.name == sample.rows.text for column in source.columns)
+    said = Counter(
+        (number, str(turn.role), turn.text)
+        for number, dialogue in enumerate(() if are_rows else sample.dialogues)
+        for turn in dialogue.turns
+        if isinstance(turn.text, str)
+    )
+    again = Counter({each: count - 1 for each, count in said.items() if count > 1})
+    # a log that was written twice has also its short ones twice
+    if again.total() + len(again) < said.total():
+        again = Counter({e: n for e, n in again.items() if len(e[2]) >= LEAST_CHARACTERS})
     notes = []
+    if again:
+        verb = "repeats" if again.total() == 1 else "repeat"
+        notes.append(
+            f"{counted(again.total(), 'messages')} of the first rows {verb} an earlier one of the "
+            "same dialogue: such messages count twice"
+        )
     if n_empty:
         notes.append(
             f"{counted(n_empty, 'messages')} of users in the first rows "

@@ -231,9 +231,12 @@ def pooled_rows(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None
         are_blocks = n_changes == len(parts) - 1 and len({role for role, _ in begins}) == 1
         # a session of what is named by its user, or a user of a session
         is_half = is_of_user(key) or (is_of_user(id) and bool(is_called("dialogue", key)))
+        are_woven = len({role for role, _ in begins}) == 1 and not _alternate(turns)
+        are_woven &= not dialogue.name and all(map(_alternate, parts.values()))
         is_sure = len(begins) == 1 or counted_anew or is_of_model(key) or is_half
+        is_sure = is_sure or (are_woven and is_called("id", key))
         is_unnamed = not dialogue.name and not is_called("id", key)  # ids are asked for by name
-        if not (is_sure or (are_blocks and is_unnamed)):
+        if not (is_sure or are_woven or (are_blocks and is_unnamed)):
             continue
         one, other = [*dict.fromkeys(values)][:2]
         texts = [[turn.text for turn in part] for part in parts.values()]
@@ -270,6 +273,11 @@ def pooled_rows(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None
             more=more,
         )
     return None
+
+
+def _alternate(turns: Sequence[Turn]) -> bool:
+    """Tell whether no speaker follows itself."""
+    return all(one.role != other.role for one, other in pairwise(turns))
 
 
 def _joined_parts(sample: ChatSample, turns: Sequence[Turn], key: str) -> str:

@@ -7,9 +7,10 @@ a value; where that cannot be, the counts of what is read for scoring decide.
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Container, Hashable, Iterator
+from collections.abc import Callable, Collection, Container, Hashable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from fastscore.files import DamageError
 from fastscore.logs.inputs.chats import counted_rows, counted_source
@@ -47,8 +48,9 @@ class FileSample:
     of these, and of columns that are asked for, by their places. ``keys`` are those of the first
     rows and of the first objects in their arrays, ``columns`` the declared columns with one of
     them: the file's shape. ``other_ids`` are keys that are called as ids are, if no row has the
-    suite's own name of a dialogue. ``given_up`` tells that no row was seen for long, ``alike`` are
-    files after it that begin as it does, if it has everything.
+    suite's own name of a dialogue. ``nested`` has the columns that are only objects or
+    arrays: the key of each, and a value. ``given_up`` tells that no row was seen for long,
+    ``alike`` are files after it that begin as it does, if it has everything.
     """
 
     file: InputFile
@@ -60,6 +62,7 @@ class FileSample:
     columns: frozenset[str] = frozenset()
     keys: frozenset[str] = frozenset()
     other_ids: tuple[str, ...] = ()
+    nested: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
     given_up: bool = False
     alike: list[InputFile] = field(default_factory=list)
 
@@ -184,6 +187,12 @@ def _sample_rows(
             break
         limit = min(2 * limit, MOST_ROWS_SAMPLED) if seen.file.size else 2 * limit
     seen.keys = frozenset((*keys, *inside))
+    seen.nested = {
+        column.name: (key, profile.keys[key].example)
+        for column in source.columns
+        for key in column.keys
+        if key in profile.keys and {"object", "array"} >= profile.keys[key].types.keys()
+    }
     seen.columns = frozenset(column.name for column in source.columns if is_among(column, keys))
     if not is_named:
         of_arrays = arrays_of(source)

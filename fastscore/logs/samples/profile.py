@@ -46,6 +46,8 @@ _TYPES = {
     list: "array",
     dict: "object",
 }
+LEAST_CHARACTERS = 20
+"""Shorter messages, such as "Yes, please.", are said more than once."""
 KINDS = {
     "text": "strings",
     "integer": "integers",

@@ -18,7 +18,7 @@ from fastscore.logs.inputs.column_map import (
 )
 from fastscore.logs.inputs.document_values import first_at, is_time, value_at
 from fastscore.logs.inputs.layout import load_layout
-from fastscore.logs.inputs.near_names import role_meanings, roles_of_two, side_of
+from fastscore.logs.inputs.near_names import nearest, role_meanings, roles_of_two, side_of
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.chat_samples import NESTED, OPENAI
 from fastscore.logs.samples.findings import FILE, Finding, jq, jq_key, jq_path
@@ -370,6 +370,28 @@ def _predictions_beside_truth(lack: Lack) -> Finding | None:
     return Finding(said, unless=jq(program, read, slurps=True, into="rows.jsonl"))
 
 
+def _lists_of_steps(lack: Lack) -> Finding | None:
+    """Find lists of texts, one for each step, in rows without a step."""
+    keys, columns = lack.found.below(""), lack.source.columns
+    steps = [each.name for each in columns if each.kind == "integer" and each.needed.where]
+    texts = [each.name for each in columns if each.kind == "text" and each.name not in keys]
+    lists = [
+        path
+        for path, key in keys.items()
+        if key.types.keys() == {"array"} and all(isinstance(each, str) for each in key.example)
+    ]
+    path = nearest(texts, lists) if texts else None
+    name = nearest([path], texts) if path else None
+    if len(steps) != 1 or steps[0] in keys or path is None or name is None:
+        return None
+    at, each = jq_path(path.split(".")), f"{{{steps[0]}: .key, {name}: .value}}"
+    program = f". as $row | if {at} then {at} | to_entries[] | $row + {each} else . end"
+    return Finding(
+        f"{path} is a list of texts, and no row has {steps[0]}.",
+        unless=f"If it has the {name} of each {steps[0]}: {jq(program, into='rows.jsonl')}",
+    )
+
+
 def _words_for_numbers(lack: Lack) -> Finding | None:
     """Find words in the place of numbers, such as ``first`` and ``second``."""
     for need in (each for each in lack.lacking if each.column.kind == "integer"):
@@ -384,6 +406,6 @@ def _words_for_numbers(lack: Lack) -> Finding | None:
     return None
 
 
-_REWRITES = (_predictions_beside_truth, _words_for_numbers)
+_REWRITES = (_lists_of_steps, _predictions_beside_truth, _words_for_numbers)
 _REWRITES_OF_CHATS = (_dialogues_by_ids, _dialogues_in_array, _numbered_keys)
 """What is looked for in logs that lack what a suite needs, in this order."""

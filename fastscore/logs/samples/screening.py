@@ -6,6 +6,7 @@ itself, or a run in which nothing has it, is an error that says what to type.
 Modules of refusals are imported where one is made, and rules of chats where a suite scores chats.
 """
 
+import json
 import os
 import re
 from collections import Counter
@@ -16,10 +17,11 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 from fastscore.errors import counted, listed
-from fastscore.logs.inputs.column_map import UnmappedLogError, column_flag, typed
-from fastscore.logs.inputs.document_values import json_of
+from fastscore.logs.inputs.column_map import EXAMPLE, UnmappedLogError, column_flag, typed
+from fastscore.logs.inputs.document_values import json_of, scalars_of
 from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.near_names import is_called
+from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.file_samples import (
     FileSample,
     Known,
@@ -27,10 +29,12 @@ from fastscore.logs.samples.file_samples import (
     occurs_in,
     sample_file,
 )
-from fastscore.logs.samples.findings import Finding, jq, jq_key
+from fastscore.logs.samples.findings import Finding, jq, jq_key, jq_path
 from fastscore.logs.samples.profile import (
+    KINDS,
     MOST_ROWS_SAMPLED,
     SHOWN,
+    SHOWN_CHARACTERS,
     ColumnSample,
     Record,
     RequiredColumn,
@@ -130,6 +134,7 @@ def _screen(
         _check_together(suite, source, kept, chats)
     for seen, (_, sample) in zip(kept, chats, strict=True):
         check_ids(suite, source, seen)
+        _check_types(source, seen)
         _check_blank_lines(seen, sample)
     notes = [_left_note(suite, left)] if left else []
     for path, sample in chats:
@@ -275,7 +280,31 @@ def _pooled_notes(files: Sequence[InputFile], kept: Sequence[FileSample]) -> lis
     return notes
 
 
-_TABLE_ROWS = 20_000
+_TABLE_ROWS, _DEEPEST_VALUE = 20_000, 3
+
+
+def _check_types(source: Source, seen: FileSample) -> None:
+    """Refuse a file whose first rows have only objects or arrays in the place of single values."""
+    for name, (key, found) in seen.nested.items() if source.chat is None else ():
+        column, is_list = source.column(name), isinstance(found, list)
+        value = found[0] if is_list and found else found
+        usable = (str, int) if "integer" in (column.kind, *column.accepts) else str
+        leaves = scalars_of({"0": value}, _DEEPEST_VALUE)
+        inside = [path[2:] for path, leaf in leaves if isinstance(leaf, usable)]
+        if column.kind == "json" or column.otherwise == "null" or not inside:
+            continue
+        first, at = jq_path([*filter(None, inside[0].split("."))]), jq_path(key.split("."))
+        anew = jq(f'({at} | select(type == "array")) |= (.[0] | {first})', into="rows.jsonl")
+        flags = [column_flag(name, f"{key}.{inside[0]}")] if not is_list else []
+        raise Finding(
+            f"{key} is {cut(json.dumps(found, ensure_ascii=False), SHOWN_CHARACTERS)}, expected "
+            f"{KINDS[column.kind]}.",
+            flags if len(inside) == 1 else [],
+            unless=f"To read the first of each: {anew}"
+            if is_list
+            else f"Name the value to read, for example {EXAMPLE}.",
+            example=flags,
+        ).refused(seen.file.path)
 
 
 def check_ids(suite: str, source: Source, seen: FileSample) -> None:

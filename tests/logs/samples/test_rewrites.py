@@ -645,6 +645,79 @@ def test_events_under_other_names_and_words(names, words, step, tmp_path):
     assert run.tables["steps"]["step"].to_list() == [0, 1, 2] * 2
 
 
+@pytest.mark.parametrize("is_told", [True, False])
+@pytest.mark.parametrize(
+    "label", [{"hotkey": "5F1"}, {"meta": {"hotkey": "5F1"}}, {"miner": {"uid": 1}}]
+)
+def test_two_miners_are_no_dialogue(label, is_told, tmp_path):
+    other = json.loads(json.dumps(label).replace("1", "2"))
+    told = {"dialogue_uid": "d"} if is_told else {}
+    log = write(
+        tmp_path / "log.jsonl", [row | told | of for of in (label, other) for row in events()]
+    )
+    assert n_dialogues(follow(log, options_of("score_dialogue", tmp_path))) == 2
+    (file,) = fastscore.inspect(log).files
+    assert all(fit.flags for fit in file.fits) or is_told
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda row: row | {"prediction": {"text": row["prediction"], "p": 0.5}},
+        lambda row: row | {"prediction": [row["prediction"], "No."]},
+        lambda row: row | {"prediction": [{"text": row["prediction"]}]},
+    ],
+)
+def test_predictions_in_objects_and_lists(made, tmp_path):
+    rows = [made(row) if "prediction" in row else row for row in events()]
+    run = follow(write(tmp_path / "log.jsonl", rows), options_of("score_dialogue", tmp_path))
+    assert run.tables["steps"]["prediction"].to_list() == [REPLIES[0]] * 3 + [REPLIES[1]] * 3
+
+
+@pytest.mark.parametrize("is_beside", [True, False])
+def test_lists_of_predictions_for_each_step(is_beside, tmp_path):
+    rows: list[dict[str, Any]] = [
+        {"utterance_index": n, **row}
+        for n, said in enumerate(REPLIES[:2])
+        for guess, truth in [({"predictions": ["No.", said]}, {"ground_truth": said})]
+        for row in ([guess | truth] if is_beside
+                    else [guess | {"event": "predicted"}, truth | {"event": "utterance_complete"}])
+    ]  # fmt: skip
+    run = follow(write(tmp_path / "log.jsonl", rows), options_of("score_dialogue", tmp_path))
+    steps = run.tables["steps"].select("step", "prediction").rows()
+    assert steps == [(0, "No."), (1, REPLIES[0]), (0, "No."), (1, REPLIES[1])]
+
+
+@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("key", ["cid", "k"])
+def test_woven_rows_are_told_apart(key, suite, tmp_path):
+    rows = [{key: name, **turn} for pair in zip(chat(), chat(), strict=True)
+            for name, turn in zip("ab", pair, strict=True)]  # fmt: skip
+    run = follow(write(tmp_path / "log.csv", rows), options_of(suite, tmp_path))
+    assert n_dialogues(run) == 2
+
+
+@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("texts", [("", ""), (" ", "Hi there.")])
+def test_users_who_say_nothing_are_refused(texts, suite, tmp_path):
+    log = write(tmp_path / "log.jsonl", [
+        {"conversation": chat([texts], "speaker", "text", user="USER", assistant="SYSTEM")}] * 2
+    )  # fmt: skip
+    how: Any = {}
+    if suite == "guest_simulation":
+        names = {"turns": "conversation", "speaker": "speaker", "text": "text"}
+        how = {"columns": names, "values": {"speaker": {"USER": "user", "SYSTEM": "assistant"}}}
+    assert "is empty in all" in refusal(log, options_of(suite, tmp_path), **how)
+
+
+def test_repeated_messages_of_arrays_are_counted(tmp_path):
+    turns = chat(speaker="speaker", text="text", user="USER", assistant="SYSTEM")
+    for again, told in ((turns, ["6 messages of the first rows repeat"]), (turns[:2], [])):
+        log = write(tmp_path / "log.jsonl", [{"conversation": [*turns, *again]}])
+        found = screened("preference_shift", log).notes
+        assert [note.partition(": ")[2].partition(" an ")[0] for note in found] == told
+
+
 @pytest.mark.parametrize("with_event", [True, False])
 def test_a_log_without_truth_says_what_is_missing(with_event, tmp_path):
     rows = [row for row in events() if row["event"] == "predicted"]
