@@ -6,6 +6,7 @@ import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Collection
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
@@ -81,11 +82,15 @@ def test_the_table_of_packages_has_every_package_that_the_linter_orders() -> Non
     assert all(min(above) > max(below) for above, below in pairwise(rows))
 
 
-def test_the_table_of_packages_is_the_graph_of_imports() -> None:
+@cache
+def graph_of_imports() -> grimp.ImportGraph:
     configuration = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
-    graph = grimp.build_graph(
-        *configuration["root_packages"], exclude_type_checking_imports=True, cache_dir=None
-    )
+    packages = configuration["root_packages"]
+    return grimp.build_graph(*packages, exclude_type_checking_imports=True, cache_dir=None)
+
+
+def test_the_table_of_packages_is_the_graph_of_imports() -> None:
+    graph = graph_of_imports()
     rows = DESIGN.split("| Package |")[1].split("\n\n")[0].splitlines()[2:]
     cells = [row.strip("| ").split(" | ") for row in rows]
     packages = {first.strip("`"): set(re.findall(r"`(\w+)`", last)) for first, _, last in cells}
@@ -108,7 +113,7 @@ def _package(module: str, packages: Collection[str]) -> str | None:
 @pytest.mark.parametrize("package", ["results", "suites", "statistics", "api"])
 def test_no_files_of_a_package_import_each_other_in_a_circle(package: str) -> None:
     """Tarjan's strongly connected components, over late imports too."""
-    graph = grimp.build_graph("fastscore", exclude_type_checking_imports=True, cache_dir=None)
+    graph = graph_of_imports()
     modules = {name for name in graph.modules if name.startswith(f"fastscore.{package}.")}
     order: dict[str, int] = {}
     low: dict[str, int] = {}

@@ -11,6 +11,7 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -40,11 +41,14 @@ OF_A_SHELL = ("cli/", "compat/", "llm/transcripts.py", "suites/preference_shift/
 """Modules that Python does not call, or that propose what is to be typed."""
 
 
-def _modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(PRODUCT.rglob("*.py")):
-        name = path.relative_to(PRODUCT).as_posix()
-        if not name.startswith(f"{HOME}/"):
-            yield name, ast.parse(path.read_text())
+@cache
+def _modules() -> list[tuple[str, ast.Module]]:
+    named = [(path.relative_to(PRODUCT).as_posix(), path) for path in PRODUCT.rglob("*.py")]
+    return [
+        (name, ast.parse(path.read_text()))
+        for name, path in sorted(named)
+        if not name.startswith(f"{HOME}/")
+    ]
 
 
 def test_nothing_else_prints_or_asks_for_the_width():
@@ -259,15 +263,9 @@ def test_names_in_the_cache_are_escaped_on_a_terminal(tmp_path):
         (cache / room / f"in{PAYLOAD}").mkdir(parents=True)
         (cache / room / f"in{PAYLOAD}" / "config.json").write_text(f'{{"model": "{PAYLOAD}"')
     (cache / "models" / "minilm-l6-v2").write_text(PAYLOAD)
-    words = [
-        "doctor",
-        "models list",
-        "vectors list",
-        "vectors stats",
-        "vectors verify",
-        "kernels list",
-    ]
-    (tmp_path / "commands.json").write_text(json.dumps([each.split() for each in words]))
+    words = "doctor,models list,vectors list,vectors stats,vectors verify,kernels list"
+    commands = [each.split() for each in words.split(",")]
+    (tmp_path / "commands.json").write_text(json.dumps(commands))
     shown = shown_on_a_terminal(tmp_path, width="200", FASTSCORE_CACHE=str(cache))
     assert "Traceback" not in shown
     assert shown.count("\\x1b]0;owned\\x07") > 3

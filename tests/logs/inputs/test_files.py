@@ -50,11 +50,14 @@ def test_a_file_is_described(folder):
     )
 
 
-@pytest.mark.parametrize(
+names_alike = pytest.mark.parametrize(
     "names",
     [("caf\u00e9.jsonl", "cafe\u0301.jsonl"), ("Log.jsonl", "log.jsonl")],
     ids=["NFC and NFD", "case"],
 )
+
+
+@names_alike
 def test_names_that_another_system_takes_for_one_are_the_files_of_the_disk(
     tmp_path, monkeypatch, names
 ):
@@ -68,11 +71,7 @@ def test_names_that_another_system_takes_for_one_are_the_files_of_the_disk(
         assert sorted(paths(*names)) == on_disk
 
 
-@pytest.mark.parametrize(
-    "names",
-    [("caf\u00e9.jsonl", "cafe\u0301.jsonl"), ("Log.jsonl", "log.jsonl")],
-    ids=["NFC and NFD", "case"],
-)
+@names_alike
 def test_a_file_counts_once_under_all_names_that_the_disk_takes_for_it(
     tmp_path, monkeypatch, names
 ):
@@ -215,14 +214,18 @@ def test_folders_may_be_nested_deeply(folder):
         subprocess.run(["rm", "-r", "d"], check=True)  # rmtree of Python 3.11 recurses
 
 
+def all_formats(place: str) -> tuple[Source, tuple[InputFile, ...]]:
+    source = Source(columns=(), formats=("csv", "json", "jsonl", "parquet"))
+    return source, resolve_inputs([place], source.formats)
+
+
 @pytest.mark.parametrize("name", ["b.jsonl", "b.jsonl.gz", "d.parquet"])
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="there is no such file here")
 def test_a_file_that_opens_but_fails_to_read(folder, name):
     """A process's memory is a regular file to whom reading its first byte is an error."""
     Path("broken").mkdir()
     os.symlink("/proc/self/mem", f"broken/{name}")
-    source = Source(columns=(), formats=("csv", "json", "jsonl", "parquet"))
-    files = resolve_inputs(["broken"], source.formats)
+    source, files = all_formats("broken")
     with pytest.raises(InputError, match=rf"'broken/{name}' cannot be read: Input/output error"):
         plan_shards(files, source, scratch=folder)
 
@@ -230,8 +233,7 @@ def test_a_file_that_opens_but_fails_to_read(folder, name):
 @pytest.mark.parametrize("name", ["x.csv", "x.json", "x.jsonl.zst"])
 def test_a_file_that_goes_after_it_was_listed(folder, name):
     Path(name).write_bytes(b"")
-    source = Source(columns=(), formats=("csv", "json", "jsonl", "parquet"))
-    files = resolve_inputs([name], source.formats)
+    source, files = all_formats(name)
     Path(name).unlink()
     with pytest.raises(InputError, match=f"'{name}' cannot be read: No such file"):
         plan_shards(files, source, scratch=folder)
