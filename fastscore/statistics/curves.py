@@ -433,8 +433,12 @@ def _reach(degrees: float, alpha: float) -> float:
 
 def _hypergeometric(x: int, n: int, y: int, m: int) -> tuple[Array, Values]:
     """Return the numbers of successes of the second side, given the margins, and their shares."""
-    total = x + y
+    total, size = x + y, n + m
     successes = np.arange(max(0, total - n), min(m, total) + 1)
+    if successes.size > _ALL_COUNTED:  # others have no share that a float can have
+        spread = math.sqrt(total * m / size * n / size * (size - total) / (size - 1))
+        is_near = np.abs(successes - total * m / size) <= _DEVIATIONS * spread
+        successes = successes[is_near | (successes == y)]
     logs = [
         _log_choose(m, k) + _log_choose(n, total - k) - _log_choose(n + m, total)
         for k in successes.tolist()
@@ -451,6 +455,8 @@ def _normal_quantile(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
+_ALL_COUNTED, _DEVIATIONS = 10_000, 45
+"""Of more tables, those within so many standard deviations of the mean are counted."""
 _SUMMED_EXACTLY = 1_000
 """The most tosses whose tail is summed in whole numbers: their digits grow with the tosses."""
 MOST_EXACT = 10_000

@@ -56,7 +56,12 @@ def test_independent_samples_have_welchs_t() -> None:
     assert curve.p_above(0.3) == pytest.approx(mirrored.p_below(-0.3))
 
 
-@pytest.mark.parametrize(("x", "n", "y", "m"), [(8, 8, 25, 32), (3, 20, 14, 25), (0, 9, 1, 11)])
+LARGE = (30_000, 60_000, 30_500, 60_000)
+
+
+@pytest.mark.parametrize(
+    ("x", "n", "y", "m"), [(8, 8, 25, 32), (3, 20, 14, 25), (0, 9, 1, 11), LARGE]
+)
 def test_fisher_is_scipys(x: int, n: int, y: int, m: int) -> None:
     table = [[y, m - y], [x, n - x]]
     assert fisher(x, n, y, m) == pytest.approx(scipy.stats.fisher_exact(table).pvalue)
