@@ -76,10 +76,12 @@ def test_m12_is_the_mean_of_sixteen_cosines() -> None:
 def test_m13_of_four_members() -> None:
     means = {"a": "0.38", "b": "0.41", "c": "0.39", "d": "0.40"}
     wishes = [wish(member, "cuisine", f"{mean} x") for member, mean in means.items()]
-    row = dialogue(*presented([DAY]), *wishes, semantic=angle)
+    # a second wish of one member, as well met as the first, leaves that member's mean
+    plan = [{**DAY, "event": "Gig"}]
+    row = dialogue(*presented(plan), *wishes, wish("a", "event", "0.38 x"), semantic=angle)
     # 2 (0.03 + 0.01 + 0.02 + 0.02 + 0.01 + 0.01) / (2 * 16 * 0.395)
     assert row["M13"] == pytest.approx(0.20 / 12.64, abs=1e-6)
-    assert row["M12"] == pytest.approx(0.395, abs=1e-6)
+    assert row["M12"] == pytest.approx((4 * 0.395 + 0.38) / 5, abs=1e-6)
     assert dialogue(*presented([DAY]), wishes[0], semantic=angle)["M13"] == 0.0
     orthogonal = [wish(member, "cuisine", "0.0 x") for member in means]
     assert dialogue(*presented([DAY]), *orthogonal, semantic=angle)["M13"] == 0.0
