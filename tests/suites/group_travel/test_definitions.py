@@ -417,6 +417,14 @@ def places_of(plan: Any, **cells: Any) -> dict[str, bool]:
     return dict(rows.select("key", "grounded").rows())
 
 
+def test_m9_fifteen_of_sixteen() -> None:
+    names = [f"Sight {number}" for number in range(12)]
+    plan = [{**DAY, "attraction": ";".join(f"{name}, Rockford" for name in names) + ";"}]
+    records = [{"name": name} for name in names[1:]]
+    row = dialogue(*presented(plan, ref_info_attractions=records, **CATALOGUE))
+    assert ratio(row, "M9") == (15 / 16, 15, 16)
+
+
 def test_how_a_place_is_looked_up() -> None:
     plan = {"itinerary": [{
         "Breakfast": "Dial A Cake (Rockford)",
@@ -479,6 +487,7 @@ def satisfied(shares: list[tuple[int, int]]) -> list[dict[str, Any]]:
 def test_m10_m11_and_welfare_of_four_members() -> None:
     row = dialogue(*satisfied([(4, 4), (3, 4), (2, 4), (4, 4)]))
     assert ratio(row, "M10") == (13 / 16, 13, 16)
+    assert ratio(row, "M10b") == (11 / 12, 11, 12)  # lodging has no category
     assert ratio(row, "M11") == (0.5, 2, 4)
     assert row["W1"] == 0.8125
     assert row["W2"] == 0.5
