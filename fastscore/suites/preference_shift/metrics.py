@@ -55,7 +55,6 @@ def _in_text(side: str, other: str) -> EvidenceRows:
 
 IN_TEXTS = (_in_text("user", "system"), _in_text("system", "user"))
 IN_SEGMENT = (of_turns("user_concepts", "system_concepts", same=("segment",)),)
-
 GROUNDED, BY_TOPICS = (("is_legacy", False), ("is_legacy", True))
 """With which options evidence is that of concepts, and that of topics."""
 ANSWERS = EvidenceRows(
@@ -64,8 +63,6 @@ ANSWERS = EvidenceRows(
     columns=("like_new", "like_old", "topics", "new_topics", "old_topics", "shift"),
     only_with=BY_TOPICS,
 )
-
-
 ALIGNED = 0.65
 """The least likeness of topics that recovers a shift, or interferes."""
 LONGEST_SEEN = 4
@@ -212,9 +209,7 @@ OF_CAS = (
         "no shift was recovered (in the profile legacy, CAS has no part for speed then)",
     ),
     NullRule(
-        C("is_legacy") & (C("n_turns") == 0),
-        "not_applicable",
-        "the conversation has no turn",
+        C("is_legacy") & (C("n_turns") == 0), "not_applicable", "the conversation has no turn"
     ),
 )
 OF_CAS_ALL = (
@@ -544,17 +539,11 @@ _of_mean = partial(
 )
 
 _of_recovery = partial(
-    Metric,
-    uses=("shift_events",),
-    scale=Scale("higher"),
-    fixed_where=(NO_TURN, NO_SHIFT),
+    Metric, uses=("shift_events",), scale=Scale("higher"), fixed_where=(NO_TURN, NO_SHIFT)
 )
 _of_delay = partial(Metric, uses=("shift_events",), scale=IN_TURNS)
 _of_deltas = partial(
-    Metric,
-    source=DELTAS,
-    scale=Scale("lower", maximum=None, unit="concepts"),
-    role="part",
+    Metric, source=DELTAS, scale=Scale("lower", maximum=None, unit="concepts"), role="part"
 )
 
 DIALOGUE_METRICS = (
@@ -636,10 +625,7 @@ DIALOGUE_METRICS = (
         ),
         reading="How well the answers follow the user. 1 is the maximum of each turn.",
         example="TAS of 0.9 and 1.0: 0.95.",
-        evidence=(
-            of_turns("tas", only_with=GROUNDED),
-            replace(_BY_PARTS, only_with=BY_TOPICS),
-        ),
+        evidence=(of_turns("tas", only_with=GROUNDED), replace(_BY_PARTS, only_with=BY_TOPICS)),
         derivation=lambda row, options: (
             _weighted(row, options) if options.is_legacy else "mean of {tas}"
         ),

@@ -6,6 +6,7 @@ bytes.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any
 
@@ -28,7 +29,6 @@ from fastscore.suites.preference_shift.analysis.tables import (
     VARIANTS,
     Scored,
     mean_intervals,
-    of_models,
     turns_around_shifts,
     with_judge,
 )
@@ -633,7 +633,9 @@ def draw_figures(
 ) -> list[Drawing]:
     """Draw every figure that the run has something for, the first models by name in each."""
     models = scored.models[:MODELS_SHOWN]
-    shown = of_models(scored, models)
+    frames = {name: getattr(scored, name) for name in ("conversations", "turns", "shifts")}
+    of_shown = {name: frame.filter(C("model").is_in(models)) for name, frame in frames.items()}
+    shown = replace(scored, **of_shown if models else frames)
     with drawing_settings(SETTINGS):
         figures = (
             distributions(shown, models),

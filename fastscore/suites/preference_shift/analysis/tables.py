@@ -7,7 +7,7 @@ mixes the other two and has no test.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -186,19 +186,6 @@ class Scored:
         return self.conversations["model"].drop_nulls().unique().sort().to_list()
 
 
-def of_models(scored: Scored, models: list[str]) -> Scored:
-    """Return the scores of these models, or all scores if no model is named."""
-    if not models:
-        return scored
-    is_shown = C("model").is_in(models)
-    return replace(
-        scored,
-        conversations=scored.conversations.filter(is_shown),
-        turns=scored.turns.filter(is_shown),
-        shifts=scored.shifts.filter(is_shown),
-    )
-
-
 def make_scored(
     tables: Mapping[str, pl.LazyFrame], options: PreferenceShift, signature: str, unit: str = UNIT
 ) -> Scored:
@@ -331,13 +318,12 @@ SWEEP_SCHEMA: dict[str, pl.DataType] = {
 
 def window_sweep(scored: Scored) -> pl.DataFrame:
     """Compute recovery rate and delay for windows from 1 turn on."""
-    options = scored.options
-    own = max(1, options.window)
+    own = max(1, scored.options.window)
     windows = range(1, max(LONGEST, own) + 1)
     names = [f"{window}" for window in windows]
     rows: list[dict[str, Any]] = []
     for test in ("run", "cosine"):
-        delays = first_recoveries(scored, options, test).with_columns(
+        delays = first_recoveries(scored, test).with_columns(
             pl.when((C("delay") < window).fill_null(False))
             .then(True)
             .when((C("unknown_from") < window).fill_null(False))
@@ -365,8 +351,9 @@ def window_sweep(scored: Scored) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SWEEP_SCHEMA)
 
 
-def first_recoveries(scored: Scored, options: PreferenceShift, test: str) -> pl.DataFrame:
+def first_recoveries(scored: Scored, test: str) -> pl.DataFrame:
     """Return how many turns after each shift a turn first meets the test, whatever the window."""
+    options = scored.options
     met = C("cr") >= options.recovery_cr
     if test == "run":
         by_cc = C("cc") >= options.recovery_cc

@@ -159,13 +159,13 @@ def test_the_weight_grid_by_hand(hand: Scored) -> None:
 
 
 def test_windows_by_hand(hand: Scored) -> None:
-    delays = first_recoveries(hand, hand.options, "run")
+    delays = first_recoveries(hand, "run")
     assert delays.select("conversation", "turn", "delay").rows() == [
         (0, 3, 0),
         (1, 2, 1),
         (1, 9, None),
     ]
-    by_cosine = first_recoveries(hand, hand.options, "cosine")
+    by_cosine = first_recoveries(hand, "cosine")
     assert by_cosine["delay"].to_list() == [2, 1, None]
     sweep = window_sweep(hand)
     rates = sweep.filter((pl.col("group") == "all") & (pl.col("test") == "run"))
@@ -181,7 +181,7 @@ def test_windows_leave_out_shifts_that_a_missing_text_leaves_unknown() -> None:
     lacking = pl.when(pl.col("turn") == 4).then(None)
     scores = [lacking.otherwise(pl.col(name)).alias(name) for name in ("cc", "cr", "i", "tas")]
     scored = scored_of({**tables, "turns": tables["turns"].with_columns(scores)})
-    delays = first_recoveries(scored, scored.options, "run")
+    delays = first_recoveries(scored, "run")
     assert delays.select("turn", "delay", "unknown_from").rows() == [(1, 1, 3), (3, 2, 1)]
     sweep = window_sweep(scored).filter(pl.col("test") == "run", pl.col("group") == "all")
     # the second shift is missed in one turn, unknown in two, recovered in three
