@@ -205,6 +205,17 @@ def test_what_is_expected_is_what_is_asked(stub, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_an_estimate_needs_no_server(tmp_path, monkeypatch):
+    for name in ("FASTSCORE_BASE_URL", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    path = tmp_path / "experiment.toml"
+    agents = 'agents = ["offline", "openai:tiny"]'
+    path.write_text(f'catalogue = "{SAMPLE}"\n{agents}\nsessions = 2\nturns = 3\n')
+    assert expect(read_experiment(path)).requests == 2 * 3
+    path.write_text(path.read_text().replace(', "openai:tiny"', ""))
+    assert expect(read_experiment(path)).requests == 0
+
+
 PAPER = """
 catalogue = "{catalogue}"
 agents = ["offline", "openai:tiny", "openai:mini"]
