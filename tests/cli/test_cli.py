@@ -133,7 +133,10 @@ def test_quiet_is_silent_and_json_is_json(run, logs):
 
 def test_options_come_from_flag_environment_file_and_default_in_this_order(logs, tmp_path):
     config = tmp_path / "run.toml"
-    config.write_text("workers = 1\n[score_dialogue]\nlex_weight = 0.25\nsemantic = 'jaccard'\n")
+    config.write_text(
+        "workers = 1\n[score_dialogue]\nlex_weight = 0.25\nsemantic = 'jaccard'\n"
+        "[check]\nmax_rejects = 0\n"
+    )
     words = ["score", "score_dialogue", logs, "--dry-run", "--json", "--config", config]
 
     def weight(*more: str, **environment: str) -> str:
