@@ -321,6 +321,11 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
     columns = _in_own_words(columns, source)
     options = dict(columns.chat_options)
     if options.keys() == {"dialogue"} and source.chat_rows is None:
+        if not source.dialogue_key:
+            raise UsageError(
+                f"dialogue is {options['dialogue']!r}, and each row of this suite is a dialogue.",
+                "Leave it out.",
+            )
         columns |= ColumnMap(((source.dialogue_key[0], options.pop("dialogue")),))
     chat = columns.chat or _moved_layout(source, columns)
     asked = {name for name, path in columns.columns if path and name not in columns.optional}

@@ -290,3 +290,9 @@ def test_a_layout_is_a_file_that_anybody_can_write(tmp_path):
             load_layout(str(path))
     with pytest.raises(UsageError, match="cannot be read"):
         load_layout(str(tmp_path / "none.toml"))
+
+
+def test_a_suite_whose_rows_are_dialogues_joins_none():
+    columns = ColumnMap(chat_options=(("dialogue", "session"),))
+    with pytest.raises(UsageError, match="each row of this suite is a dialogue"):
+        map_source(load_suite("memory_finance").source, columns)
