@@ -177,7 +177,7 @@ def _located(
     shape = inner
     for key in reversed(path):
         shape = {key: shape}
-    place, _ = find_places(data, starts, ends, shape)
+    place, _ = find_places(data, starts, ends, shape, is_utf8=True)
     return _values_at(data, place, path), _inside(place, path)
 
 

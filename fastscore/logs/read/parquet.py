@@ -70,24 +70,32 @@ def bounded(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 def _frames(file_range: FileRange, names: Sequence[str]) -> Iterator[tuple[int, pl.DataFrame]]:
     """Yield rows of the wanted columns, with the number of rows before them."""
-    if not is_arrow(file_range.path):
-        with _faults_named(file_range.file):
-            # the rows of each row group, and the unpacked bytes of the wanted columns
-            sizes = group_sizes(file_range.path, names)
+    path, check_memory = file_range.path, file_range.limits.check_memory
+    with _faults_named(file_range.file):
+        start = file_range.start
+        if is_arrow(path):
+            for frame in arrow_frames(path, names, start, file_range.stop):
+                check_memory(file_range.file)
+                yield start, frame
+                start += frame.height
+            return
+        # the rows of each row group, and the unpacked bytes of the wanted columns
+        sizes = group_sizes(path, names)
         n_rows, n_bytes = sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
         rows = min(max(_READ_BYTES * n_rows // max(n_bytes, 1), 1), MOST_ROWS)
         for start in range(file_range.start, file_range.stop, rows):
             count = min(rows, file_range.stop - start)
-            taken = _DECODED * _slice_size(sizes, start, count)
-            file_range.limits.check_memory(file_range.file, taken)
-            yield start, _read(file_range, names, start, count)
-        return
-    start = file_range.start
-    with _faults_named(file_range.file):
-        for frame in arrow_frames(file_range.path, names, start, file_range.stop):
-            file_range.limits.check_memory(file_range.file)
+            check_memory(file_range.file, _DECODED * _slice_size(sizes, start, count))
+            if not names:
+                yield start, pl.DataFrame(height=count)
+                continue
+            scan = pl.scan_parquet(path, glob=False).slice(start, count)
+            frame = scan.select(*names).collect()
+            if frame.height != count:
+                raise OSError(
+                    f"it has {frame.height:,} rows of the {count:,} from {start + 1:,} on"
+                )
             yield start, frame
-            start += frame.height
 
 
 def _too_long(file: str, raw: pl.DataFrame, first_line: int) -> list[Reject]:
@@ -131,17 +139,6 @@ def _slice_size(sizes: Sequence[tuple[int, int]], start: int, count: int) -> int
         total += size * inside // rows if inside > 0 else 0
         first += rows
     return total
-
-
-def _read(file_range: FileRange, names: Sequence[str], start: int, count: int) -> pl.DataFrame:
-    if not names:
-        return pl.DataFrame(height=count)
-    with _faults_named(file_range.file):
-        scan = pl.scan_parquet(file_range.path, glob=False).slice(start, count)
-        found = scan.select(*names).collect()
-        if found.height != count:
-            raise OSError(f"it has {found.height:,} rows of the {count:,} from {start + 1:,} on")
-    return found
 
 
 _MAGIC = b"PAR1"
