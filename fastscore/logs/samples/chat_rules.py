@@ -773,28 +773,20 @@ def chat_notes(source: Source, sample: ChatSample) -> list[str]:
     # a log that was written twice has also its short ones twice
     if again.total() + len(again) < said.total():
         again = Counter({e: n for e, n in again.items() if len(e[2]) >= LEAST_CHARACTERS})
-    notes = []
-    if again:
-        verb = "repeats" if again.total() == 1 else "repeat"
-        notes.append(
-            f"{counted(again.total(), 'messages')} of the first rows {verb} an earlier one of the "
-            "same dialogue: such messages count twice"
-        )
-    if n_empty:
-        notes.append(
-            f"{counted(n_empty, 'messages')} of users in the first rows "
-            f"{'has' if n_empty == 1 else 'have'} no text (images, files) and "
-            f"{'is' if n_empty == 1 else 'are'} left out"
-        )
-    if n_several:
-        notes.append(
-            f"{counted(n_several, 'documents')} of the first rows "
-            f"{'has' if n_several == 1 else 'have'} several candidates (choices, or paths of a "
-            "tree): each is a dialogue, and its number follows the id"
-        )
-    if n_left:
-        notes.append(
-            f"{counted(n_left, 'edits')} of the first rows {'is' if n_left == 1 else 'are'} left "
-            "out: of a conversation with branches, the one of its last message is read"
-        )
-    return notes
+    of_rows = "of the first rows"
+    notes = (
+        (again.total(), "messages", f"{of_rows} repeats", f"{of_rows} repeat",
+         " an earlier one of the same dialogue: such messages count twice"),
+        (n_empty, "messages", "of users in the first rows has no text (images, files) and is",
+         "of users in the first rows have no text (images, files) and are", " left out"),
+        (n_several, "documents", f"{of_rows} has", f"{of_rows} have",
+         " several candidates (choices, or paths of a tree): each is a dialogue, and its number "
+         "follows the id"),
+        (n_left, "edits", f"{of_rows} is", f"{of_rows} are",
+         " left out: of a conversation with branches, the one of its last message is read"),
+    )  # fmt: skip
+    return [
+        f"{counted(n, noun)} {one if n == 1 else many}{said}"
+        for n, noun, one, many, said in notes
+        if n
+    ]

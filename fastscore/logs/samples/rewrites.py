@@ -56,7 +56,7 @@ class Export:
     text: str = ""
     jq: str = ""
     slurp: str | None = None
-    layout: str = ""
+    layout: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
     advice: str = ""
@@ -64,8 +64,9 @@ class Export:
     @property
     def flags(self) -> list[Flag]:
         """The options that read it, or what jq makes of it."""
+        layout = OPENAI if self.jq and self.layout is None else self.layout
         return [
-            *([layout_flag(self.layout)] if self.layout else []),
+            *([layout_flag(layout)] if layout else []),
             *(column_flag(*item) for item in self.columns.items()),
             *(value_flag("speaker", *item) for item in self.values.items()),
         ]

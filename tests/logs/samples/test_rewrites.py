@@ -389,6 +389,16 @@ EXPORTS: dict[str, Any] = {
                 "message": turn["content"]}}}
         for turn in [{"role": "launch", "content": None}, *chat(user="request", assistant="text")]
     ],
+    "logs of watsonx Assistant": {"logs": [
+        {"request": {"input": {"text": asked}}, "response": {
+            "output": {"generic": [{"response_type": "text", "text": reply}]},
+            "context": {"global": {"session_id": "s"}}}}
+        for asked, reply in PAIRS]},
+    "calls of DSPy": {
+        "history": {"messages": [{"question": asked, "answer": reply}
+                                 for asked, reply in PAIRS[:2]]},
+        "question": ASKED[-1], "answer": REPLIES[-1],
+    },
     "messages of LlamaIndex": {"messages": [
         {"role": turn["role"], "blocks": [{"block_type": "text", "text": turn["content"]}]}
         for turn in chat()]},
@@ -445,7 +455,7 @@ EXPORTS: dict[str, Any] = {
         "context": "Recommend films.",
         "messages": chat(speaker="author", assistant="bot")[:-1], "response": REPLIES[-1],
     },
-    "tasks of Alpaca": {
+    "tasks of Alpaca, with their input and the pairs": {
         "instruction": ASKED[-1], "input": "", "output": REPLIES[-1],
         "history": [list(pair) for pair in PAIRS[:2]],
     },
