@@ -139,6 +139,13 @@ def test_missing_integers_of_pandas_are_null():
     assert scores.rejects.is_empty()
 
 
+def test_doubles_are_integers_where_they_are_whole():
+    frame = pl.DataFrame({"session_id": [1.0, None, 2.5], "conversation": ["[]"] * 3})
+    rows = fastscore.scan(frame, "preference_shift")
+    with pytest.warns(fastscore.RejectsWarning, match="field session_id: wrong_type"):
+        assert rows.select("session_id").collect().rows() == [("1",), (None,)]
+
+
 def test_dicts_keep_what_columns_cannot():
     """Values of several types in one field, and objects with keys of their own."""
     rows = [
