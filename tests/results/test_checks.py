@@ -429,3 +429,12 @@ def test_margins_are_shown_or_fail(twelve: dict[str, Run]) -> None:
     assert row["p_no_worse"] < 0.05
     assert (shown.name, shown.outcome) == (f"{metric} no worse within", "passed")
     assert (equal.name, equal.outcome) == (f"{metric} equal within", "failed")
+
+
+def test_a_damaged_run_is_no_result(run: Run, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(run.path, copy)
+    part = next((copy / "dialogues").glob("*.parquet"))
+    part.write_bytes(part.read_bytes()[:-1] + b"x")
+    done = fastscore_command(["check", copy, "--min", "PAS=0"])
+    assert (done.returncode, "not what was committed" in done.stderr) == (4, True)

@@ -442,3 +442,9 @@ def test_a_table_without_rows_is_left_out_and_the_others_are_compared(tmp_path: 
         fastscore.compare(run, by="model", levels=["c"])
     with pytest.raises(UsageError, match="Column 'model' gives no values to compare; expected two"):
         fastscore.compare(run, by="model", metrics=["delay"])
+
+
+def test_alpha_is_the_level_of_the_command_too(both: Run) -> None:
+    command = ["compare", both.path, "--by", "miner_uid", "--metric", "U_best", "--alpha"]
+    assert "p < 0.01" in fastscore_command([*command, "0.01"], COLUMNS="200").stdout
+    assert fastscore_command([*command, "1"]).returncode == 2

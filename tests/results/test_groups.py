@@ -170,3 +170,8 @@ def test_a_comparison_spells_units_of_several_columns_as_the_summary_does(
     units = set(run.summary["units"])
     assert units == {"dialogue_uid / challenge_uid"}
     assert fastscore.compare(run, by="miner_uid").unit in units
+
+
+def test_a_column_that_is_not_there_suggests_the_nearest(run: Run) -> None:
+    with pytest.raises(fastscore.FastscoreError, match="Did you mean 'miner_uid'"):
+        run.summarise(cluster="miner_id")
