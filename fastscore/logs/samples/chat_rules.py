@@ -627,10 +627,8 @@ def _no_texts(sample: ChatSample) -> Finding | None:
     users = [turn for turn in turns if sample.role_of(turn) == USER_ROLE] or turns
     if not users or any(str(turn.text or "").strip() or turn.text is None for turn in users):
         return None
-    what = "what users say" if len(users) < len(turns) else "what is said"
     return Finding(
-        f"{what} is empty in all {counted(len(users), 'messages')} of the first "
-        f"{counted(len(sample.dialogues), 'dialogues')}.",
+        f"what users say is empty in all of the first {counted(len(users), 'messages')}.",
         unless=f"Name the key of texts: {typed([column_flag(sample.rows.text, 'KEY')])}.",
     )
 

@@ -295,14 +295,13 @@ def _check_types(source: Source, seen: FileSample) -> None:
             continue
         first, at = jq_path([*filter(None, inside[0].split("."))]), jq_path(key.split("."))
         anew = jq(f'({at} | select(type == "array")) |= (.[0] | {first})', into="rows.jsonl")
-        flags = [column_flag(name, f"{key}.{inside[0]}")] if not is_list else []
+        flags = [] if is_list else [column_flag(name, f"{key}.{inside[0]}")]
+        one = f"To read the first of each: {anew}"
         raise Finding(
             f"{key} is {cut(json.dumps(found, ensure_ascii=False), SHOWN_CHARACTERS)}, expected "
             f"{KINDS[column.kind]}.",
             flags if len(inside) == 1 else [],
-            unless=f"To read the first of each: {anew}"
-            if is_list
-            else f"Name the value to read, for example {EXAMPLE}.",
+            unless=one if is_list else f"Name the value to read, for example {EXAMPLE}.",
             example=flags,
         ).refused(seen.file.path)
 

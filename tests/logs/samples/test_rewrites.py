@@ -358,7 +358,7 @@ EXPORTS: dict[str, Any] = {
         "chat_history": chat(2, text="message", user="USER", assistant="CHATBOT"),
         "message": ASKED[-1], "text": REPLIES[-1],
     },
-    "runs of Prompt flow": {
+    "calls of Prompt flow or DSPy": {
         "chat_history": [{"inputs": {"question": asked}, "outputs": {"answer": reply}}
                          for asked, reply in PAIRS[:2]],
         "question": ASKED[-1], "answer": REPLIES[-1],
@@ -369,7 +369,7 @@ EXPORTS: dict[str, Any] = {
     "preferences: chosen and rejected are a reply": {
         "prompt": ASKED[0], "chosen": REPLIES[0], "rejected": REPLIES[0],
     },
-    "battles of Chatbot Arena, with both replies": {"id": "q", "full_conversation": [
+    "battles of Chatbot Arena, two conversations": {"id": "q", "full_conversation": [
         {"user": turn, "model_side_a": reply, "model_side_b": reply}
         for turn, reply in zip(chat()[::2], chat()[1::2], strict=True)]},
     "transcripts of Salesforce": {"Id": "c", "Body": "<p align=\"center\">Agent Ann</p>" + "".join(
@@ -394,7 +394,7 @@ EXPORTS: dict[str, Any] = {
             "output": {"generic": [{"response_type": "text", "text": reply}]},
             "context": {"global": {"session_id": "s"}}}}
         for asked, reply in PAIRS]},
-    "calls of DSPy": {
+    "calls of Prompt flow or DSPy, with the turns": {
         "history": {"messages": [{"question": asked, "answer": reply}
                                  for asked, reply in PAIRS[:2]]},
         "question": ASKED[-1], "answer": REPLIES[-1],
@@ -470,7 +470,7 @@ OF_ONE_PAIR = (
 )
 OF_TWO_SIDES = (
     "battles of Chatbot Arena",
-    "battles of Chatbot Arena, with both replies",
+    "battles of Chatbot Arena, two conversations",
     "preferences in texts",
     "preferences: chosen and rejected are a reply",
 )
