@@ -551,7 +551,8 @@ def _alternating(turns: list[Turn], layout: ChatLayout) -> list[Turn]:
 
 def is_no_turn(turn: Turn, chat: Chat) -> bool:
     """Tell whether a turn has no text, nor anything else that the suite reads of a turn."""
-    return turn.text in (None, "") and not any(map(turn.found.get, chat.json_of_turn))
+    has_text = turn.text not in (None, "") and turn.text == turn.text  # NaN is missing
+    return not has_text and not any(map(turn.found.get, chat.json_of_turn))
 
 
 def _written(turns: Sequence[Turn], chat: Chat) -> list[Any]:

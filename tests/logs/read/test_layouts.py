@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -279,6 +280,15 @@ def test_documents_become_the_turns_that_they_contain(name, tmp_path):
     assert list(by_name.values()) == [turns for _, turns in expected]
     if name not in ("context-response", "hf-messages", "multiwoz", "pairs"):  # several forms
         assert proposed(tmp_path / "log.jsonl") == ["--layout", name]
+
+
+def test_nan_is_a_missing_text(tmp_path):
+    columns, found = layout_map("openai", "guest_simulation"), []
+    for text in (math.nan, None):
+        turns = [*OPENAI[:2], {"role": "user", "content": text}, OPENAI[3]]
+        path = written(tmp_path / "log.jsonl", [{"id": "d", "messages": turns}])
+        found.append(read(path, "guest_simulation", columns)["content"].to_list())
+    assert found[0] == found[1] == [ASK, FROM, HEAT]
 
 
 @pytest.mark.parametrize("kind", ["code", "text"])
