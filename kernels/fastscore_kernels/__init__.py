@@ -28,7 +28,6 @@ _MODULE_OF = {
     "intersection_size_csr": "sets",
     "jaccard_csr": "sets",
     "keyword_groups": "keywords",
-    "least_jaccard_groups": "sets",
     "levenshtein_pairs": "levenshtein",
     "levenshtein_similarity_pairs": "levenshtein",
     "max_cosine_ragged": "cosine",

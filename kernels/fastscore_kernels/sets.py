@@ -253,32 +253,6 @@ def set_difference_csr(
     return values, offsets
 
 
-def least_jaccard_groups(
-    sets: Sets, offsets: npt.ArrayLike, *, threads: int | None = None
-) -> npt.NDArray[np.float64]:
-    """Find the minimum Jaccard index of two sets of each group, ignoring empty sets.
-
-    Parameters
-    ----------
-    sets : (int32 values, int64 offsets)
-        The sets; see the module.
-    offsets : int64 (groups + 1,)
-        Group ``g`` has the sets ``offsets[g]`` to ``offsets[g + 1] - 1``.
-    threads
-        Number of threads; None for one per processor.
-
-    Returns
-    -------
-    float64 (groups,)
-        From 0 to 1; NaN for a group with fewer than two sets that are not empty.
-    """
-    values, set_offsets = _validate_sets("sets", sets)
-    bounds = as_offsets("offsets", offsets, set_offsets.size - 1)
-    out = np.empty(bounds.size - 1, np.float64)
-    _map_rows(partial(_least_jaccard, values, set_offsets, bounds, out), out.size, threads)
-    return out
-
-
 def _validate_pair(a: Sets, b: Sets) -> tuple[_Csr, _Csr]:
     left, right = _validate_sets("a", a), _validate_sets("b", b)
     same_length("a", left[1].size - 1, "b", right[1].size - 1)
@@ -396,25 +370,3 @@ def _differences(  # type: ignore[no-untyped-def]
             if j == b_offsets[row + 1] or b[j] != a[i]:
                 out[place] = a[i]
                 place += 1
-
-
-@kernel("int32[:], int64[:], int64[:], out(float64[:]), int64, int64", fastmath=False)
-def _least_jaccard(values, offsets, groups, out, start, stop):  # type: ignore[no-untyped-def]
-    """Write the minimum index of two sets of groups ``start`` to ``stop``; NaN for none."""
-    for group in range(start, stop):
-        least = np.nan
-        for a in range(groups[group], groups[group + 1]):
-            size_a = offsets[a + 1] - offsets[a]
-            if size_a == 0:
-                continue
-            for b in range(a + 1, groups[group + 1]):
-                size_b = offsets[b + 1] - offsets[b]
-                if size_b == 0:
-                    continue
-                common = intersection_size(
-                    values, offsets[a], offsets[a + 1], values, offsets[b], offsets[b + 1]
-                )
-                index = np.float64(common) / np.float64(size_a + size_b - common)
-                if np.isnan(least) or index < least:
-                    least = index
-        out[group] = least

@@ -12,7 +12,6 @@ from fastscore_kernels import (
     find_phrases,
     index_character_ngrams,
     keyword_groups,
-    least_jaccard_groups,
     nearest_by_character_ngrams,
     ngram_copy_ratio,
     number_hashes,
@@ -195,15 +194,6 @@ def test_negative_tokens_are_refused():
     packed = Targets(([-1], [0, 1]), ([0], [0, 1]))
     with pytest.raises(ValueError, match="`tokens` holds -1"):
         count_token_hits(([0], [0, 1]), [0], packed)
-
-
-@given(st.lists(st.lists(st.sets(st.integers(0, 8), max_size=5), max_size=5), max_size=5))
-def test_least_jaccard_oracle(groups):
-    sets = [sorted(members) for group in groups for members in group]
-    bounds = np.append(0, np.cumsum([len(group) for group in groups], dtype=int))
-    found = least_jaccard_groups(flat(sets, np.int32), bounds)
-    expected = [naive_texts.least_jaccard(group) for group in groups]
-    assert [None if np.isnan(value) else value for value in found] == expected
 
 
 WHITESPACE = "\t\x0b\x1c\x1f \x85\xa0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000"

@@ -56,12 +56,6 @@ def find_phrases(phrases: Sequence[list[int]], targets: Sequence[list[list[int]]
     return found
 
 
-def least_jaccard(group: Sequence[set[int]]) -> float | None:
-    sets = [members for members in group if members]
-    indices = [len(a & b) / len(a | b) for place, a in enumerate(sets) for b in sets[place + 1 :]]
-    return min(indices, default=None)
-
-
 def string_changes(texts: Sequence[str]) -> list[bool]:
     return [place > 0 and text != texts[place - 1] for place, text in enumerate(texts)]
 
