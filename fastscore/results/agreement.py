@@ -463,6 +463,10 @@ def _ratings(
             else "Scores are numbers in an object 'judge', or in columns that are named: "
             f'columns=["{likely}"], in a shell the option judge_column.',
         )
+    if not ratings["is_pair"].any():
+        others = _unread_columns(file, columns)
+        numbers = [column for column, value in others.items() if _is_number(value)]
+        notes += [f"{name}: columns that are not read: {listed(numbers, 10)}"] if numbers else []
     return ratings, notes
 
 
@@ -471,7 +475,9 @@ def _unread_columns(file: Any, columns: Sequence[str]) -> dict[str, Any]:
     known = {key.lower() for column in judge_source(columns).columns for key in column.keys}
     firsts: dict[str, Any] = {}
     for row in islice(_records(file, columns), _ROWS_NAMED):
-        for name, value in row.items():
+        # a judge of ours has its scores in an object, and other numbers beside them
+        beside = {} if isinstance(row.get("judge"), Mapping) else row
+        for name, value in beside.items():
             if name.lower() not in known and value not in (None, ""):
                 firsts.setdefault(name, value)
     return firsts

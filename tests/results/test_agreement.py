@@ -274,6 +274,16 @@ def test_raters_that_share_nothing_are_refused(tmp_path: Path, files: list[Path]
         fastscore.agreement(*files, scale=(0, math.inf))
 
 
+def test_columns_of_numbers_that_are_not_read_are_named(tmp_path: Path) -> None:
+    rows = [{"dialogue": f"d{n}", "overall": n, "wit": n, "said": "x"} for n in range(1, 6)]
+    found = fastscore.agreement(rows, rows)
+    assert [note for note in found.notes if "not read" in note] == [
+        "frame 1: columns that are not read: wit",
+        "frame 2: columns that are not read: wit",
+    ]
+    assert not fastscore.agreement(rows, rows, columns=["wit"]).notes
+
+
 def test_the_command_shows_both_tables_and_every_value(files: list[Path]) -> None:
     paths = [str(file) for file in files]
     shown = fastscore_command(["agreement", *paths])
