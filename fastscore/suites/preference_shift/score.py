@@ -15,6 +15,7 @@ the user's concepts. Only turns that the run could score count.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from polars import col as C
 from fastscore.suites.base import Events
 from fastscore.suites.columns import find_nulls
 from fastscore.suites.declarations import Metric
+from fastscore.suites.preference_shift.catalogue import load_catalogue
 from fastscore.suites.preference_shift.concepts import (
     Bags,
     Concepts,
@@ -75,6 +77,22 @@ def score_events(
     """Score the conversations of `read_events`."""
     found = score_with_counts(events, vectors, options)
     return {table.name: found[table.name][list(table.schema)] for table in TABLES}
+
+
+def notes_on_run(dialogues: pl.LazyFrame, options: PreferenceShift) -> list[str]:
+    """Name a field of the catalogue that is not used, but called nearly as one that is lacking."""
+    used, there = options.field_names, set(load_catalogue(options.catalogue).fields)
+    near = {
+        name: get_close_matches(name, sorted(there.difference(used)), n=1, cutoff=0.8)
+        for name in used
+        if name not in there
+    }
+    return [
+        f"the catalogue has no field {name!r}, and {found[0]!r} is not used: rename it, or name it "
+        "in fields"
+        for name, found in near.items()
+        if found
+    ]
 
 
 def score_with_counts(

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 import zstandard
 
+import fastscore
 from fastscore.errors import UsageError
 from fastscore.suites.preference_shift.catalogue import (
     PLOT_STOP_WORDS,
@@ -206,6 +207,19 @@ def test_of_very_many_fields_some_are_listed(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=rf"{message}.*and 9,\d+ more[.:]") as refused:
             check_fields(load_catalogue(path), [wanted], ["year"])
         assert len(str(refused.value)) < 5000
+
+
+def test_a_field_that_is_called_nearly_as_a_lacking_one_is_named(tmp_path: Path) -> None:
+    catalogue = tmp_path / "items.csv"
+    catalogue.write_text("title,genres,year\nHeat,crime,1995\n")
+    turns = [{"speaker": "USER", "text": "crime"}, {"speaker": "SYSTEM", "text": "Heat"}]
+    chats = [{"session_id": "s", "conversation": turns}]
+    options = fastscore.PreferenceShift(catalogue=str(catalogue), segments="metadata")
+    run = fastscore.score(chats, options, embedder=None)
+    assert any("no field 'genre', and 'genres' is not used" in note for note in run.notes)
+    catalogue.write_text("title,genre,year\nHeat,crime,1995\n")
+    run = fastscore.score(chats, options, embedder=None)
+    assert not any("is not used" in note for note in run.notes)
 
 
 def test_unknown_fields_are_refused(tmp_path: Path) -> None:
