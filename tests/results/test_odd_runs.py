@@ -98,7 +98,7 @@ def test_no_command_ends_in_a_traceback(suite: str, kind: str, tmp_path: Path) -
     done = fastscore_command(words)
     assert done.returncode in (0, 3), done.stderr
     if not run.exists():  # no line could be read
-        assert "no row" in done.stderr
+        assert "no row" in done.stderr or "is empty in all" in done.stderr
         return
     for command in commands(run, tmp_path):
         done = fastscore_command(command)  # what is not caught ends the test
