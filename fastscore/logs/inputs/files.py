@@ -158,12 +158,20 @@ _SAID = (
 _SAID_HERE = re.compile(
     _SAID.replace("(?<", "(?P<").replace(r"\x{80}-\x{10FFFF}", "\x80-\U0010ffff")
 )
+_TIME = r"^\[?[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{2,4},? [0-9]{1,2}[:.][0-9]{2}"
+_AT_A_TIME = re.compile(_TIME)
 _FEWEST_TURNS = 3
 
 
-def _transcript(head: bytes) -> str:
-    """Return what makes rows of a chat that is plain text; nothing of any other text."""
-    lines = head.decode("utf-8-sig", errors="replace").splitlines()
+def _transcript(head: bytes, *, is_of_whatsapp: bool) -> str:
+    """Return what makes rows of a chat that is plain text; nothing of any other text.
+
+    WhatsApp has notices without a speaker, and marks of direction and width in its times.
+    """
+    text = head.decode("utf-8-sig", errors="replace")
+    lines = text.replace("\u200e", "").replace("\u202f", " ").splitlines()
+    if is_of_whatsapp:
+        lines = [line for line in lines if _SAID_HERE.match(line) or not _AT_A_TIME.match(line)]
     if not lines or not _SAID_HERE.match(lines[0]):
         return ""
     said = [_SAID_HERE.match(line) for line in lines]
@@ -175,25 +183,31 @@ def _transcript(head: bytes) -> str:
     after = [each and each["speaker"] for line, each in zip(lines, said[1:], strict=False)
              if not line.strip()]  # fmt: skip
     splits = ".n += 1" if {*after} == {speakers[0]} else "."
+    cleaned = ' | gsub("\\u200e"; "") | gsub("\\u202f"; " ")' if is_of_whatsapp else ""
+    notices = f"elif ($line | test({json.dumps(_TIME)})) then . " if is_of_whatsapp else ""
     program = (
-        'reduce (inputs | rtrimstr("\\r") | ltrimstr("\\ufeff")) as $line ({n: 1, turns: []}; '
+        f'reduce (inputs | rtrimstr("\\r") | ltrimstr("\\ufeff"){cleaned}) as $line '
+        "({n: 1, turns: []}; "
         f"($line | capture({json.dumps(_SAID)}) // null) as $turn "
         "| if $turn then .turns += [{conversation_id: .n} + $turn] "
-        f'elif $line == "" then {splits} elif .turns == [] then . '
+        f'{notices}elif $line == "" then {splits} elif .turns == [] then . '
         'else .turns[-1].text += "\\n" + $line end) | .turns[]'
     )
     roles = roles_of_two({*speakers})
     command = f"{shlex.join(['jq', '-Rnc', program])} FILE > turns.jsonl"
+    left = " Notices without a speaker are left out." if is_of_whatsapp else ""
     if not {USER_ROLE, ASSISTANT_ROLE} <= {*roles.values()}:
-        return f"Type {command}, and read it as `fastscore inspect turns.jsonl` says."
+        return f"Type {command}, and read it as `fastscore inspect turns.jsonl` says.{left}"
     values = (f"--value {shlex.quote(f'speaker:{word}={role}')}" for word, role in roles.items())
-    return f"Type {command}, and read it with {' '.join(('--layout turns', *sorted(values)))}."
+    return (
+        f"Type {command}, and read it with {' '.join(('--layout turns', *sorted(values)))}.{left}"
+    )
 
 
 def content_of(head: bytes) -> Content:
     """Tell what a file is by its first `HEAD_BYTES`."""
     is_of_whatsapp = _WHATSAPP.match(head) is not None
-    transcript = "" if head[:1] == b"{" else _transcript(head)
+    transcript = "" if head[:1] == b"{" else _transcript(head, is_of_whatsapp=is_of_whatsapp)
     if is_of_whatsapp or transcript:
         return Content(
             other="a chat as WhatsApp exports it" if is_of_whatsapp else "a chat as plain text",

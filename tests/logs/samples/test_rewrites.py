@@ -572,6 +572,23 @@ def test_slack_has_its_bots_and_no_notices(options, tmp_path):
     assert [turn["speaker"] for turn in lines_of(chats)] == ["U1", "B1"]
 
 
+@pytest.mark.parametrize(
+    "time", ["12/05/2024, 10:0{} - ", "5/12/24, 10:0{}\u202fAM - ", "\u200e[12.05.24, 10:0{}:09] "]
+)
+def test_a_chat_of_whatsapp_has_no_notices(time, options, tmp_path):
+    said = ["Calls are encrypted.", "Ann: Hi\n\nthere", "Shop: Yes: hi", "Ann left", "Ann: Bye"]
+    lines = (f"{time.format(number)}{text}\n" for number, text in enumerate(said))
+    (tmp_path / "log.txt").write_text("".join(lines))
+    told = refusal(tmp_path / "log.txt", options)
+    assert "Notices without a speaker are left out." in told
+    turns = lines_of(written_anew(told.replace(", and", " > "), tmp_path))
+    assert [(turn["speaker"], turn["text"]) for turn in turns] == [
+        ("Ann", "Hi\nthere"),
+        ("Shop", "Yes: hi"),
+        ("Ann", "Bye"),
+    ]
+
+
 @pytest.mark.parametrize("suite", SUITES)
 @pytest.mark.parametrize(
     ("words", "holder"), [(("user_", "bot_"), ""), (("human", "ai"), "turns"),
