@@ -56,7 +56,7 @@ LARGEST = 1e100
 NULL_RULE = "not_applicable where the function returns null"
 _PLAIN, _PLAIN_SCALE = ("id", "name", "table", "source"), ("better", "minimum", "maximum", "unit")
 """The fields of an own metric and its scale that a manifest has, beside its words and its role."""
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 Better = Literal["higher", "lower", "neither"]
 Function = Callable[..., "pl.LazyFrame | pl.DataFrame"]
@@ -241,6 +241,16 @@ def source_hash(function: Function) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
+_PARTS: Mapping[type, Callable[[Any], object]] = {
+    np.ndarray: lambda array: [str(array.dtype), array.shape, array.tolist()],
+    pl.Expr: lambda expression: expression.meta.serialize(),
+    re.Pattern: lambda pattern: [pattern.pattern, pattern.flags],
+    partial: lambda call: [call.func, call.args, call.keywords],
+    OwnMetric: lambda metric: metric.function,
+}
+"""What is all of a value whose repr is cut or has an address."""
+
+
 def _written(value: Any, module: str = "", seen: set[int] | frozenset[int] = frozenset()) -> str:
     """Write a value alike in every process, and whole: code of the module as its source, once."""
 
@@ -253,18 +263,14 @@ def _written(value: Any, module: str = "", seen: set[int] | frozenset[int] = fro
         return f"{{{', '.join(sorted(map(write, value)))}}}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(write, value))}]"
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype} {value.shape} {write(value.tolist())}"
-    if hasattr(value, "__arrow_c_stream__"):  # frames and columns
+    for kind, parts in _PARTS.items():
+        if isinstance(value, kind):
+            return write(parts(value))
+    if hasattr(type(value), "__arrow_c_stream__"):  # frames and columns
         frame = pl.DataFrame(value)
         return f"{frame.schema} {write(frame.rows())}"
-    if isinstance(value, re.Pattern):  # its repr is cut
-        return f"{value.pattern!r} {value.flags}"
-    if isinstance(value, partial):
-        return write([value.func, value.args, value.keywords])
     if inspect.ismodule(value):
         return value.__name__
-    value = value.function if isinstance(value, OwnMetric) else value
     value = inspect.unwrap(value)
     is_code = inspect.isfunction(value) or inspect.isclass(value)
     if is_code and value.__module__ == module:
@@ -272,12 +278,12 @@ def _written(value: Any, module: str = "", seen: set[int] | frozenset[int] = fro
             return str(value.__name__)
         seen |= {id(value)}
         return write(_used_by(value) if inspect.isfunction(value) else _members(value))
-    if callable(value) and hasattr(value, "__name__"):
+    if callable(value) and isinstance(getattr(value, "__name__", None), str):
         return f"{getattr(value, '__module__', '')}.{value.__name__}"
-    text, kind = repr(value), write(type(value)) if type(value).__module__ == module else ""
+    text, code = repr(value), write(type(value)) if type(value).__module__ == module else ""
     if _ADDRESS.search(text) and hasattr(value, "__dict__"):  # it does not show the state
-        text = write(vars(value))
-    return f"{kind}{_ADDRESS.sub('', text)}"
+        text = f"{type(value).__name__} {write(vars(value))}"
+    return f"{code}{_ADDRESS.sub('', text)}"
 
 
 def _used_by(function: Any) -> list[Any]:

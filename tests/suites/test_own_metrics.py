@@ -163,8 +163,11 @@ def test_all_of_a_constant_counts_alike_in_every_process() -> None:
 USED = """
 import functools, re
 from dataclasses import dataclass
+from polars import DataFrame, Series, col
 
 EDGE = 2
+AGE = col("age") + 1
+ROWS = Series([1, 2])
 WORDS = re.compile({words!r})
 
 @functools.cache
@@ -189,7 +192,7 @@ SCALED = Scaled(3)
 TABLE = {{"twice": twice, "thrice": functools.partial(twice, times=3)}}
 
 def won():
-    at_most(1), at_most(2), TABLE["twice"](2)
+    at_most(1), at_most(2), TABLE["twice"](2), col("x"), AGE, DataFrame(), ROWS
     return Bounds.made().width, SCALED(1), WORDS.match("")
 """
 
@@ -198,6 +201,8 @@ def won():
     ("before", "after"),
     [
         ("EDGE = 2", "EDGE = 3"),
+        ('"age"', '"aged"'),
+        ("[1, 2]", "[1, 3]"),
         ("return step <= edge", "return step < edge"),
         ("high = 9", "high = 8"),
         ("low: int = 0", "low: int = 1"),
