@@ -307,7 +307,7 @@ def _used_by(function: Any) -> list[Any]:
 
 
 def _members(kind: type) -> list[Any]:
-    """Return a class's bases and members, but for what Python adds."""
+    """Return a class's bases and its members, without those that Python adds."""
     members: list[Any] = [kind.__bases__]
     for name, each in sorted(vars(kind).items()):
         member = each.fget if isinstance(each, property) else inspect.unwrap(each)

@@ -552,7 +552,7 @@ def test_m12_of_a_raw_output_of_many_windows(
     tiny: Embedder, tiny_cache: Path, tmp_path: Path, dim: int | None
 ) -> None:
     room = tiny.recipe.max_tokens - 2
-    # what is wanted stands in the short windows, the long ones say something else
+    # what is wanted is in the short windows, the long ones say something else
     raw = ["w13"] * (3 * room) + ["w16"] * 2
     plan = {"days": [{"lunch": "w16 w16"}], "raw_output": " ".join(raw)}
     events = read(

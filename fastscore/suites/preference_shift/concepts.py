@@ -7,8 +7,8 @@ and that no value contains. Matches are positions in the array of its code point
 
 Aliases are other spellings of the catalogue's values: an alias adds to what is found and removes
 nothing. Annotations are concepts that a chat model, or a person, has read from texts. A line of
-their file has a ``text`` and its ``concepts``, lists of values by field as they were written. A
-text of which no value is in the catalogue has the concepts of its words, as published.
+their file has a ``text`` and its ``concepts``, lists of values by field as they were written.
+If the catalogue has no value of a text, the text has the concepts of its words, as published.
 """
 
 import difflib

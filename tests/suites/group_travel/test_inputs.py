@@ -69,8 +69,8 @@ def example(condition: str = "C5") -> Turns:
 def other_example() -> Turns:
     """Make a dialogue in which single sources decide what several do in the other.
 
-    Both want ramen, by the catalogue alone; the synthesis alone addresses them and quotes theory;
-    the third member's castle stands in the plan's text alone.
+    Both want ramen, by the catalogue alone. The synthesis alone addresses them and quotes theory.
+    The third member's castle is only in the plan's text.
     """
     conflict = {"has_conflict": True, "resolution_explanation": "One house has both"}
     return [

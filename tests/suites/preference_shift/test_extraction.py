@@ -184,7 +184,7 @@ def test_spellings_mean_their_values_in_both_modes(tmp_path: Path, catalogue: st
         "language=english",
     ]
     assert concepts_in(said, catalogue, aliases=aliases) == both
-    # under substring as under word, where "sf" stands in a word alone
+    # only substring finds "sf", which is a part of a word
     assert concepts_in("an sfumato", catalogue, aliases=aliases) == []
     found = concepts_in("an sfumato", catalogue, aliases=aliases, match="substring")
     assert found == ["genre=science"]
