@@ -5,7 +5,6 @@ import inspect
 import json
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ def run(tmp_path_factory):
     return fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0), output=folder / "run")
 
 
-OF_COMPARE: list[tuple[dict[str, Any], str]] = [
+OF_COMPARE = [
     ({"alpha": "0.05"}, "alpha is '0.05', expected float."),
     ({"alpha": 1}, "alpha is 1.0, expected a number above 0 and below 1."),
     ({"margin": 0}, "margin is 0.0, expected a number above 0."),
@@ -53,9 +52,9 @@ OF_COMPARE: list[tuple[dict[str, Any], str]] = [
 
 
 def test_every_verb_refuses_pairs_of_independent_samples(run, tmp_path):
-    design: dict[str, Any] = {"pair_by": "dialogue_uid", "unpaired": True}
+    design = {"pair_by": "dialogue_uid", "unpaired": True}
     page = tmp_path / "page.html"
-    calls: list[Callable[[], object]] = [
+    calls = [
         lambda: fastscore.compare(run, run, **design),
         lambda: fastscore.check(run, minimum={METRIC: 0.1}, **design),
         lambda: fastscore.check(run, against=run, max_drop={METRIC: 0.1}, **design),
@@ -102,17 +101,17 @@ def test_levels_may_be_numbers(run):
 
 
 SCORES = [{"dialogue": "a", "overall": 4}]
-MANY: dict[str, tuple[Callable[[fastscore.Run, Path], Any], str]] = {
+MANY = {
     "summary": (
-        lambda run, _: fastscore.summary(run, cluster=5),  # type: ignore[arg-type]
+        lambda run, _: fastscore.summary(run, cluster=5),
         "cluster is 5, expected str.",
     ),
     "summary by": (
-        lambda run, _: fastscore.summary(run, by=[5]),  # type: ignore[list-item]
+        lambda run, _: fastscore.summary(run, by=[5]),
         "by[0] is of type int, expected a text.",
     ),
     "summarise": (
-        lambda run, _: run.summarise(by=5),  # type: ignore[arg-type]
+        lambda run, _: run.summarise(by=5),
         "by is of type int, expected a text or a list.",
     ),
     "pass_k": (
@@ -120,15 +119,15 @@ MANY: dict[str, tuple[Callable[[fastscore.Run, Path], Any], str]] = {
         "metrics is of type str, expected a list.",
     ),
     "check": (
-        lambda run, _: fastscore.check(run, minimum=[METRIC]),  # type: ignore[arg-type]
+        lambda run, _: fastscore.check(run, minimum=[METRIC]),
         "minimum is of type list, expected a dict: {'METRIC': 0.4}.",
     ),
     "check unpaired": (
-        lambda run, _: fastscore.check(run, minimum={METRIC: 0}, unpaired="yes"),  # type: ignore[arg-type]
+        lambda run, _: fastscore.check(run, minimum={METRIC: 0}, unpaired="yes"),
         "unpaired is 'yes', expected bool.",
     ),
     "report": (
-        lambda run, to: fastscore.report(run, output=to, cluster=["miner_uid"]),  # type: ignore[arg-type]
+        lambda run, to: fastscore.report(run, output=to, cluster=["miner_uid"]),
         "cluster is ['miner_uid'], expected str.",
     ),
     "agreement columns": (
@@ -136,31 +135,31 @@ MANY: dict[str, tuple[Callable[[fastscore.Run, Path], Any], str]] = {
         "columns is of type str, expected a list.",
     ),
     "agreement scale": (
-        lambda *_: fastscore.agreement("a.csv", "b.csv", scale=5),  # type: ignore[arg-type]
+        lambda *_: fastscore.agreement("a.csv", "b.csv", scale=5),
         "scale is 5, expected 2 numbers.",
     ),
     "rank": (
-        lambda *_: fastscore.rank(5),  # type: ignore[arg-type]
+        lambda *_: fastscore.rank(5),
         "The source is of type int; expected a path, paths, a frame or rows (dicts).",
     ),
     "judge of rows": (
-        lambda _, to: fastscore.judge(SCORES, "m", output=to),  # type: ignore[arg-type,list-item]
+        lambda _, to: fastscore.judge(SCORES, "m", output=to),
         f"logs[0] is of type dict, expected a path. {WRITE_ROWS}",
     ),
     "judge of a run": (
-        lambda run, to: fastscore.judge(run, "m", output=to),  # type: ignore[arg-type]
+        lambda run, to: fastscore.judge(run, "m", output=to),
         "logs is of type Run, expected a path or a list. Give its folder, run.path.",
     ),
     "judge of a frame": (
-        lambda _, to: fastscore.judge(pl.DataFrame(SCORES), "m", output=to),  # type: ignore[arg-type]
+        lambda _, to: fastscore.judge(pl.DataFrame(SCORES), "m", output=to),
         f"logs is of type DataFrame, expected a path or a list. {WRITE_ROWS}",
     ),
     "judge without a model": (
-        lambda _, to: fastscore.judge("a.jsonl", None, output=to),  # type: ignore[arg-type]
+        lambda _, to: fastscore.judge("a.jsonl", None, output=to),
         "model is None, expected str.",
     ),
     "judge repeats": (
-        lambda _, to: fastscore.judge("a.jsonl", "m", output=to, repeats="3"),  # type: ignore[arg-type]
+        lambda _, to: fastscore.judge("a.jsonl", "m", output=to, repeats="3"),
         "repeats is '3', expected an integer of at least 1.",
     ),
     "judge temperature": (
@@ -173,11 +172,11 @@ MANY: dict[str, tuple[Callable[[fastscore.Run, Path], Any], str]] = {
         "(0.15, 0.60).",
     ),
     "explain": (
-        lambda run, _: fastscore.explain(run, seed="x"),  # type: ignore[arg-type]
+        lambda run, _: fastscore.explain(run, seed="x"),
         "seed is 'x', expected an integer of at least 0.",
     ),
     "explain of a run": (
-        lambda run, _: run.explain(worst=5),  # type: ignore[arg-type]
+        lambda run, _: run.explain(worst=5),
         "worst is 5, expected str.",
     ),
     "annotate": (
@@ -240,7 +239,7 @@ def test_a_verdict_is_a_b_or_tie(tmp_path, verdicts):
         fastscore.rank(tmp_path / "verdicts.csv")
 
 
-def returned(value: Any) -> str:
+def returned(value):
     """Score with an own metric that returns a value; return the error."""
 
     @fastscore.metric(suite="score_dialogue", range=(0, None), better="neither")
@@ -300,11 +299,11 @@ FUNCTIONS = [name for name in fastscore.__all__ if inspect.isfunction(getattr(fa
     ("call", "message"),
     [
         (
-            lambda: fastscore.pass_k("run", k=3),  # type: ignore[call-arg]
+            lambda: fastscore.pass_k("run", k=3),
             "pass_k() has no argument 'k'. Known: 'by', 'metrics', 'repeats', 'run', 'task'.",
         ),
         (
-            lambda: fastscore.ScoreDialogue(lexweight=1),  # type: ignore[call-arg]
+            lambda: fastscore.ScoreDialogue(lexweight=1),
             "ScoreDialogue() has no argument 'lexweight'. Did you mean 'lex_weight'? Known: "
             "'baseline_pairs', 'baseline_seed', 'lex_weight', 'max_text', 'pppl_model', "
             "'pppl_weight', 'semantic'.",
@@ -326,8 +325,8 @@ def test_no_function_takes_an_unknown_argument(name):
 
 def test_a_type_error_of_the_body_is_not_about_arguments():
     @names_arguments
-    def broken(value: int) -> int:
-        return value + "1"  # type: ignore[operator]
+    def broken(value):
+        return value + "1"
 
     with pytest.raises(TypeError, match="unsupported operand"):
         broken(1)
@@ -343,7 +342,7 @@ def test_a_picture_without_a_metric_names_headline_metrics(run):
 
 def test_an_unknown_name_of_the_package_has_a_suggestion():
     with pytest.raises(AttributeError, match=r"'score_dialogue'. Did you mean 'ScoreDialogue'\?"):
-        fastscore.score_dialogue  # type: ignore[attr-defined] # noqa: B018
+        fastscore.score_dialogue  # noqa: B018
     for module in (fastscore, fastscore.sets, fastscore.text):
         assert dir(module) == sorted(module.__all__)
 

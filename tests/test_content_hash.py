@@ -12,7 +12,7 @@ from fastscore.files import BlockHash, hash_part, whole_blocks
 CELL = 8
 
 
-def by_definition(data: bytes, start: int, stop: int) -> bytes:
+def by_definition(data, start, stop):
     """Hash the hashes of each cell's content."""
     edges = [start, *(edge for edge in range(0, stop, CELL) if edge > start), stop]
     parts = [data[left:right] for left, right in itertools.pairwise(edges)]

@@ -5,12 +5,9 @@ import re
 import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Collection
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import grimp
 import pytest
@@ -31,14 +28,14 @@ FILES = (InputFile, Screened, NamedInputs, PlannedInputs, Plan, Shard, FileRange
 
 
 @pytest.mark.parametrize("on_disk", [True, False])
-def test_the_files_of_a_run_return_to_its_driver_twice(tmp_path: Path, on_disk: bool) -> None:
+def test_the_files_of_a_run_return_to_its_driver_twice(tmp_path, on_disk):
     """What is made of them goes down again each time: first to be planned, then to be scored."""
     log = ROOT / "tests" / "suites" / "score_dialogue" / "golden" / "b.jsonl"
     output = tmp_path / "run" if on_disk else None
     driver = "fastscore.run.drive" if on_disk else "fastscore.api.scoring"
     returned = []
 
-    def watch(frame: FrameType, event: str, result: Any) -> None:
+    def watch(frame, event, result):
         below = frame.f_globals.get("__name__", "")
         caller = frame.f_back.f_globals.get("__name__") if frame.f_back else None
         if event != "return" or caller != driver or below in (driver, "dataclasses"):
@@ -58,7 +55,7 @@ def test_the_files_of_a_run_return_to_its_driver_twice(tmp_path: Path, on_disk: 
     assert returned == ["fastscore.run.inputs.named_inputs", "fastscore.run.inputs.plan_inputs"]
 
 
-def test_adding_a_suite_names_every_field_of_the_declaration() -> None:
+def test_adding_a_suite_names_every_field_of_the_declaration():
     section = DESIGN.split("## Adding a suite")[1]
     found = [name for name, field in vars(Suite).items() if isinstance(field, FunctionAt)]
     fields = [*(field.name for field in dataclasses.fields(Suite)), *found]
@@ -67,11 +64,11 @@ def test_adding_a_suite_names_every_field_of_the_declaration() -> None:
 
 
 @pytest.mark.parametrize(("declaration", "most"), [(Metric, 18), (Suite, 16), (Column, 10)])
-def test_a_declaration_is_no_wider_than_its_author_can_see(declaration: type, most: int) -> None:
+def test_a_declaration_is_no_wider_than_its_author_can_see(declaration, most):
     assert len(dataclasses.fields(declaration)) <= most
 
 
-def test_the_table_of_packages_has_every_package_that_the_linter_orders() -> None:
+def test_the_table_of_packages_has_every_package_that_the_linter_orders():
     configuration = tomllib.loads((ROOT / "pyproject.toml").read_text())
     contracts = configuration["tool"]["importlinter"]["contracts"]
     orders = [each for each in contracts if each["type"] == "layers"]
@@ -83,13 +80,13 @@ def test_the_table_of_packages_has_every_package_that_the_linter_orders() -> Non
 
 
 @cache
-def graph_of_imports() -> grimp.ImportGraph:
+def graph_of_imports():
     configuration = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     packages = configuration["root_packages"]
     return grimp.build_graph(*packages, exclude_type_checking_imports=True, cache_dir=None)
 
 
-def test_the_table_of_packages_is_the_graph_of_imports() -> None:
+def test_the_table_of_packages_is_the_graph_of_imports():
     graph = graph_of_imports()
     rows = DESIGN.split("| Package |")[1].split("\n\n")[0].splitlines()[2:]
     cells = [row.strip("| ").split(" | ") for row in rows]
@@ -105,22 +102,22 @@ def test_the_table_of_packages_is_the_graph_of_imports() -> None:
     assert {name: imported[name] for name in packages} == packages
 
 
-def _package(module: str, packages: Collection[str]) -> str | None:
+def _package(module, packages):
     """Return the package of the table that a module lies in."""
     return next((name for name in packages if f"{module}.".startswith(f"{name}.")), None)
 
 
 @pytest.mark.parametrize("package", ["results", "suites", "statistics", "api"])
-def test_no_files_of_a_package_import_each_other_in_a_circle(package: str) -> None:
+def test_no_files_of_a_package_import_each_other_in_a_circle(package):
     """Tarjan's strongly connected components, over late imports too."""
     graph = graph_of_imports()
     modules = {name for name in graph.modules if name.startswith(f"fastscore.{package}.")}
-    order: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
+    order = {}
+    low = {}
+    stack = []
     circles = []
 
-    def visit(module: str) -> None:
+    def visit(module):
         order[module] = low[module] = len(order)
         stack.append(module)
         for imported in graph.find_modules_directly_imported_by(module) & modules:

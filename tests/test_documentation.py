@@ -9,9 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import polars as pl
@@ -48,14 +46,12 @@ ELSEWHERE = {
 }
 """Commands that cannot run here, and why. Their flags are still checked."""
 
-Setup = Callable[[Path], None]
-
 
 IN_SHELL = "README.md"
 """The page whose commands a shell runs as a user types them. On other pages few need one."""
 
 
-def run(command: str, folder: Path, *, in_shell: bool = False, shown: str = "") -> None:
+def run(command, folder, *, in_shell=False, shown=""):
     """Run a command in a folder and compare its output with the page."""
     store = {"FASTSCORE_STORE": str(folder.parent / "store")}  # texts are embedded once for all
     program, *words = shlex.split(command)
@@ -84,7 +80,7 @@ def run(command: str, folder: Path, *, in_shell: bool = False, shown: str = "") 
     compare(command, shown, done.stderr if is_error else done.stdout)
 
 
-def compare(code: str, shown: str, printed: str) -> None:
+def compare(code, shown, printed):
     """Compare shown with printed lines. A shown line of three dots means any number of lines."""
     if not shown:
         return
@@ -93,12 +89,12 @@ def compare(code: str, shown: str, printed: str) -> None:
     assert re.fullmatch(pattern, _plain(printed)), f"{code}\nprints\n{printed}\nnot\n{shown}"
 
 
-def _plain(text: str) -> str:
+def _plain(text):
     lines = (re.sub(" {2,}", "  ", line.rstrip()) for line in text.strip().splitlines())
     return "".join(f"{line}\n" for line in lines)
 
 
-def run_python(code: str, folder: Path, names: dict[str, Any], shown: str) -> None:
+def run_python(code, folder, names, shown):
     """Run a block of Python in a folder and compare its output with the page."""
     out = io.StringIO()
     with (
@@ -114,10 +110,10 @@ def run_python(code: str, folder: Path, names: dict[str, Any], shown: str) -> No
     compare(code, shown, out.getvalue())
 
 
-def scored(suite: str, *runs: str) -> Setup:
+def scored(suite, *runs):
     """Return what scores the example of a suite into runs."""
 
-    def setup(folder: Path) -> None:
+    def setup(folder):
         example = write_example(suite, folder / suite)
         for name in runs:
             run(example.command(name), folder)
@@ -125,7 +121,7 @@ def scored(suite: str, *runs: str) -> Setup:
     return setup
 
 
-def check_limits(folder: Path) -> None:
+def check_limits(folder):
     """Write the configuration that `docs/check.md` shows."""
     (limits,) = re.findall(
         r"^```toml\n(.*?)^```", (ROOT / "docs/check.md").read_text(), re.M | re.S
@@ -133,7 +129,7 @@ def check_limits(folder: Path) -> None:
     (folder / "fastscore.toml").write_text(limits)
 
 
-def judged(folder: Path) -> None:
+def judged(folder):
     """Write scores of a judge, of both kinds that `docs/analysis.md` shows."""
     log = folder / "preference_shift" / "logs" / "conversations.jsonl"
     rows = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
@@ -148,7 +144,7 @@ def judged(folder: Path) -> None:
     (folder / "scores.csv").write_text("\n".join(["session_id,model_name,tone", *lines]))
 
 
-def catalogue(folder: Path) -> None:
+def catalogue(folder):
     """Write a catalogue under the names that docs give it."""
     write_example("preference_shift", folder / "movies")
     text = (folder / "movies" / "catalogue.jsonl").read_text("utf-8")
@@ -157,7 +153,7 @@ def catalogue(folder: Path) -> None:
     (folder / "movies.json").write_text(json.dumps(items), "utf-8")
 
 
-def chats(folder: Path) -> None:
+def chats(folder):
     """Write the log of `docs/chat_logs.md` and the catalogue of `docs/catalogue.md`."""
     for page, name in (("chat_logs", "chats.jsonl"), ("catalogue", "catalogue.jsonl")):
         text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
@@ -165,7 +161,7 @@ def chats(folder: Path) -> None:
         (folder / name).write_text(lines, "utf-8")
 
 
-def chats_run(folder: Path) -> None:
+def chats_run(folder):
     """Score the log of `docs/chat_logs.md`."""
     run(
         "fastscore score preference_shift chats.jsonl -o scored --layout openai"
@@ -174,29 +170,29 @@ def chats_run(folder: Path) -> None:
     )
 
 
-def own_metric(folder: Path) -> None:
+def own_metric(folder):
     """Write the file of `docs/own_metrics.md` that its commands name."""
     first = next(step for step in steps_of_page("docs/own_metrics.md") if step.is_python)
     (folder / "mine.py").write_text(first.code, "utf-8")
 
 
-def example(suite: str, name: str) -> Setup:
+def example(suite, name):
     """Return what writes the example of a suite into a folder."""
 
-    def setup(folder: Path) -> None:
+    def setup(folder):
         write_example(suite, folder / name)
 
     return setup
 
 
-def odd_ids(folder: Path) -> None:
+def odd_ids(folder):
     """Write a log of score_dialogue that names dialogues by another key."""
     write_example("score_dialogue", folder / "example")
     text = (folder / "example" / "logs" / "dialogues.jsonl").read_text("utf-8")
     (folder / "log.jsonl").write_text(text.replace("dialogue_uid", "dialogue_id"), "utf-8")
 
 
-def logs(folder: Path) -> None:
+def logs(folder):
     """Write a folder of logs of score_dialogue."""
     write_example("score_dialogue", folder / "example")
     plain = (folder / "example" / "logs" / "dialogues.jsonl").read_bytes()
@@ -204,19 +200,19 @@ def logs(folder: Path) -> None:
     (folder / "logs" / "a.jsonl.zst").write_bytes(zstandard.compress(plain))
 
 
-def rewards(folder: Path) -> None:
+def rewards(folder):
     """Write rewards of tau-bench as its repository has them, without texts."""
     lines = (ROOT / "tests/results/tau_bench/airline_gpt4o_rewards.jsonl").read_text("utf-8")
     (folder / "gpt-4o-airline.json").write_text(f"[{','.join(lines.splitlines())}]", "utf-8")
 
 
-def plain_logs(folder: Path) -> None:
+def plain_logs(folder):
     """Write a folder of logs of score_dialogue as the example has them."""
     write_example("score_dialogue", folder / "of_score_dialogue")
     (folder / "of_score_dialogue" / "logs").rename(folder / "logs")
 
 
-SETUPS: dict[str, tuple[Setup, ...]] = {
+SETUPS = {
     "docs/analysis.md": (scored("preference_shift", "run"), judged),
     "docs/catalogue.md": (chats, example("preference_shift", "example")),
     "docs/chat_logs.md": (chats,),
@@ -258,17 +254,15 @@ SETUPS: dict[str, tuple[Setup, ...]] = {
 """What is there before a page's commands, or a help's, are typed."""
 
 
-def check(
-    steps: list[Step], folder: Path, setups: tuple[Setup, ...], *, in_shell: bool = False
-) -> None:
-    names: dict[str, Any] = {"__name__": "page"}
+def check(steps, folder, setups, *, in_shell=False):
+    names = {"__name__": "page"}
     for setup in setups:
         setup(folder)
     with mock.patch.dict(registry._declared_here):  # a page may declare a suite
         _take_steps(steps, folder, names, in_shell=in_shell)
 
 
-def _take_steps(steps: list[Step], folder: Path, names: dict[str, Any], *, in_shell: bool) -> None:
+def _take_steps(steps, folder, names, *, in_shell):
     for step in steps:
         is_elsewhere = any(re.search(pattern, step.code) for pattern in ELSEWHERE)
         if step.is_python and is_elsewhere:
@@ -281,7 +275,7 @@ def _take_steps(steps: list[Step], folder: Path, names: dict[str, Any], *, in_sh
             run(step.code, folder, in_shell=in_shell, shown=step.output)
 
 
-def check_flags(command: str) -> None:
+def check_flags(command):
     """Compare the flags of a command with those that there are."""
     words = shlex.split(command)
     if words[0] != "fastscore":
@@ -302,7 +296,7 @@ def test_a_page_runs_as_written(tmp_path, page):
     check(steps_of_page(page), tmp_path, SETUPS.get(page, ()), in_shell=page == IN_SHELL)
 
 
-def helps_of_their_own() -> list[str]:
+def helps_of_their_own():
     """Return the helps that show more than commands of one page, which run there."""
     shown = [set(commands_of_page(page)) for page in pages()]
     return [

@@ -8,10 +8,8 @@ import json
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -38,7 +36,7 @@ def test_they_are_what_the_recipe_writes(tmp_path):
         assert unpacked(path) == unpacked(PACKAGED / name), name
 
 
-def unpacked(path: Path) -> bytes:
+def unpacked(path):
     """Return what a file holds: Pythons write other headers around it, libraries other bytes."""
     content = path.read_bytes()
     return gzip.decompress(content) if path.suffix == ".gz" else content
@@ -80,13 +78,13 @@ def test_scoring_imports_no_pandas_where_that_is_installed(tmp_path, suite):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
+def read_lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def more_turns_of_a_group(folder: Path, shown: str) -> None:
+def more_turns_of_a_group(folder, shown):
     """Turns are counted in the log: a group of a scenario against its spokesperson."""
-    turns: dict[str, dict[str, int]] = defaultdict(dict)
+    turns = defaultdict(dict)
     for row in read_lines(folder / "logs" / "dialogues.jsonl"):
         scenario, condition = re.findall(r"(s\d{5})-(c\d)", json.dumps(row))[0]
         turns[scenario][condition] = len(row["turns"])
@@ -95,7 +93,7 @@ def more_turns_of_a_group(folder: Path, shown: str) -> None:
     assert f"higher in 1 metric: M7_total_turns +{sum(more) / len(more):.2f}" in shown
 
 
-def a_wrong_order(folder: Path, shown: str) -> None:
+def a_wrong_order(folder, shown):
     place = re.findall(r"logs/(exp\d/\S+\.csv)", shown)[0]
     path = folder / "logs" / place
     rows = list(csv.DictReader(path.open(encoding="utf-8", newline="")))
@@ -107,14 +105,14 @@ def a_wrong_order(folder: Path, shown: str) -> None:
     assert "Order restriction adherence (ORA): 0.5000" in shown
 
 
-def all_published_scores(folder: Path, shown: str) -> None:
+def all_published_scores(folder, shown):
     published = json.loads((folder / "published" / "metrics_summary.json").read_text("utf-8"))
     coverage = published["metrics"]["m1_context_continuity"]["micro"]["key_coverage"]
     assert round(coverage, 3) == 0.333
     assert "352 old numbers: 352 equal, 0 differ" in shown
 
 
-def echoes_copy_most(folder: Path, shown: str) -> None:
+def echoes_copy_most(folder, shown):
     """Words that the next answer shares with the user's text, by recommender, counted plainly."""
     shares = defaultdict(list)
     for row in read_lines(folder / "logs" / "conversations.jsonl"):
@@ -130,11 +128,11 @@ def echoes_copy_most(folder: Path, shown: str) -> None:
     assert "recorded against echoing" in shown.split("ranking")[0]
 
 
-def the_worse_miner(folder: Path, shown: str) -> None:
+def the_worse_miner(folder, shown):
     assert "1 against 0: worse in 1 metric: average_U_best_early -" in shown
 
 
-FINDINGS: dict[str, Callable[[Path, str], None]] = {
+FINDINGS = {
     "group_travel": more_turns_of_a_group,
     "guest_simulation": a_wrong_order,
     "memory_finance": all_published_scores,
@@ -145,7 +143,7 @@ FINDINGS: dict[str, Callable[[Path, str], None]] = {
 
 @pytest.mark.parametrize("suite", example_names())
 def test_the_commands_that_are_printed_show_the_finding(suite, tmp_path):
-    def shell(command: str) -> str:
+    def shell(command):
         with contextlib.chdir(tmp_path):
             done = fastscore_command(shlex.split(command)[1:], COLUMNS="100")
         assert done.returncode == 0, done.stderr

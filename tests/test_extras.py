@@ -5,8 +5,6 @@ import json
 import shlex
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import zstandard
 
@@ -41,7 +39,7 @@ print(json.dumps(found))
 CORE = sorted({module for modules in EXTRAS.values() for module in modules})
 
 
-def run_without(modules: list[str], *commands: list[str], cwd: Path) -> list[Any]:
+def run_without(modules, *commands, cwd):
     """Run commands in a process that finds none of some modules: code, stdout, stderr of each."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
@@ -52,8 +50,7 @@ def run_without(modules: list[str], *commands: list[str], cwd: Path) -> list[Any
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found: list[Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 OPTIONS = {

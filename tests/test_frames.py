@@ -1,9 +1,7 @@
 """Data in memory are scored like an equal log on disk."""
 
 import json
-from collections.abc import Callable
 from datetime import date
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,7 +15,7 @@ from tests.by_keywords import score_by_keywords
 from tests.suites.memory_finance.tracing import dialog, turn
 from tests.suites.preference_shift.conversing import exchange, write_catalogue
 
-CONVERSATIONS: list[dict[str, Any]] = [
+CONVERSATIONS = [
     {
         "session_id": "s1",
         "model_name": "m",
@@ -51,28 +49,28 @@ def test_rejects_beyond_the_maximum_return_nothing_in_memory(tmp_path):
 class Dataset:
     """A dataset that writes itself as polars, as the Hugging Face library's do."""
 
-    def __init__(self, rows: list[dict[str, Any]]) -> None:
+    def __init__(self, rows):
         self.rows = rows
 
-    def to_polars(self) -> pl.DataFrame:
+    def to_polars(self):
         return pl.DataFrame(self.rows)
 
 
-def nested(rows: list[dict[str, Any]]) -> pl.DataFrame:
+def nested(rows):
     return pl.DataFrame(rows)
 
 
-def reader(rows: list[dict[str, Any]]) -> pa.RecordBatchReader:
+def reader(rows):
     return pa.RecordBatchReader.from_batches(
         pa.Table.from_pylist(rows).schema, pa.Table.from_pylist(rows).to_batches()
     )
 
 
-def pandas(rows: list[dict[str, Any]]) -> Any:
+def pandas(rows):
     return pytest.importorskip("pandas").DataFrame(rows)
 
 
-FORMS: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
+FORMS = {
     "polars": nested,
     "lazy": lambda rows: pl.LazyFrame(rows),
     "table": pa.Table.from_pylist,
@@ -84,7 +82,7 @@ FORMS: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
 }
 
 
-def without_places(frame: pl.DataFrame) -> pl.DataFrame:
+def without_places(frame):
     return frame.drop("file", "line", strict=False)
 
 
@@ -202,7 +200,7 @@ def test_mixed_types_of_pandas_are_told(tmp_path):
         fastscore.score(frame, "memory_finance")
 
 
-def views(*places: tuple[int, int, int, int]) -> pa.Array:
+def views(*places):
     """Views (length, first four bytes, buffer, offset) of one buffer of 16 bytes."""
     written = pa.py_buffer(np.array(places, np.int32).tobytes())
     data = pa.py_buffer(b"aaaabbbbccccdddd")
@@ -234,7 +232,6 @@ def test_a_frame_that_breaks_its_types_is_refused(column, found):
 def test_a_frame_that_keeps_its_types_is_taken_as_it_is():
     given = pa.table({"turns": pa.chunked_array([views((16, A, 0, 0)), views((4, A, 0, 0))])})
     taken = as_frame(given)
-    assert taken is not None
     assert taken["turns"].to_list() == ["aaaabbbbccccdddd", "aaaa"]
 
 
@@ -254,6 +251,5 @@ def test_a_named_index_of_pandas_is_read_as_columns():
     )
     for given in by_index:
         taken = as_frame(given)
-        assert taken is not None
         assert taken.select(frame.columns).equals(pl.DataFrame(frame))
-    assert as_frame(frame[1:]).columns == list(frame.columns)  # type: ignore[union-attr]
+    assert as_frame(frame[1:]).columns == list(frame.columns)

@@ -53,7 +53,7 @@ def test_a_pipe_is_read_to_its_end(tmp_path):
     pipe = tmp_path / "pipe.toml"
     os.mkfifo(pipe)
 
-    def write() -> None:
+    def write():
         with pipe.open("wb", buffering=0) as file:
             for part in (b"a = ", b"1\n"):
                 file.write(part)

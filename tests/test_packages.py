@@ -21,7 +21,7 @@ def recipe():
     return yaml.safe_load(RECIPE.read_text(encoding="utf-8"))
 
 
-def bounds(requirement: str) -> tuple[str, str]:
+def bounds(requirement):
     """Return name and versions of a requirement, without spaces."""
     name, versions = re.match(r"([\w-]+)\s*(.*)", requirement).groups()
     return name, versions.replace(" ", "")

@@ -45,7 +45,7 @@ def test_the_first_block_works_in_a_clone_on_a_machine_with_nothing():
     assert "not on a package index yet" in before
 
 
-def demo_commands() -> list[str]:
+def demo_commands():
     """The commands of the demo after the setup, as make would run them."""
     done = subprocess.run(
         # started by make itself, as in CI, it would also name the folders it enters

@@ -11,7 +11,7 @@ PAGE = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (A?\d+) \|(.*)\|$", PAGE, re.MULTILINE)
 
 
-def names_in(path: str) -> set[str]:
+def names_in(path):
     """Return the names of the tests in a file."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}

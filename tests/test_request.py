@@ -1,7 +1,6 @@
 """A run's request: one declaration for Python, the command line, manifests and signatures."""
 
 import inspect
-from typing import Any
 
 import click
 import polars as pl
@@ -20,7 +19,7 @@ from tests.run.logs import write_logs
 LEXICAL = fastscore.ScoreDialogue(lex_weight=1.0)
 MEMORY = "expected an integer from 256 to 8,796,093,022,207 (MiB), such as 4096."
 
-WRONG: dict[str, dict[Any, str]] = {
+WRONG = {
     "embedder": {3: "The embedder is of type int; expected the name or folder of a model, "},
     "precision": {"fp64": "precision is 'fp64'. Did you mean 'fp32'? Known: 'bf16', 'fp32'."},
     "device": {"tpu": "device is 'tpu'. Did you mean 'cpu'? Known: 'cpu', 'cuda'."},
@@ -107,7 +106,7 @@ def test_the_command_line_asks_for_what_python_asks_for(tmp_path):
     words += ["--max-memory", "3000"]
     done = fastscore_command(["score", "score_dialogue", *logs, "-o", tmp_path / "a", *words])
     assert done.returncode == 0, done.stderr
-    settings: dict[str, Any] = {"sample": 2, "seed": 4, "without": "think", "workers": 1}
+    settings = {"sample": 2, "seed": 4, "without": "think", "workers": 1}
     settings |= {"columns": {"prediction": "prediction"}, "max_rejects": 0.5, "max_memory": 3000}
     other = fastscore.score(logs, LEXICAL, output=tmp_path / "b", **settings).manifest
     manifest = fastscore.open_run(tmp_path / "a").manifest
@@ -151,15 +150,15 @@ def longest(steps: pl.LazyFrame) -> pl.LazyFrame:
     return steps.group_by("dialogue_row").agg(value=pl.col("prediction").str.len_chars().max())
 
 
-def widths(texts: list[str]) -> list[list[float]]:
+def widths(texts):
     return [[float(len(text)), 1.0] for text in texts]
 
 
-def lengths(texts: list[str]) -> list[list[float]]:
+def lengths(texts):
     return [[float(len(text))] * 9 for text in texts]
 
 
-SIGNED: dict[str, Any] = {
+SIGNED = {
     "embedder": widths,
     "dim": 8,
     "layout": "openai",
@@ -175,9 +174,9 @@ SIGNED: dict[str, Any] = {
     "seed": 1,
 }
 """Settings by which numbers change, each with another value."""
-RECORDED: dict[str, Any] = {"max_rejects": 0.5, "workers": 3, "engine": "dask", "max_memory": 300}
+RECORDED = {"max_rejects": 0.5, "workers": 3, "engine": "dask", "max_memory": 300}
 """Settings that the manifest names, by which no number changes."""
-NEITHER: dict[str, Any] = {
+NEITHER = {
     "output": "run",
     "store": "store",
     "format": "json",
@@ -191,7 +190,7 @@ OF_A_MODEL = ("precision", "device")
 """Those of an exported model, which the tests of its identity change."""
 
 
-def facts(**given: Any) -> tuple[str, dict[str, Any]]:
+def facts(**given):
     """Return a run's signature, and how the manifest says that it is done."""
     request = Request(suite="score_dialogue", **{"embedder": lengths, **given})
     suite = request.load_suite()

@@ -4,9 +4,7 @@ import json
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import polars as pl
 import pyarrow as pa
@@ -28,26 +26,26 @@ def logs(tmp_path):
     return write_logs(tmp_path / "logs")
 
 
-def table_of(logs: list[Path]) -> pa.Table:
+def table_of(logs):
     """Return the rows of logs with their places, as an engine has them."""
     rows = fastscore.scan([str(log) for log in logs], "score_dialogue").collect()
     return rows.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
-def of_run(logs: list[Path], table: str) -> pl.DataFrame:
+def of_run(logs, table):
     """Return a table of a run, with reasons as plain texts."""
     options = fastscore.ScoreDialogue(lex_weight=1.0)
     return plain(fastscore.score([str(log) for log in logs], options).tables[table])
 
 
-def plain(table: pl.DataFrame) -> pl.DataFrame:
+def plain(table):
     reason = pl.struct(
         pl.element().struct.field("metric"), pl.element().struct.field("reason").cast(pl.String)
     )
     return table.with_columns(pl.col("null_reasons").list.eval(reason))
 
 
-def streamed(scorer: Any, batches: Any, **how: Any) -> pl.DataFrame:
+def streamed(scorer, batches, **how):
     found = pa.Table.from_batches(scorer.map_batches(batches, **how), scorer.schema)
     return pl.DataFrame(pl.from_arrow(found))
 
@@ -112,7 +110,7 @@ def test_every_type_of_a_schema_is_plain(suite, tmp_path):
 
 
 def test_a_dialogue_that_comes_again_is_refused():
-    def row(uid: str, step: int) -> dict[str, Any]:
+    def row(uid, step):
         return {
             "dialogue_uid": uid,
             "event": "predicted",
@@ -142,7 +140,7 @@ def test_rows_without_a_key_are_the_dialogue_of_their_file():
     assert streamed(scorer, batches, rows=1)["dialogue"].to_list() == ["x.jsonl", "y.jsonl"]
 
 
-def conversations() -> list[dict[str, Any]]:
+def conversations():
     chat = json.dumps(exchange("I like Drama", "Her is a Drama", "now Horror Film", "Alien"))
     return [{"session_id": f"s{i}", "model_name": "m", "conversation": chat} for i in range(5)]
 
@@ -187,7 +185,7 @@ def test_turns_of_a_row_each_are_joined_over_batches(tmp_path):
     assert found.equals(whole)
 
 
-def bad_rows() -> pa.Table:
+def bad_rows():
     return pa.table(
         {
             "file": ["a.jsonl", "a.jsonl", "b.jsonl"],
@@ -245,7 +243,7 @@ def test_bad_requests_are_named(logs):
     with pytest.raises(UsageError, match="Did you mean 'lex_weight'"):
         fastscore.Scorer("score_dialogue", lex_wait=1.0)
     with pytest.raises(UsageError, match="Unknown suite"):
-        fastscore.Scorer("dialogue_score")  # type: ignore[arg-type]
+        fastscore.Scorer("dialogue_score")
     with pytest.raises(UsageError, match=r"all options in ScoreDialogue\(\.\.\.\)"):
         fastscore.Scorer(fastscore.ScoreDialogue(), lex_weight=1.0)
     scorer = fastscore.Scorer("score_dialogue", **LEXICAL)
@@ -266,9 +264,9 @@ def test_bad_requests_are_named(logs):
 
 
 def test_memory_is_bounded_by_the_rows_that_are_scored_together(logs):
-    read: list[int] = []
+    read = []
 
-    def batches() -> Iterator[pa.RecordBatch]:
+    def batches():
         for batch in table_of(logs).to_batches(max_chunksize=10):
             read.append(batch.num_rows)
             yield batch
@@ -308,7 +306,7 @@ def test_vectors_give_what_a_run_does(tmp_path):
     assert scorer.signature == run.signature
 
 
-def orders(n: int) -> list[dict[str, Any]]:
+def orders(n):
     """Return guests' messages, those of all conversations after one another, as exports are."""
     states = {"menu_exploration_style": "explores_menu", "ordering_style": "one_by_one"}
     return [
@@ -360,9 +358,9 @@ def test_a_call_asks_polars_for_few_frames(logs):
     """Each collected frame takes a tenth of a millisecond, whatever it holds."""
     scorer, rows = fastscore.Scorer("score_dialogue", "steps", **LEXICAL), table_of(logs[:1])
     scorer(rows)
-    collected: list[str] = []
+    collected = []
 
-    def note(frame: Any, event: str, called: Any) -> None:
+    def note(frame, event, called):
         if event == "c_call" and called.__name__ == "collect":
             collected.append(frame.f_code.co_name)
 

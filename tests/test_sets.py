@@ -1,8 +1,6 @@
 """Kernels of lists as functions of Series and as expressions, against plain Python."""
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import polars as pl
 import pytest
@@ -13,10 +11,7 @@ from fastscore import sets
 from fastscore.errors import FastscoreError, UsageError
 from tests.oracles import kernels as naive
 
-Function = Callable[..., Any]
-Row = list[Any] | None
-
-MEMBERS: dict[Any, Any] = {
+MEMBERS = {
     pl.String: st.sampled_from(
         ["", "a", "b", "é", "e\u0301", "你好", "a text of more than twelve"]
     ),
@@ -28,20 +23,20 @@ MEMBERS: dict[Any, Any] = {
 DTYPES = st.sampled_from(list(MEMBERS))
 
 
-def rows_of(dtype: Any) -> st.SearchStrategy[list[tuple[Row, Row]]]:
+def rows_of(dtype):
     lists = st.none() | st.lists(st.none() | MEMBERS[dtype], max_size=6)
     return st.lists(st.tuples(lists, lists), max_size=5)
 
 
-def members(row: Row) -> set[Any]:
+def members(row):
     return {member for member in row or () if member is not None}
 
 
-def both(rows: list[tuple[Row, Row]], function: Function) -> list[Any]:
+def both(rows, function):
     return [None if a is None or b is None else function(members(a), members(b)) for a, b in rows]
 
 
-def called(function: Function, frame: pl.DataFrame, **options: Any) -> pl.Series:
+def called(function, frame, **options):
     """Call a function in every way and return the result, which is equal."""
     series = function(*frame, **options)
     for query in (

@@ -33,7 +33,7 @@ def test_a_signature_holds_versions_options_and_model():
 def test_files_are_signed_by_content_and_unsigned_options_are_left_out(tmp_path):
     suite = load_suite("score_dialogue")
 
-    def signed(**values: object) -> str:
+    def signed(**values):
         return signature(suite, build_options(Options, values), None)
 
     first, second = tmp_path / "a.toml", tmp_path / "b.toml"
@@ -66,9 +66,9 @@ def test_an_unknown_option_is_named():
     with pytest.raises(TypeError, match="lex_wait"):
         fastscore.ScoreDialogue(lex_wait=1.0)
     with pytest.raises(TypeError, match=r"fastscore\.ScoreDialogue\(lex_weight=\.\.\.\)\)$"):
-        fastscore.score("logs", "score_dialogue", lex_weight=1.0)  # type: ignore[arg-type]
+        fastscore.score("logs", "score_dialogue", lex_weight=1.0)
     with pytest.raises(TypeError, match="Did you mean 'output'"):
-        fastscore.score("logs", "score_dialogue", outptu="run")  # type: ignore[arg-type]
+        fastscore.score("logs", "score_dialogue", outptu="run")
     with pytest.raises(UsageError, match="Did you mean 'lex_weight'"):
         build_options(fastscore.ScoreDialogue, {"lex_wait": 1.0})
 

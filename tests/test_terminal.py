@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import zipfile
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -42,7 +41,7 @@ OF_A_SHELL = ("cli/", "compat/", "llm/transcripts.py", "suites/preference_shift/
 
 
 @cache
-def _modules() -> list[tuple[str, ast.Module]]:
+def _modules():
     named = [(path.relative_to(PRODUCT).as_posix(), path) for path in PRODUCT.rglob("*.py")]
     return [
         (name, ast.parse(path.read_text()))
@@ -61,7 +60,7 @@ def test_nothing_else_prints_or_asks_for_the_width():
     assert found == []
 
 
-def _text(node: ast.AST) -> str:
+def _text(node):
     """Return the text in an expression."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
@@ -178,11 +177,11 @@ for words in json.load(open("commands.json")):
 
 
 @contextmanager
-def refusing_server() -> Iterator[str]:
+def refusing_server():
     """Serve a chat model whose every answer is an error with the payload."""
 
     class Refusal(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+        def do_POST(self):
             body = json.dumps({"error": {"message": f"no {PAYLOAD}"}}).encode()
             self.send_response(400)
             self.send_header("Content-Type", "application/json")
@@ -190,7 +189,7 @@ def refusing_server() -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, *_):
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Refusal) as server:
@@ -199,10 +198,10 @@ def refusing_server() -> Iterator[str]:
         server.shutdown()
 
 
-def logs_with_payloads(folder: Path) -> None:
+def logs_with_payloads(folder):
     folder.mkdir()
 
-    def log(dialogue: str, miner: str) -> str:
+    def log(dialogue, miner):
         base = {"dialogue_uid": dialogue + PAYLOAD, "miner_uid": miner, "utterance_index": 0}
         rows = [
             {**base, "event": "predicted", "step": 0, "prediction": f"a {PAYLOAD} b"},
@@ -218,7 +217,7 @@ def logs_with_payloads(folder: Path) -> None:
         archive.writestr(f"in{PAYLOAD}.jsonl", log("c", PAYLOAD))
 
 
-def shown_on_a_terminal(folder: Path, *, width: str, **more: str) -> str:
+def shown_on_a_terminal(folder, *, width, **more):
     """Run the commands of a folder on a pseudo-terminal and return what it gets."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "dumb", "NO_COLOR": "1", "COLUMNS": width}
@@ -293,7 +292,7 @@ def one_run(tmp_path_factory):
     return folder
 
 
-def fastscore_to(words: str, folder: Path, streams: str = "", **more: str) -> tuple[int, str, str]:
+def fastscore_to(words, folder, streams="", **more):
     """Run the command by a shell that redirects streams; return its code, stdout and stderr."""
     command = f"exec {sys.executable} -m fastscore {words} {streams}"
     done = subprocess.run(

@@ -1,8 +1,5 @@
 """Kernels of texts as functions of Series and as expressions, against plain Python."""
 
-from collections.abc import Callable
-from typing import Any
-
 import polars as pl
 import pytest
 from hypothesis import given
@@ -12,8 +9,6 @@ from fastscore import text
 from fastscore.errors import FastscoreError, UsageError
 from tests.oracles import kernels as naive
 
-Function = Callable[..., Any]
-
 words = st.one_of(
     st.text(max_size=8), st.sampled_from(["e\u0301", "é", "😀", "你好", "don't", "A b a B"])
 )
@@ -21,15 +16,15 @@ texts = st.none() | st.lists(words, max_size=5).map(" ".join)
 columns = st.lists(st.tuples(texts, texts), max_size=6)
 
 
-def similarity(a: str, b: str) -> float:
+def similarity(a, b):
     return naive.levenshtein_similarity(a, b) if a or b else 1.0
 
 
-def overlap(a: str, b: str) -> float:
+def overlap(a, b):
     return naive.jaccard(naive.character_ngrams(a, 2), naive.character_ngrams(b, 2), 1.0)
 
 
-ORACLES: dict[Function, Function] = {
+ORACLES = {
     text.levenshtein: naive.levenshtein,
     text.levenshtein_similarity: similarity,
     text.copy_ratio: lambda a, b: naive.copy_ratio(a, b, (3, 4)),

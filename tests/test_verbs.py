@@ -7,7 +7,6 @@ import shutil
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -36,12 +35,12 @@ METRIC = "average_U_best_early"
 
 
 @pytest.fixture(scope="module")
-def example(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def example(tmp_path_factory):
     return fastscore.example("score_dialogue", tmp_path_factory.mktemp("example"))
 
 
 @pytest.fixture(scope="module")
-def both(example: Any, tmp_path_factory: pytest.TempPathFactory) -> list[fastscore.Run]:
+def both(example, tmp_path_factory):
     output = tmp_path_factory.mktemp("runs") / "run"
     return [
         fastscore.score(example.logs, LEXICAL, output=output),
@@ -49,7 +48,7 @@ def both(example: Any, tmp_path_factory: pytest.TempPathFactory) -> list[fastsco
     ]
 
 
-def test_a_run_lists_what_is_for_users_and_names_its_tables(both: list[fastscore.Run]) -> None:
+def test_a_run_lists_what_is_for_users_and_names_its_tables(both):
     for run in both:
         assert (
             set(dir(run))
@@ -65,19 +64,19 @@ def test_a_run_lists_what_is_for_users_and_names_its_tables(both: list[fastscore
                 fastscore.FastscoreError,
                 match=r"no table 'dialogue'\. Did you mean 'dialogues'\? Known: 'dialogues', ",
             ):
-                tables["dialogue"]  # type: ignore[index]
+                tables["dialogue"]
             assert "dialogue" not in tables
-            assert tables.get("dialogue") is None  # type: ignore[call-overload]
+            assert tables.get("dialogue") is None
 
 
-def test_every_verb_is_a_function_or_it_is_said_why_not() -> None:
+def test_every_verb_is_a_function_or_it_is_said_why_not():
     assert set(SHELL_ONLY) <= set(VERBS)
     for verb in set(VERBS) - set(SHELL_ONLY):
         assert callable(getattr(fastscore, verb)), verb
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_runs_in_memory_and_on_disk_are_alike(both: list[fastscore.Run], tmp_path: Path) -> None:
+def test_runs_in_memory_and_on_disk_are_alike(both, tmp_path):
     stored, held = both
     assert stored.signature == held.signature
     assert stored.suite.name == held.suite.name == "score_dialogue"
@@ -108,7 +107,7 @@ def test_runs_in_memory_and_on_disk_are_alike(both: list[fastscore.Run], tmp_pat
     assert list(held.to_pandas("steps").columns) == stored.tables["steps"].columns
 
 
-def test_scores_in_memory_are_compared(both: list[fastscore.Run], example: Any) -> None:
+def test_scores_in_memory_are_compared(both, example):
     stored, held = both
     other = fastscore.score(example.logs, LEXICAL)
     found = fastscore.compare(held, other, metrics=[METRIC])
@@ -119,7 +118,7 @@ def test_scores_in_memory_are_compared(both: list[fastscore.Run], example: Any) 
     assert held.compare(by="miner_uid", metrics=[METRIC]).suite == "score_dialogue"
 
 
-def test_rows_in_memory_are_called_by_their_place_or_name(example: Any) -> None:
+def test_rows_in_memory_are_called_by_their_place_or_name(example):
     (log,) = example.logs.iterdir()
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     first, second = (fastscore.score(rows, LEXICAL) for _ in range(2))
@@ -133,9 +132,7 @@ def test_rows_in_memory_are_called_by_their_place_or_name(example: Any) -> None:
 
 
 @pytest.mark.parametrize(("form", "output"), [(list, "run"), (pl.DataFrame, None), (iter, None)])
-def test_rows_in_memory_are_explained(
-    form: Any, output: str | None, example: Any, tmp_path: Path
-) -> None:
+def test_rows_in_memory_are_explained(form, output, example, tmp_path):
     lines = [path.read_text().splitlines() for path in sorted(example.logs.iterdir())]
     rows = [json.loads(line) for of_file in lines for line in of_file]
     run = fastscore.score(form(rows), LEXICAL, output=output and tmp_path / output)
@@ -148,9 +145,7 @@ def test_rows_in_memory_are_explained(
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_run_is_explained_and_reported_from_another_folder(
-    example: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_explained_and_reported_from_another_folder(example, tmp_path, monkeypatch):
     monkeypatch.chdir(example.folder)
     run = fastscore.score("logs", LEXICAL, output=tmp_path / "run")
     (entry, *_) = run.manifest.inputs
@@ -164,7 +159,7 @@ def test_a_run_is_explained_and_reported_from_another_folder(
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_report_without_texts_warns(tmp_path: Path) -> None:
+def test_a_report_without_texts_warns(tmp_path):
     example = fastscore.example("memory_finance", tmp_path / "example")
     run = fastscore.score(example.logs, "memory_finance", output=tmp_path / "run")
     for path in example.logs.iterdir():
@@ -175,7 +170,7 @@ def test_a_report_without_texts_warns(tmp_path: Path) -> None:
     assert "Note: The texts of dialogues are not shown" in done.stderr
 
 
-def test_runs_of_a_folder_are_listed(both: list[fastscore.Run], tmp_path: Path) -> None:
+def test_runs_of_a_folder_are_listed(both, tmp_path):
     folder = both[0].path.parent
     found = fastscore.runs(folder)
     (row,) = found.rows(named=True)
@@ -184,7 +179,7 @@ def test_runs_of_a_folder_are_listed(both: list[fastscore.Run], tmp_path: Path) 
     assert row["options"] == "lex_weight=1.0"
     assert row["rows"] == dialogues.height
     means = {one["metric"]: one["mean"] for one in row["headline"]}
-    assert means[METRIC] == pytest.approx(float(dialogues[METRIC].mean()))  # type: ignore[arg-type]
+    assert means[METRIC] == pytest.approx(float(dialogues[METRIC].mean()))
     assert row["problem"] is None
     shown = " ".join(fastscore_command(["runs", folder], COLUMNS="120").stdout.split())
     assert f"run score_dialogue {dialogues.height}" in shown
@@ -206,9 +201,7 @@ def test_runs_of_a_folder_are_listed(both: list[fastscore.Run], tmp_path: Path) 
     assert fastscore.runs(tmp_path).is_empty()
 
 
-def test_a_damaged_run_leaves_the_others_their_pages(
-    both: list[fastscore.Run], tmp_path: Path
-) -> None:
+def test_a_damaged_run_leaves_the_others_their_pages(both, tmp_path):
     folder = tmp_path / "runs"
     for name in ("x" * 250, "damaged"):
         shutil.copytree(both[0].path, folder / name)
@@ -221,7 +214,7 @@ def test_a_damaged_run_leaves_the_others_their_pages(
     assert "damaged/dialogues" in page.read_text()
 
 
-def test_metrics_and_layouts_are_listed() -> None:
+def test_metrics_and_layouts_are_listed():
     found = fastscore.metrics("score_dialogue")
     assert METRIC in found["metric"].to_list()
     assert set(fastscore.metrics()["suite"]) >= {"score_dialogue", "group_travel"}
@@ -242,8 +235,8 @@ def test_metrics_and_layouts_are_listed() -> None:
         ),
         (lambda run: fastscore.scan("logs", LEXICAL, values="a"), "values is of type str"),
         (lambda run: fastscore.open_run(__file__), "no run there (no manifest.json)"),
-        (lambda run: fastscore.VectorStore.of("m"), "type str, expected a fastscore.Embedder."),  # type: ignore[arg-type]
-        (lambda run: fastscore.inspect(pl.DataFrame({"a": [1]})), "Write rows to a file: polars"),  # type: ignore[arg-type]
+        (lambda run: fastscore.VectorStore.of("m"), "type str, expected a fastscore.Embedder."),
+        (lambda run: fastscore.inspect(pl.DataFrame({"a": [1]})), "Write rows to a file: polars"),
         (
             lambda run: fastscore.agreement([{"dialogue": "a", "q": 1}]),
             'named: columns=["q"], in a shell the option judge_column.',
@@ -268,20 +261,18 @@ def test_metrics_and_layouts_are_listed() -> None:
             "A name is of type ScoreDialogue; expected suites",
         ),
         (lambda run: fastscore.open_run(run), "type Run; expected a run directory"),
-        (lambda run: fastscore.report([run, run]), "The run is of type list"),  # type: ignore[arg-type]
+        (lambda run: fastscore.report([run, run]), "The run is of type list"),
         (lambda run: fastscore.agreement(), "No file is named"),
     ],
 )
-def test_other_arguments_are_refused_in_a_sentence(
-    call: Any, message: str, both: list[fastscore.Run]
-) -> None:
+def test_other_arguments_are_refused_in_a_sentence(call, message, both):
     with pytest.raises(fastscore.FastscoreError) as refused:
         call(both[1])
     assert message in str(refused.value)
     assert "--" not in str(refused.value)
 
 
-def test_a_generator_of_rows_is_scanned_as_often_as_it_is_asked_for(example: Any) -> None:
+def test_a_generator_of_rows_is_scanned_as_often_as_it_is_asked_for(example):
     lines = [path.read_text().splitlines() for path in sorted(example.logs.iterdir())]
     rows = [json.loads(line) for of_file in lines for line in of_file]
     expected = fastscore.scan(rows, "score_dialogue").collect()
@@ -292,19 +283,19 @@ def test_a_generator_of_rows_is_scanned_as_often_as_it_is_asked_for(example: Any
     assert by_path["prediction"].equals(expected["prediction"])
 
 
-def test_scores_in_memory_are_plotted(both: list[fastscore.Run]) -> None:
+def test_scores_in_memory_are_plotted(both):
     pictures = [run.plot(METRIC)._repr_svg_() for run in both]
     assert all(re.search(r"<svg\b", picture) for picture in pictures)
     assert [picture.count("<path") for picture in pictures] == [pictures[0].count("<path")] * 2
 
 
-def test_plots_show_n_and_leave_a_margin(both: list[fastscore.Run]) -> None:
+def test_plots_show_n_and_leave_a_margin(both):
     run = both[0]
     values = run.tables["dialogues"][METRIC].drop_nulls()
     axis = run.plot(METRIC).axes[0]
     assert axis.get_xlabel() == f"{METRIC} (n={len(values)})"
     low, high = axis.get_xlim()
-    assert low < float(values.min()) <= float(values.max()) < high  # type: ignore[arg-type]
+    assert low < float(values.min()) <= float(values.max()) < high
     assert axis.get_ylim()[1] > max(bar.get_height() for bar in axis.patches)
     axis = run.plot(METRIC, by="miner_uid").axes[0]
     names = [label.get_text().replace("\n", " ") for label in axis.get_yticklabels()]
@@ -316,8 +307,8 @@ def test_plots_show_n_and_leave_a_margin(both: list[fastscore.Run]) -> None:
     assert axis.get_ylim()[0] > len(names) - 1
 
 
-def test_progress_is_told(example: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    told: list[tuple[str, int, int]] = []
+def test_progress_is_told(example, tmp_path, capfd):
+    told = []
     for output in (None, tmp_path / "run"):
         told.clear()
         fastscore.score(
@@ -331,7 +322,7 @@ def test_progress_is_told(example: Any, tmp_path: Path, capfd: pytest.CaptureFix
     assert "score: 1/1 tasks" in capfd.readouterr().err
 
 
-def test_an_option_has_one_name_in_messages(tmp_path: Path) -> None:
+def test_an_option_has_one_name_in_messages(tmp_path):
     log = tmp_path / "log.jsonl"
     log.write_text("{}\n")
     words = ["score", "score_dialogue", log, "-o", tmp_path / "run", "--limit", 1, "--sample", 1]
@@ -344,7 +335,7 @@ def test_an_option_has_one_name_in_messages(tmp_path: Path) -> None:
     assert fastscore_command(words).stderr.strip() == f"Error: {refused.value}"
 
 
-def test_notes_of_a_run_are_those_of_its_manifest(tmp_path: Path) -> None:
+def test_notes_of_a_run_are_those_of_its_manifest(tmp_path):
     log = tmp_path / "log.jsonl"
     log.write_text(
         '{"conversation_id": "c", "role": "agent", "content": "so", "mood_tone": "casual"}\n'
@@ -359,7 +350,7 @@ def test_notes_of_a_run_are_those_of_its_manifest(tmp_path: Path) -> None:
     assert fastscore.open_run(tmp_path / "run").notes == run.notes
 
 
-def test_what_verbs_return_is_short_when_printed(both: list[fastscore.Run], tmp_path: Path) -> None:
+def test_what_verbs_return_is_short_when_printed(both, tmp_path):
     on_disk, in_memory = both
     assert repr(on_disk.tables) == "tables: steps, utterances, dialogues"
     compared = fastscore.compare({"base": in_memory, "new": on_disk})
@@ -386,7 +377,7 @@ def test_what_verbs_return_is_short_when_printed(both: list[fastscore.Run], tmp_
     assert repr(judged) == "Judged judged: 2 of 3 dialogues"
 
 
-def test_a_printed_run_counts_its_notes(example: Any) -> None:
+def test_a_printed_run_counts_its_notes(example):
     rows = fastscore.scan(str(example.logs), LEXICAL).collect()
     run = fastscore.score(rows, LEXICAL)
     assert not run.notes
@@ -395,13 +386,13 @@ def test_a_printed_run_counts_its_notes(example: Any) -> None:
     assert "rejects: 0, notes: 2\n" in repr(noted)
 
 
-def test_runs_that_are_named_are_a_dict_alone(both: list[fastscore.Run]) -> None:
+def test_runs_that_are_named_are_a_dict_alone(both):
     for runs in ([{}], [{"a": both[0]}, both[1]], [{"a": both[0]}], [{"a": both[0], "b": 5}]):
         with pytest.raises(fastscore.FastscoreError):
-            fastscore.compare(*runs)  # type: ignore[arg-type]
+            fastscore.compare(*runs)
 
 
-def test_vectors_that_are_not_finite_are_named() -> None:
+def test_vectors_that_are_not_finite_are_named():
     embedder = FunctionEmbedder(lambda texts: np.full((len(texts), 3), np.nan))
     with pytest.raises(fastscore.FastscoreError, match="NaN or an infinity in it"):
         embedder.encode(["tea"])
@@ -409,7 +400,7 @@ def test_vectors_that_are_not_finite_are_named() -> None:
         embedder.encode("tea")
 
 
-def test_a_picture_of_too_few_units_promises_no_interval(example: Any) -> None:
+def test_a_picture_of_too_few_units_promises_no_interval(example):
     pytest.importorskip("matplotlib")
     rows = fastscore.scan(str(example.logs), LEXICAL).collect()
     of_one = pl.col("dialogue_uid") == rows["dialogue_uid"][0]
@@ -421,7 +412,7 @@ def test_a_picture_of_too_few_units_promises_no_interval(example: Any) -> None:
         assert axis.get_xlabel() == f"mean of {METRIC}, {words}"
 
 
-def test_a_printed_run_says_why_a_part_has_no_interval(tmp_path: Path) -> None:
+def test_a_printed_run_says_why_a_part_has_no_interval(tmp_path):
     logs = fastscore.example("guest_simulation", tmp_path / "example").logs
     run = fastscore.score(logs, "guest_simulation", sample=4)
     levels = run.tables["dialogues"]["experiment_level"]
@@ -431,7 +422,7 @@ def test_a_printed_run_says_why_a_part_has_no_interval(tmp_path: Path) -> None:
     assert all("[< 3 test_case]" in line for line in parts)
 
 
-def test_tables_of_a_document_are_those_of_the_command_line(both: list[fastscore.Run]) -> None:
+def test_tables_of_a_document_are_those_of_the_command_line(both):
     stored, held = both
     written = CliRunner().invoke(
         cli, ["summary", str(stored.path), "--by=miner_uid", "--metric", METRIC, "--format=latex"]

@@ -26,7 +26,7 @@ RUNNABLE = [level.name for level in LEVELS[LEVELS.index(OWN) :]] if OWN in LEVEL
 pytestmark = pytest.mark.skipif(not FOLDER, reason="run by `make check-wheels`")
 
 
-def libraries(wheel: Path) -> set[tuple[str, str]]:
+def libraries(wheel):
     """Return folder and kernel of each compiled kernel in a wheel."""
     with zipfile.ZipFile(wheel) as archive:
         paths = map(Path, archive.namelist())
@@ -66,7 +66,7 @@ def test_the_code_needs_no_later_linux_than_the_tag_promises(wheel):
     assert (shown["pure"], shown["external_libs"], shown["unsupported_isa"]) == (False, {}, False)
 
 
-def glibc_of(tag: str) -> tuple[int, int]:
+def glibc_of(tag):
     """Return the version of the C library that a tag names."""
     major, minor = re.match(r"manylinux_(\d+)_(\d+)_", tag).groups()
     return int(major), int(minor)
@@ -79,7 +79,7 @@ def test_the_code_needs_no_later_macos_than_the_tag_promises(wheel, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [wheel.name]
 
 
-def ran(program: str, *words: str) -> str:
+def ran(program, *words):
     """Run a program of this environment and return its output."""
     found = Path(sys.executable).with_name(program)
     return subprocess.run([found, *words], check=True, capture_output=True, text=True).stdout
@@ -90,7 +90,7 @@ def installed(tmp_path_factory):
     """Return a function that installs a wheel once, a pure one with its compiler."""
 
     @functools.cache
-    def python_with(wheel: Path) -> Path:
+    def python_with(wheel):
         folder = tmp_path_factory.mktemp("installed") / "venv"
         return install(wheel.resolve(), "compile" if wheel in PURE else CORE, folder)
 

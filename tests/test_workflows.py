@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,11 +25,11 @@ PINNED = re.compile(r"uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+(\.\d+)*$")
 MATRIX = re.compile(r"\$\{\{ matrix\.(\w+) \}\}")
 
 
-def jobs(path: Path) -> dict[str, Any]:
+def jobs(path):
     return yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
 
 
-def commands(job: dict[str, Any]) -> list[str]:
+def commands(job):
     """Return the commands of a job, once for each value of its matrix."""
     matrix = job.get("strategy", {}).get("matrix", {})
     shown = [step["run"] for step in job["steps"] if "run" in step]
@@ -89,7 +88,7 @@ def test_tests_run_on_every_python_and_platform_that_is_claimed():
     assert systems == ["ubuntu", "ubuntu", "macos", "macos", "windows"]
 
 
-def weekly() -> str:
+def weekly():
     """The workflow of the page about checks."""
     page = (ROOT / "docs" / "check.md").read_text(encoding="utf-8")
     (found,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
@@ -115,7 +114,7 @@ def test_the_weekly_workflow_of_the_page_works_as_plain_shell(tmp_path):
     assert list(steps) == ["install", "score", "page", "check", "keep"]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
-    def week() -> list[int]:
+    def week():
         shutil.rmtree(tmp_path / "run", ignore_errors=True)
         codes = []
         for name in ("score", "page", "check", "keep"):

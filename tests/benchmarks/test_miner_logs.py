@@ -1,8 +1,6 @@
 """The generated logs follow the recipe, and the same arguments give the same bytes."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -36,7 +34,7 @@ def pair(tmp_path):
     return path
 
 
-def read_rows(folder: Path) -> list[dict[str, Any]]:
+def read_rows(folder):
     lines = [line for file in sorted(folder.iterdir()) for line in file.open()]
     return [json.loads(line) for line in lines]
 

@@ -11,9 +11,8 @@ from tests.oracles.published_script import SentenceTransformerSemantics, score_l
 GOLDEN = Path(__file__).parents[1] / "suites" / "score_dialogue" / "golden"
 
 
-def expected(name: str) -> dict[str, object]:
-    document: dict[str, object] = json.loads((GOLDEN / f"{name}.expected.json").read_text())
-    return document
+def expected(name):
+    return json.loads((GOLDEN / f"{name}.expected.json").read_text())
 
 
 @pytest.mark.parametrize("stem", ["a", "b", "empty_steps"])
@@ -36,7 +35,7 @@ def test_semantic_scores_are_the_published_ones(stem, weight, monkeypatch):
     assert flatten(document) == pytest.approx(flatten(wanted), abs=1.01e-4)
 
 
-def flatten(document: object, path: str = "") -> dict[str, object]:
+def flatten(document, path=""):
     """List a document's leaves by path."""
     items = (
         document.items()
@@ -47,7 +46,7 @@ def flatten(document: object, path: str = "") -> dict[str, object]:
     )
     if items is None:
         return {path: document}
-    leaves: dict[str, object] = {}
+    leaves = {}
     for key, value in items:
         leaves |= flatten(value, f"{path}/{key}")
     return leaves

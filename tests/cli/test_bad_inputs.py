@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -16,17 +15,17 @@ LEXICAL = ("--lex-weight", "1")
 GOOD = "\n".join(line for number in range(3) for line in dialogue_lines(f"d{number}")) + "\n"
 
 
-def score(*words: object) -> subprocess.CompletedProcess[str]:
+def score(*words):
     done = fastscore_command(["score", "score_dialogue", *words, *LEXICAL])
     assert "Traceback" not in done.stderr
     return done
 
 
-def rejects(run: Path) -> list[dict[str, object]]:
+def rejects(run):
     return pl.read_parquet(run / "rejects" / "*.parquet").rows(named=True)
 
 
-def n_dialogues(run: Path) -> int:
+def n_dialogues(run):
     return pl.read_parquet(run / "dialogues" / "*.parquet").height
 
 

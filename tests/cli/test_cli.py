@@ -53,7 +53,7 @@ def test_an_interrupt_within_an_eval_ends_with_the_documented_code(tmp_path):
 
 
 def test_memory_that_is_not_to_be_had_is_no_traceback(monkeypatch, capsys):
-    def take(*arguments: object, **options: object) -> None:
+    def take(*arguments, **options):
         raise MemoryError
 
     monkeypatch.setattr(cli, "main", take)
@@ -139,7 +139,7 @@ def test_options_come_from_flag_environment_file_and_default_in_this_order(logs,
     )
     words = ["score", "score_dialogue", logs, "--dry-run", "--json", "--config", config]
 
-    def weight(*more: str, **environment: str) -> str:
+    def weight(*more, **environment):
         done = fastscore_command([*words, *more], **environment)
         assert done.returncode == 0, done.stderr
         parts = dict(part.split("=", 1) for part in json.loads(done.stdout)["signature"].split("|"))

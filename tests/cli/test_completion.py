@@ -7,7 +7,7 @@ import fastscore
 from fastscore.cli import cli
 
 
-def completed(*words: str) -> set[str]:
+def completed(*words):
     """Return bash's completions of the last word."""
     asked = {
         "COMP_WORDS": " ".join(["fastscore", *words]),

@@ -1,7 +1,5 @@
 """A new user's logs with other words for speakers, roles and events."""
 
-from typing import Any
-
 import pytest
 
 import fastscore
@@ -12,7 +10,7 @@ from tests.cli.scoring import score
 from tests.logs.samples.wrong_logs import RIGHT, changed, write
 
 
-def talks(*speakers: tuple[str, str]) -> list[dict[str, Any]]:
+def talks(*speakers):
     return [
         {
             "session_id": f"s{number}",
@@ -114,7 +112,7 @@ def test_every_closed_vocabulary_is_looked_after(suite, tmp_path):
     assert scores.notes == fastscore.open_run(tmp_path / "run").notes
 
 
-def chats(*roles: str, times: int = 1) -> list[dict[str, Any]]:
+def chats(*roles, times=1):
     return [{"conversation_id": "c", "role": role, "content": "so"} for role in roles * times]
 
 

@@ -3,9 +3,6 @@
 import contextlib
 import json
 import shlex
-import subprocess
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -16,18 +13,18 @@ from tests.conftest import fastscore_command
 from tests.logs.samples.wrong_logs import RIGHT
 
 
-def fast(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+def fast(*arguments, folder):
     with contextlib.chdir(folder):
         return fastscore_command(arguments)
 
 
-def found(folder: Path, *logs: str) -> Any:
+def found(folder, *logs):
     done = fast("inspect", *logs, "--json", folder=folder)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def renamed(path: Path, names: dict[str, str]) -> None:
+def renamed(path, names):
     text = path.read_text("utf-8")
     for name, other in names.items():
         text = text.replace(f'"{name}":', f'"{other}":')
@@ -175,7 +172,7 @@ def test_the_roles_of_speakers_are_one_line_for_all_suites(tmp_path):
     assert file["speakers"] == {"agent": "assistant", "client": "user", "system": "system"}
 
 
-def longest_line(text: str) -> int:
+def longest_line(text):
     return max(map(len, text.splitlines()))
 
 

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import polars as pl
 import psutil
@@ -29,7 +28,7 @@ main()
 """
 
 
-def long_log(folder: Path, characters: int = 1_000_000) -> Path:
+def long_log(folder, characters=1_000_000):
     rng = random.Random(1)
     texts = ["".join(rng.choices(LETTERS, k=characters)) for _ in range(2)]
     base = {"dialogue_uid": "d", "utterance_index": 0}
@@ -42,20 +41,20 @@ def long_log(folder: Path, characters: int = 1_000_000) -> Path:
     return log
 
 
-def is_planned(run: Path) -> bool:
+def is_planned(run):
     try:
         return bool(json.loads((run / "manifest.json").read_text())["inputs"])
     except (OSError, ValueError):
         return False
 
 
-def wait_for_plan(run: Path, process: "subprocess.Popen[str]") -> None:
+def wait_for_plan(run, process):
     deadline = time.monotonic() + 120
     while not is_planned(run) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
 
 
-def ended(script: str, code: int, *words: str) -> "subprocess.CompletedProcess[str]":
+def ended(script, code, *words):
     """Run a script that ends with this code."""
     command = [sys.executable, "-c", script, *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

@@ -2,8 +2,6 @@
 
 import json
 import zipfile
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -17,12 +15,12 @@ ASK, REPLY = "A comedy, please.", "Watch Her."
 CHAT = [{"role": "user", "content": ASK}, {"role": "assistant", "content": REPLY}] * 2
 
 
-def written(path: Path, rows: list[Any]) -> Path:
+def written(path, rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 
-def dialogues(run: Path) -> list[str]:
+def dialogues(run):
     return fastscore.open_run(run).scan("dialogues").collect()["dialogue"].to_list()
 
 

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -38,23 +37,23 @@ def own_folder(monkeypatch, tmp_path):
         monkeypatch.delenv(variable, raising=False)
 
 
-def write_log(name: str, *rows: Any) -> Path:
+def write_log(name, *rows):
     path = Path(name)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
 
-def predicted(step: int, prediction: Any, utterance: int = 0) -> dict[str, Any]:
+def predicted(step, prediction, utterance=0):
     row = {"utterance_index": utterance, "step": step, "prediction": prediction}
     return {"event": "predicted", **row}
 
 
-def complete(ground_truth: Any, utterance: int = 0) -> dict[str, Any]:
+def complete(ground_truth, utterance=0):
     row = {"utterance_index": utterance, "ground_truth": ground_truth}
     return {"event": "utterance_complete", **row}
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments):
     command = [sys.executable, "-m", "fastscore.compat.score_dialogue", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
 

@@ -3,9 +3,7 @@
 import functools
 import inspect
 import re
-from collections.abc import Iterator
 from itertools import chain
-from typing import Any
 
 import click
 import pytest
@@ -21,14 +19,14 @@ PROJECT = ("design", "decisions", "benchmarks", "dependencies", "reliability")
 HELP = "help"
 
 
-def user_pages() -> list[str]:
+def user_pages():
     found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     names = [path.relative_to(ROOT).as_posix() for path in found]
     return [name for name in names if not name.removeprefix("docs/").startswith(PROJECT)]
 
 
 @functools.cache
-def texts_of(name: str) -> tuple[tuple[prose.Text, ...], int]:
+def texts_of(name):
     """Return the texts of a page, or of all `--help`, and the number of code blocks."""
     if name == HELP:
         return tuple(texts_of_help()), 0
@@ -36,7 +34,7 @@ def texts_of(name: str) -> tuple[tuple[prose.Text, ...], int]:
     return tuple(prose.texts_of_page(page)), prose.measure_page(page).blocks
 
 
-def texts_of_help() -> Iterator[prose.Text]:
+def texts_of_help():
     """Yield the paragraphs, options and epilogs of all commands; the line is the command's."""
     for number, (words, command) in enumerate(commands_by_words().items()):
         context = click.Context(command, info_name=words)
@@ -51,7 +49,7 @@ def texts_of_help() -> Iterator[prose.Text]:
                     yield prose.Text(number, " ".join(option.help.split()))
 
 
-def figures_of(name: str) -> dict[str, Any]:
+def figures_of(name):
     """Return the figures of a page, or of all `--help`."""
     texts, blocks = texts_of(name)
     found = prose.measure([each.text for each in texts], blocks)
@@ -71,12 +69,12 @@ LIMITS = {
 }
 
 
-def message(name: str) -> str:
+def message(name):
     """Name each banned construction and each long sentence with its line."""
     places = list(commands_by_words())
     texts, _ = texts_of(name)
 
-    def place(line: int) -> str:
+    def place(line):
         return places[line] + " --help" if name == HELP else f"{name}:{line}"
 
     lines = [

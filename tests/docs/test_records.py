@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import Any
 
 import pytest
 from fastscore_models.recipe import parse_recipe
@@ -20,13 +19,13 @@ SHOWN = {
 """A metric of the record on each suite's page, worked out by hand."""
 
 
-def blocks_of(page: str, language: str) -> list[str]:
+def blocks_of(page, language):
     """Return the blocks of a page in a language."""
     text = (ROOT / page).read_text(encoding="utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-def records(text: str) -> list[dict[str, Any]]:
+def records(text):
     """Return the JSON objects of a text, one after another."""
     found, at = [], 0
     while at < len(text):

@@ -16,7 +16,7 @@ VALUE = "{}"
 
 
 @cache
-def templates() -> list[list[str]]:
+def templates():
     """Return the words of every text in the code; a value is ``{}``."""
     sources = chain((ROOT / "fastscore").rglob("*.py"), (ROOT / "models").rglob("*.py"))
     trees = (ast.parse(Path(path).read_text(encoding="utf-8")) for path in sources)
@@ -29,14 +29,14 @@ def templates() -> list[list[str]]:
     ]
 
 
-def template_of(node: ast.JoinedStr | ast.Constant) -> str:
+def template_of(node):
     if isinstance(node, ast.Constant):
         return str(node.value)
     parts = (str(one.value) if isinstance(one, ast.Constant) else VALUE for one in node.values)
     return "".join(parts)
 
 
-def is_in(message: list[str], template: list[str]) -> bool:
+def is_in(message, template):
     """Tell whether a template has the words of a message, side by side."""
     starts = range(len(template) - len(message) + 1)
     windows = (template[start : start + len(message)] for start in starts)

@@ -9,7 +9,6 @@ import re
 import signal
 import threading
 import time
-from typing import Any
 
 import psutil
 import pytest
@@ -162,7 +161,7 @@ def test_a_worker_beyond_its_memory_ends_the_run_and_more_goes_on(engine, place,
     assert contents(run) == lexical
 
 
-def tasks_of_scheduler(dask_scheduler: Any) -> int:
+def tasks_of_scheduler(dask_scheduler):
     return len(dask_scheduler.tasks)
 
 
@@ -300,7 +299,7 @@ def test_workers_of_our_own_that_all_end_are_not_waited_for(monkeypatch):
             list(engine.map(time.sleep, [100]))
 
 
-def end_nanny(nanny: Any) -> None:
+def end_nanny(nanny):
     nanny.loop.add_callback(nanny.close)
 
 
@@ -309,7 +308,7 @@ def test_a_ray_that_does_not_start_is_named(monkeypatch):
     ray = pytest.importorskip("ray")
     from fastscore.run.engines.ray import open_engine
 
-    def late(**options: Any) -> None:
+    def late(**options):
         raise Exception("The current node timed out during startup.")
 
     monkeypatch.setattr(ray, "init", late)

@@ -41,7 +41,6 @@ def opened(engine, tmp_path, monkeypatch):
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None
         yield json.loads(process.stdout.readline())
         process.communicate()
     assert process.returncode == 0

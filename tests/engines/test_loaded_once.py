@@ -2,7 +2,6 @@
 
 import os
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from fastscore_jit.objects import cache_folder
@@ -76,7 +75,7 @@ def test_a_worker_loads_the_model_once_and_a_machine_compiles_a_kernel_once(
     assert contents(run) == semantic
     loaded = Counter(seen.read_text().splitlines())
     assert set(loaded.values()) == {1}
-    by_kind: dict[str, list[str]] = {}
+    by_kind = {}
     for line in loaded:
         kind, what, process_id = line.split()
         by_kind.setdefault(kind, []).append(process_id if kind == "load_inference" else what)
@@ -84,7 +83,7 @@ def test_a_worker_loads_the_model_once_and_a_machine_compiles_a_kernel_once(
     assert sorted(name.replace(":", ".") for name in by_kind["make_library"]) == sorted(MISSING)
 
 
-def without(kernels: tuple[str, ...], cache: Path) -> None:
+def without(kernels, cache):
     """Let a cache have all compiled kernels of this one but some."""
     there = cache_folder()
     folder = cache / "kernels" / there.name

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -41,14 +40,14 @@ RECIPES = {
 """By the module that it needs, what stands in the block of a recipe alone."""
 
 
-def recipe(module: str) -> tuple[str, str]:
+def recipe(module):
     """Return what the page begins with, but for its table, and the recipe for an engine."""
     first, *blocks = [step.code for step in steps_of_page(PAGE) if step.is_python]
     (found,) = [block for block in blocks if RECIPES[module] in block]
     return first.replace("rows", "# rows"), found
 
 
-def write_turns(place: Path, folder: Path, *, whole: bool) -> None:
+def write_turns(place, folder, *, whole):
     """Write the logs as a table: a file each, or files that cut dialogues."""
     turns = fastscore.scan(str(place / "logs"), "score_dialogue").with_row_index("row").collect()
     files = turns.partition_by("file") if whole else turns.iter_slices(100)
@@ -57,7 +56,7 @@ def write_turns(place: Path, folder: Path, *, whole: bool) -> None:
         rows.write_parquet(folder / f"{number}.parquet")
 
 
-def run_recipe(folder: Path, module: str) -> pl.DataFrame:
+def run_recipe(folder, module):
     """Run a recipe in a process of its own; return its scores."""
     first, block = recipe(module)
     code = "\n".join(["import os", first, block, KEEP])
@@ -77,11 +76,11 @@ def run_recipe(folder: Path, module: str) -> pl.DataFrame:
     return pl.read_parquet(folder / "scores.parquet")
 
 
-def _indented(code: str) -> str:
+def _indented(code):
     return "".join(f"    {line}\n" for line in code.splitlines())
 
 
-def sorted_plainly(steps: pl.DataFrame) -> pl.DataFrame:
+def sorted_plainly(steps):
     """Sort steps, and make reasons texts, as engines have them."""
     reason = pl.struct(
         pl.element().struct.field("metric"), pl.element().struct.field("reason").cast(pl.String)

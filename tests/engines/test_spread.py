@@ -7,7 +7,6 @@ import time
 import weakref
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -18,7 +17,7 @@ import fastscore
 from fastscore.errors import InputError, MemoryLimitError, UsageError
 from fastscore.logs.integrity.limits import Limits
 from fastscore.run import tasks
-from fastscore.run.commit import Receipt, load_receipt
+from fastscore.run.commit import load_receipt
 from fastscore.run.engines.engine import (
     Failure,
     TaskError,
@@ -37,7 +36,7 @@ from tests.run.running import run_lexical
 RECEIPT_BYTES = 1024
 
 
-def test_buckets_hold_every_id_once_and_are_even() -> None:
+def test_buckets_hold_every_id_once_and_are_even():
     buckets = text_buckets(20_000, 3)
     assert [bucket.index for bucket in buckets] == list(range(12))
     assert (buckets[0].low, buckets[-1].high) == (0, 2**64 - 1)
@@ -51,9 +50,7 @@ def test_buckets_hold_every_id_once_and_are_even() -> None:
     assert few == [1, 4, 5]
 
 
-def test_receipts_that_cross_the_wire_are_small(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_receipts_that_cross_the_wire_are_small(tmp_path, monkeypatch):
     sent = []
     score = tasks.score_shard
     monkeypatch.setattr(tasks, "score_shard", lambda *given: sent.append(score(*given)) or sent[-1])
@@ -62,18 +59,17 @@ def test_receipts_that_cross_the_wire_are_small(
     for receipt in sent:
         assert len(pickle.dumps(receipt)) < RECEIPT_BYTES
         kept = load_receipt(tmp_path / f"run/receipts/score-{receipt.index:05d}.json")
-        assert kept is not None
         assert len(kept.names) == 1
         assert replace(kept, names=()) == receipt
 
 
-def fail(key: int) -> Receipt:
+def fail(key):
     if key:
         raise InputError("the file is gone", "Bring it back.")
     raise ZeroDivisionError("a fault of ours")
 
 
-def test_errors_come_home_as_they_are() -> None:
+def test_errors_come_home_as_they_are():
     outcome = pickle.loads(pickle.dumps(attempt(Limits(), print, fail, 1)))
     assert isinstance(outcome, Failure)
     with pytest.raises(InputError, match=r"the file is gone Bring it back\."):
@@ -82,10 +78,10 @@ def test_errors_come_home_as_they_are() -> None:
         done_or_raise(pickle.loads(pickle.dumps(attempt(Limits(), print, fail, 0))))
 
 
-def test_a_failure_that_waits_to_be_fetched_holds_nothing_of_its_task() -> None:
-    held: list[weakref.ref[np.ndarray]] = []
+def test_a_failure_that_waits_to_be_fetched_holds_nothing_of_its_task():
+    held = []
 
-    def fail_holding(key: int) -> int:
+    def fail_holding(key):
         array = np.ones(key, np.uint8)
         held.append(weakref.ref(array))
         try:
@@ -98,7 +94,7 @@ def test_a_failure_that_waits_to_be_fetched_holds_nothing_of_its_task() -> None:
     assert [reference() for reference in held] == [None]
 
 
-def test_threads_of_a_process_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_of_a_process_are_set(monkeypatch):
     monkeypatch.setenv("POLARS_MAX_THREADS", "7")  # polars is loaded: it stays as it was
     monkeypatch.setenv(THREADS_VARIABLE, "7")
     set_threads(3)
@@ -109,18 +105,18 @@ def test_threads_of_a_process_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
         available_processors()
 
 
-def test_what_cannot_be_opened_is_explained() -> None:
+def test_what_cannot_be_opened_is_explained():
     with pytest.raises(UsageError, match=r"engine is 'dusk'\. Did you mean 'dask'"):
         fastscore.score("logs", "score_dialogue", engine="dusk")
     with pytest.raises(UsageError, match="address is here, and engine is local"):
         open_engine("local", "here", 1)
 
 
-def threads_here(number: int) -> tuple[int, int, int]:
+def threads_here(number):
     return available_processors(), pl.thread_pool_size(), thread_count(None)
 
 
-def die_once(mark: Path) -> int:
+def die_once(mark):
     if not mark.exists():
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
@@ -128,11 +124,9 @@ def die_once(mark: Path) -> int:
 
 
 @RAY_BY_NIGHT
-def test_processes_share_the_processors_and_one_that_dies_is_counted(
-    engine: str, tmp_path: Path
-) -> None:
+def test_processes_share_the_processors_and_one_that_dies_is_counted(engine, tmp_path):
     each = max(1, available_processors() // 2)
-    lost: list[int] = []
+    lost = []
     with open_engine(engine, None, 2) as opened:
         assert set(opened.map(threads_here, range(4))) == {(each, each, each)}
         keys = [tmp_path / "mark"]
@@ -141,7 +135,7 @@ def test_processes_share_the_processors_and_one_that_dies_is_counted(
     assert lost == [1]
 
 
-def take(mebibytes: int) -> int:
+def take(mebibytes):
     """Hold so much, of what was read or of anything else, until asked to end."""
     held = np.ones(mebibytes << 20, np.uint8)
     while mebibytes > 100:
@@ -151,7 +145,7 @@ def take(mebibytes: int) -> int:
 
 
 @RAY_BY_NIGHT
-def test_a_worker_keeps_within_its_memory_in_any_task(engine: str) -> None:
+def test_a_worker_keeps_within_its_memory_in_any_task(engine):
     with open_engine(engine, None, 1, Limits(memory=600)) as opened:
         assert list(opened.map(take, [1])) == [1 << 20]
         said = r"A worker \(host .+, process \d+\) takes [\d,]+ MiB .* allows \(600 MiB\)"

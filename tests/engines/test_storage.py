@@ -1,19 +1,18 @@
 """Workers without access to the driver's files are detected before anything starts."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.logs.inputs.files import InputFile, resolve_inputs
+from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.integrity.limits import Limits
 from fastscore.run import shared_files
-from fastscore.run.context import RunContext, run_context
-from fastscore.run.engines.engine import Answer, attempt, done_or_raise
+from fastscore.run.context import run_context
+from fastscore.run.engines.engine import attempt, done_or_raise
 from fastscore.run.request import EmbedderSettings, Request
 from fastscore.run.shared_files import Expected, check_here, check_workers
 from fastscore.run.writer import writing
@@ -26,21 +25,21 @@ class Elsewhere:
 
     prepare: Callable[[], object]
 
-    def map(self, task: Any, keys: Sequence[Any], **named: Any) -> Iterator[Any]:
+    def map(self, task, keys, **named):
         raise AssertionError("something was started")
 
-    def ask(self, question: Callable[[], Answer]) -> dict[str, Answer]:
+    def ask(self, question):
         self.prepare()
         return {"tcp://node7:1234": question()}
 
 
 @pytest.fixture
-def inputs(tmp_path: Path) -> tuple[InputFile, ...]:
+def inputs(tmp_path):
     return resolve_inputs(write_logs(tmp_path / "logs", files=2))
 
 
 @pytest.fixture
-def context(tmp_path: Path) -> Iterator[RunContext]:
+def context(tmp_path):
     request = Request(
         suite="score_dialogue",
         inputs=(),
@@ -53,17 +52,13 @@ def context(tmp_path: Path) -> Iterator[RunContext]:
         yield replace(run_context(request, suite, None), writer=writer)
 
 
-def trouble(
-    context: RunContext, inputs: tuple[InputFile, ...], prepare: Callable[[], object]
-) -> str:
+def trouble(context, inputs, prepare):
     with pytest.raises(UsageError, match="Nothing was started") as caught:
         check_workers(Elsewhere(prepare), Expected(context, None), inputs)
     return caught.value.message
 
 
-def test_what_a_worker_does_not_see_is_named_with_it(
-    context: RunContext, inputs: tuple[InputFile, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_worker_does_not_see_is_named_with_it(context, inputs, monkeypatch):
     assert check_workers(Elsewhere(lambda: None), Expected(context, None), inputs) == 1
     assert sorted(path.name for path in context.run.parent.iterdir()) == ["logs", "run"]
     lock = (context.run / ".lock").read_bytes()
@@ -76,19 +71,19 @@ def test_what_a_worker_does_not_see_is_named_with_it(
     assert f"bytes in the input {second}" in found
     assert f"does not see the input {second}" in trouble(context, inputs, second.unlink)
 
-    def older() -> None:
+    def older():
         monkeypatch.setattr(shared_files, "installed_version", lambda package: "0.9")
 
     assert "has fastscore-dialogue 0.9, expected " in trouble(context, inputs, older)
 
 
 def test_another_store_is_named_and_a_token_with_other_content_is_no_proof(
-    context: RunContext, inputs: tuple[InputFile, ...], tmp_path: Path
-) -> None:
+    context, inputs, tmp_path
+):
     store = tmp_path / "store"
     context = replace(context, embedder=EmbedderSettings("none", "fp32", None, store))
 
-    def change(each: Callable[[Path], object]) -> Callable[[], object]:
+    def change(each):
         return lambda: [each(path) for path in store.iterdir()]
 
     found = trouble(context, inputs, change(Path.unlink))
@@ -104,7 +99,7 @@ def test_a_worker_that_joins_later_is_checked_before_its_first_task(context):
     lock = context.run / ".lock"
     held = lock.read_bytes()
     lock.unlink()
-    done: list[int] = []
+    done = []
     with pytest.raises(UsageError, match="does not see this process's lock") as caught:
         done_or_raise(attempt(Limits(), check, done.append, 1))
     assert caught.value.message.startswith("A worker (host ")

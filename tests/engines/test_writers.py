@@ -34,7 +34,7 @@ def test_runs_fill_one_store_and_embed_every_text_once(place, semantic, cache, t
 def test_a_range_waits_for_who_has_claimed_some_of_it(tmp_path):
     done = []
 
-    def second() -> None:
+    def second():
         with claimed(tmp_path, 2**63, HIGHEST):
             done.append("second")
 
@@ -68,7 +68,6 @@ def test_nobody_waits_for_ever_for_a_process_that_was_stopped_nor_for_one_that_d
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )
-    assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
     waited = []
     with claimed(tmp_path, 0, 5000, patience=0.3, check_cancelled=lambda: waited.append(1)):
@@ -92,7 +91,7 @@ def test_who_waits_for_more_than_a_second_says_so_once(tmp_path, caplog):
 
 
 def test_whoever_is_told_to_stop_waits_no_more(tmp_path):
-    def stop() -> None:
+    def stop():
         raise KeyboardInterrupt
 
     with (

@@ -18,7 +18,7 @@ LOG = [
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
     command = [*words, "--no-build-isolation", "--target", str(folder), str(PACKAGE)]
@@ -26,13 +26,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def fastscore(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def fastscore(site, *words):
     environment = {**os.environ, "PYTHONPATH": str(site)}
     command = [sys.executable, "-m", "fastscore", *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
-def test_it_is_scored_like_any_other(site: Path, tmp_path: Path) -> None:
+def test_it_is_scored_like_any_other(site, tmp_path):
     log = tmp_path / "log.jsonl"
     log.write_text("".join(json.dumps(row) + "\n" for row in LOG))
     done = fastscore(site, "score", "turn_length", str(log), "-o", str(tmp_path / "run"))
@@ -46,7 +46,7 @@ def test_it_is_scored_like_any_other(site: Path, tmp_path: Path) -> None:
     assert json.loads(explained.stdout)["explanations"][0]["value"] == 2.0, explained.stderr
 
 
-def test_its_option_metric_and_missing_column_are_told(site: Path, tmp_path: Path) -> None:
+def test_its_option_metric_and_missing_column_are_told(site, tmp_path):
     assert "The fewest letters of a word" in fastscore(site, "score", "turn_length", "-h").stdout
     assert "mean of words over turns" in fastscore(site, "metrics", "turn_length").stdout
     renamed = tmp_path / "renamed.jsonl"

@@ -10,7 +10,6 @@ from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 from fastscore_jit import building
@@ -25,7 +24,7 @@ BOUNDS = {
 }
 
 
-def minor(text: str) -> int:
+def minor(text):
     return int(text.split(".")[1])
 
 
@@ -33,7 +32,6 @@ def minor(text: str) -> int:
 def test_the_bound_is_what_is_tested(package):
     least, beyond = BOUNDS[package]
     locked = re.search(rf"^{package}==(\S+)", (ROOT / "requirements/dev.lock").read_text(), re.M)
-    assert locked is not None
     assert beyond == minor(locked[1]) + 1
     assert least <= minor(version(package)) < beyond
 
@@ -89,7 +87,7 @@ INNER = {
 """What `building` uses of Numba's inner parts, in `numba.core`, and what breaks without it."""
 
 
-def holder(path: str) -> Any:
+def holder(path):
     """Return what has the last name of a path."""
     *parts, _ = (path if path.startswith("numba.") else f"numba.core.{path}").split(".")
     for end in range(len(parts), 0, -1):
@@ -105,7 +103,7 @@ def test_numba_has_the_inner_part_without_which_something_breaks(path, breaks):
     assert hasattr(found, name) or name in source(found), breaks
 
 
-def source(found: Any) -> str:
+def source(found):
     return inspect.getsource(found if isinstance(found, type) else type(found))
 
 

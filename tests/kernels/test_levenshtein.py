@@ -147,11 +147,11 @@ LONG_ALPHABETS = ("ab", "abcdefghijklmnopqrstuvwxyz ", "你好世界是的我在
 SIZES = (1, 63, 64, 65, 255, 256, 257, 319, 320, 321, 511, 512, 513, 1023, 1024, 1025)
 
 
-def drawn(rng: np.random.Generator, letters: str, size: int) -> str:
+def drawn(rng, letters, size):
     return "".join(rng.choice(list(letters), size))
 
 
-def edited(rng: np.random.Generator, text: str, edits: int) -> str:
+def edited(rng, text, edits):
     """Insert, delete and replace some characters."""
     symbols = list(text)
     for _ in range(edits):

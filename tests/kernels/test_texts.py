@@ -36,7 +36,7 @@ texts = st.lists(
 )
 
 
-def shouted(character: str) -> str:
+def shouted(character):
     table = {"'": "", "&": " and ", "\n": " ", "-": "  ", "b": "汉b😀", "😀": "x"}
     return table.get(character, character.upper())
 
@@ -113,7 +113,7 @@ def test_no_other_character_has_a_plain_lower_case():
 def test_numbered_ranges_oracle(data, drawn):
     places = st.tuples(st.integers(0, len(data)), st.integers(0, len(data))).map(sorted)
     ranges = drawn.draw(st.lists(places, max_size=20))
-    known: dict[bytes, int] = {}
+    known = {}
     expected = [known.setdefault(data[a:b], len(known)) for a, b in ranges]
     codes, firsts = number_ranges(
         np.frombuffer(data, np.uint8), [a for a, _ in ranges], [b for _, b in ranges]
@@ -145,7 +145,7 @@ def test_numbered_texts_of_gathered_rows_oracle(given_texts, rows):
         pl.col("text").str.head(pl.Series([size for _, size in rows], dtype=pl.Int64))
     )
     column = pl.concat([gathered.rename("text"), cut["text"], gathered.rename("text")])
-    known: dict[str, int] = {}
+    known = {}
     expected = [known.setdefault(text, len(known)) for text in column]
     codes, firsts = number_texts(column)
     assert codes.tolist() == expected

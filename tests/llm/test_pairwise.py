@@ -22,7 +22,7 @@ def answered(**verdicts):
     return json.dumps({"reason": "because", **dict.fromkeys(NAMES, "tie"), **verdicts})
 
 
-def written(folder: Path, side: str, texts: dict[str, str]) -> str:
+def written(folder, side, texts):
     """Write dialogues of preference_shift by their ids, each with one text of the system."""
     rows = [
         {
@@ -41,13 +41,13 @@ def written(folder: Path, side: str, texts: dict[str, str]) -> str:
 stub = stub_fixture(answer=lambda body: answered())
 
 
-def quality(body) -> tuple[int, int]:
+def quality(body):
     """Read the qualities that the texts of both conversations name, in the order shown."""
     one, two = body["messages"][1]["content"].split("Conversation 2:")
     return tuple(int(part.split("quality ")[1].split()[0]) for part in (one, two))
 
 
-def by_quality(body) -> str:
+def by_quality(body):
     one, two = quality(body)
     verdict = "tie" if one == two else "1" if one > two else "2"
     return answered(**dict.fromkeys(NAMES, verdict))

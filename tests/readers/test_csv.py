@@ -12,7 +12,7 @@ from fastscore_readers.csv_records import (
     WRONG_CELL_COUNT,
     scan_csv,
 )
-from fastscore_readers.fill import CELLS, FULL_CELLS, PLACES, LineScan
+from fastscore_readers.fill import CELLS, FULL_CELLS, PLACES
 from fastscore_readers.json.lines import NOT_UTF8
 from fastscore_readers.json.tokens import ESCAPED, NULL, STRING
 from hypothesis import example, given
@@ -36,9 +36,9 @@ PIECES = st.sampled_from(
 CELL_TEXTS = st.text(st.sampled_from('ab",\n\r é😀\x0b\x1c;\\'), max_size=30)
 
 
-def texts_of(scan: LineScan, slot: int) -> list[str | None]:
+def texts_of(scan, slot):
     """Read a filled column's views."""
-    texts: list[str | None] = []
+    texts = []
     valid_rows = (scan.tags[slot] > NULL).tolist()
     for (low, high), valid in zip(scan.columns.words[slot].tolist(), valid_rows, strict=True):
         view = low.to_bytes(8, "little") + high.to_bytes(8, "little")
@@ -52,10 +52,10 @@ def texts_of(scan: LineScan, slot: int) -> list[str | None]:
     return texts
 
 
-def scanned(data: bytes, width: int, records: int = 1 << 14) -> tuple[list[NaiveRecord], int]:
+def scanned(data, width, records=1 << 14):
     """Scan with every cell wanted, a few records at a time: records, and blank lines."""
     buffer = np.frombuffer(data, np.uint8)
-    found: list[NaiveRecord] = []
+    found = []
     at, line, blank = 0, 1, 0
     while at < buffer.size:
         kinds = [CELLS if slot % 2 else FULL_CELLS for slot in range(width)]
@@ -92,7 +92,7 @@ def scanned(data: bytes, width: int, records: int = 1 << 14) -> tuple[list[Naive
     return sorted(found, key=lambda record: record.start), blank
 
 
-def check(data: bytes, width: int, records: int = 1 << 14) -> None:
+def check(data, width, records=1 << 14):
     expected = naive_records(data, width)
     found, blank = scanned(data, width, records)
     assert blank == sum(record.status == "blank" for record in expected)

@@ -1,11 +1,10 @@
 """Columns that are filled while their block is in the cache, against Python's json."""
 
 import json
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from fastscore_readers.fill import ODD, TEXT, TEXT_OR_WHOLE, WHOLE, LineScan
+from fastscore_readers.fill import ODD, TEXT, TEXT_OR_WHOLE, WHOLE
 from fastscore_readers.json import lines
 from fastscore_readers.json.tokens import NULL
 from hypothesis import example, given
@@ -27,7 +26,7 @@ rows = st.lists(
 )
 
 
-def taken(kind: int, row: dict[str, Any], key: str) -> tuple[Any, bool]:
+def taken(kind, row, key):
     """The filled value of a row's value, and whether it is odd."""
     value = row.get(key)
     if value is None:
@@ -42,7 +41,7 @@ def taken(kind: int, row: dict[str, Any], key: str) -> tuple[Any, bool]:
     return value, False
 
 
-def as_list(kind: int, scan: LineScan, number: int) -> list[Any]:
+def as_list(kind, scan, number):
     """Read a filled column, and that odd values have their places."""
     is_odd = scan.columns.tags[number] >= ODD
     valid = (scan.tags[number] > NULL) & ~is_odd
@@ -76,7 +75,7 @@ def test_columns_equal_json(table, ascii_only):
         assert scan.columns.odd[number] == sum(odd for _, odd in expected)
 
 
-def is_utf8(text: str) -> bool:
+def is_utf8(text):
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,7 +1,6 @@
 """The scanner against Python's json, line by line."""
 
 import json
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +23,7 @@ STATUS = {
 LINE_ENDS = (b"\n", b"\r\n", b"\r", b"\n\n", b" \n")
 
 
-def tag_of(value: Any) -> set[int]:
+def tag_of(value):
     if value is None:
         return {tokens.NULL}
     if isinstance(value, bool):
@@ -38,12 +37,12 @@ def tag_of(value: Any) -> set[int]:
     return {tokens.ARRAY if isinstance(value, list) else tokens.OBJECT}
 
 
-def same(left: Any, right: Any) -> bool:
+def same(left, right):
     """Equal, NaN included."""
     return json.dumps(left) == json.dumps(right)
 
 
-def check_against_json(data: bytes) -> None:
+def check_against_json(data):
     scan = jsonl.scan_jsonl(as_bytes(data), tuple(key.encode() for key in KEYS))
     expected = naive_scan(data)
     rows = [line for line in expected if line.status == "row"]
@@ -104,7 +103,7 @@ def documents(draw: st.DrawFn) -> bytes:
     return blank + b"{" + blank + joined + blank + b"}" + blank
 
 
-def dump(draw: st.DrawFn, value: Any) -> bytes:
+def dump(draw, value):
     ascii_only = draw(st.booleans())
     text = json.dumps(value, ensure_ascii=ascii_only)
     if ascii_only and draw(st.integers(0, 5)) == 0:

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fastscore_readers.json import lines, tokens
-from fastscore_readers.json.lines import Place, find_places
-from fastscore_readers.json.walk import Shape
+from fastscore_readers.json.lines import find_places
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -19,7 +18,7 @@ MISSING = object()
 KEYS = ["a", "key of many bytes", "key of many letters", "é", ""]
 
 
-def shapes_below(inner: st.SearchStrategy[Shape]) -> st.SearchStrategy[Shape]:
+def shapes_below(inner):
     return st.dictionaries(st.sampled_from(KEYS), inner, max_size=3) | inner.map(lambda s: [s])
 
 
@@ -31,7 +30,7 @@ class Members(list[tuple[str, Any]]):
     """An object as it is written, equal keys and all."""
 
 
-def values_of(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def values_of(inner):
     keys = st.sampled_from([*KEYS, "other"])
     return st.lists(inner, max_size=3) | st.lists(st.tuples(keys, inner), max_size=4).map(Members)
 
@@ -39,7 +38,7 @@ def values_of(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 VALUES = st.recursive(SCALARS, values_of, max_leaves=12)
 
 
-def written(value: Any, ascii: bool) -> str:
+def written(value, ascii):
     if isinstance(value, Members):
         parts = [f"{json.dumps(k, ensure_ascii=ascii)} : {written(v, ascii)}" for k, v in value]
         return "{ " + " ,\t".join(parts) + "}"
@@ -48,9 +47,9 @@ def written(value: Any, ascii: bool) -> str:
     return json.dumps(value, ensure_ascii=ascii)
 
 
-def naive_place(values: list[Any], owner: list[int], shape: Shape) -> dict[str, Any]:
+def naive_place(values, owner, shape):
     """Collect the values of a shape from parsed values; `MISSING` if there is none."""
-    found: dict[str, Any] = {"values": values, "owner": owner}
+    found = {"values": values, "owner": owner}
     if isinstance(shape, dict):
         found["members"] = {
             key: naive_place(
@@ -71,7 +70,7 @@ def naive_place(values: list[Any], owner: list[int], shape: Shape) -> dict[str, 
     return found
 
 
-def check(place: Place, expected: dict[str, Any], data: bytes) -> None:
+def check(place, expected, data):
     assert place.owner.tolist() == expected["owner"]
     assert len(place.tags) == len(expected["values"])
     for row, value in enumerate(expected["values"]):
@@ -93,7 +92,7 @@ def check(place: Place, expected: dict[str, Any], data: bytes) -> None:
         check(place.elements, expected["elements"], data)
 
 
-def is_valid(text: bytes) -> bool:
+def is_valid(text):
     try:
         text.decode()
     except UnicodeDecodeError:
@@ -101,7 +100,7 @@ def is_valid(text: bytes) -> bool:
     return True
 
 
-def find(texts: list[bytes], shape: Shape) -> tuple[Place, list[int], bytes]:
+def find(texts, shape):
     is_utf8 = all(is_valid(text) for text in texts)
     place, faulty = find_places(*ranges(texts), shape, is_utf8=is_utf8)
     return place, faulty.tolist(), b"".join(texts)
@@ -150,9 +149,7 @@ def test_more_values_than_expected():
     place, faulty, _ = find(rows, {"a": [[None]]})
     assert faulty == []
     arrays = place.members["a"].elements
-    assert arrays is not None
     assert np.bincount(arrays.owner).tolist() == [3, 5_000, 0, 700]
-    assert arrays.elements is not None
     assert arrays.elements.owner.tolist() == list(range(5_703))
 
 
@@ -167,7 +164,6 @@ def test_many_short_texts_have_room_behind_a_very_long_one():
     root, wrong = find_places(*ranges(texts), [None])
     assert wrong.size == 0
     each = root.elements
-    assert each is not None
     assert each.tags.tolist() == [tokens.STRING] + [tokens.INTEGER] * many
     assert each.owner.tolist() == list(range(many + 1))
 

@@ -1,7 +1,6 @@
 """Kinds and texts of JSON values at places of lines, against Python's json."""
 
 import json
-from typing import Any
 
 import numpy as np
 from fastscore_readers import fill
@@ -22,7 +21,7 @@ VALUES = st.recursive(
 )
 
 
-def python_value(data: bytes, tag: int, start: int, end: int) -> Any:
+def python_value(data, tag, start, end):
     raw = data[start:end]
     return json.loads(b'"' + raw + b'"' if tag in (tokens.STRING, tokens.ESCAPED) else raw)
 
@@ -81,7 +80,7 @@ def test_long_texts_are_unescaped_in_blocks(left, right):
         assert plain[start:end].tobytes().decode() == json.loads(b'"' + text + b'"')
 
 
-def is_string(inside: bytes) -> bool:
+def is_string(inside):
     try:
         return isinstance(json.loads(b'"' + inside + b'"'), str)
     except ValueError:

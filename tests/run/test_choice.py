@@ -6,8 +6,6 @@ import random
 import subprocess
 import sys
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -28,11 +26,11 @@ from tests.suites.memory_finance.tracing import dialog, turn
 SUITE = "score_dialogue"
 
 
-def scored(source: Any, **more: Any) -> fastscore.Run:
+def scored(source, **more):
     return score_by_keywords(source, SUITE, lex_weight=1.0, **more)
 
 
-def run_of(paths: list[Path], folder: Path, choice: Choice, shard_bytes: int) -> fastscore.Run:
+def run_of(paths, folder, choice, shard_bytes):
     request = Request(
         suite=SUITE,
         inputs=tuple(map(str, paths)),
@@ -45,7 +43,7 @@ def run_of(paths: list[Path], folder: Path, choice: Choice, shard_bytes: int) ->
     return fastscore.open_run(folder)
 
 
-def interleaved(rng: random.Random, uids: list[str]) -> list[str]:
+def interleaved(rng, uids):
     """Return lines of dialogues, those of one in order, in turns."""
     queues = [dialogue_lines(uid, utterances=2, steps=2) for uid in uids]
     lines = []
@@ -58,9 +56,9 @@ def interleaved(rng: random.Random, uids: list[str]) -> list[str]:
     return lines
 
 
-def first_dialogues(files: list[list[str]], limit: int) -> list[list[str]]:
+def first_dialogues(files, limit):
     """Return the files less the rows of all but the first dialogues; the last file is cut."""
-    uids: list[str] = []
+    uids = []
     kept = []
     for lines in files:
         rows = [None if line == "no row" else json.loads(line)["dialogue_uid"] for line in lines]
@@ -88,8 +86,8 @@ def first_dialogues(files: list[list[str]], limit: int) -> list[list[str]]:
     packing=st.sampled_from(["", ".gz", ".zst"]),
 )
 def test_a_limit_takes_the_first_dialogues_whole(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, limit: int, shard_bytes: int, packing: str
-) -> None:
+    tmp_path_factory, seed, limit, shard_bytes, packing
+):
     rng, folder = random.Random(seed), tmp_path_factory.mktemp("limit")
     files = [interleaved(rng, [f"d{file}-{n}" for n in range(3)]) for file in range(2)]
     pack = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}[packing]
@@ -126,8 +124,8 @@ def test_a_limit_takes_the_first_dialogues_whole(
     shard_bytes=st.sampled_from([300, 1 << 20]),
 )
 def test_a_sample_is_the_same_in_any_order_and_shard_size(
-    tmp_path_factory: pytest.TempPathFactory, order: int, size: int, seed: int, shard_bytes: int
-) -> None:
+    tmp_path_factory, order, size, seed, shard_bytes
+):
     rng, folder = random.Random(order), tmp_path_factory.mktemp("sample")
     uids = [f"d{number}" for number in range(12)]
     whole = folder / "whole.jsonl"
@@ -151,7 +149,7 @@ def test_a_sample_is_the_same_in_any_order_and_shard_size(
     )
 
 
-def test_seeds_take_other_samples(tmp_path: Path) -> None:
+def test_seeds_take_other_samples(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_text("\n".join(line for n in range(40) for line in dialogue_lines(f"d{n}")))
     samples = {
@@ -162,9 +160,7 @@ def test_seeds_take_other_samples(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("choice", [{"limit": 2}, {"sample": 2, "seed": 5}])
-def test_a_chosen_dialogue_is_explained_as_of_the_whole_log(
-    tmp_path: Path, choice: dict[str, int]
-) -> None:
+def test_a_chosen_dialogue_is_explained_as_of_the_whole_log(tmp_path, choice):
     logs = write_logs(tmp_path / "logs")
     chosen, whole = scored(logs, **choice), scored(logs)
     (name,) = chosen.tables["dialogues"]["dialogue"].head(1)
@@ -175,7 +171,7 @@ def test_a_chosen_dialogue_is_explained_as_of_the_whole_log(
     assert explained[0] == explained[1]
 
 
-def test_lines_that_are_dialogues_are_counted_and_sampled(tmp_path: Path) -> None:
+def test_lines_that_are_dialogues_are_counted_and_sampled(tmp_path):
     path = tmp_path / "log.jsonl"
     traces = [dialog(turn("hello"), dialog_id=f"d{number}") for number in range(9)]
     path.write_text("".join(json.dumps(trace) + "\n" for trace in traces))
@@ -190,7 +186,7 @@ def test_lines_that_are_dialogues_are_counted_and_sampled(tmp_path: Path) -> Non
     assert fastscore.score(both, "memory_finance", limit=9).rejects.is_empty()
 
 
-def test_a_sample_of_more_files_is_scored_anew(tmp_path: Path) -> None:
+def test_a_sample_of_more_files_is_scored_anew(tmp_path):
     paths = write_logs(tmp_path / "logs", files=3)
     choice = Choice(sample=3)
     run_of(paths[:1], tmp_path / "run", choice, 1 << 20)
@@ -199,14 +195,14 @@ def test_a_sample_of_more_files_is_scored_anew(tmp_path: Path) -> None:
     assert more.scan("dialogues").collect().equals(anew.scan("dialogues").collect())
 
 
-def pipe(data: bytes, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
+def pipe(data, *arguments):
     command = [sys.executable, "-m", "fastscore", "score", SUITE, "-", "--lex-weight", "1"]
     return subprocess.run(
         [*command, *arguments], input=data, capture_output=True, timeout=120, check=False
     )
 
 
-def test_standard_input_is_scored_as_a_file_is(tmp_path: Path) -> None:
+def test_standard_input_is_scored_as_a_file_is(tmp_path):
     log = write_logs(tmp_path / "logs", files=1)[0]
     pl.read_ndjson(log).write_parquet(tmp_path / "log.parquet")
     expected = scored(log)
@@ -226,7 +222,7 @@ def test_standard_input_is_scored_as_a_file_is(tmp_path: Path) -> None:
     assert b"1 of 1 shards are scored already" in again.stderr
 
 
-def test_rejects_of_standard_input_name_it(tmp_path: Path) -> None:
+def test_rejects_of_standard_input_name_it(tmp_path):
     guess = {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "yes"}
     said = {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "yes"}
     data = f"{json.dumps(guess)}\n{json.dumps(said)}\nnothing\n".encode()
@@ -236,14 +232,14 @@ def test_rejects_of_standard_input_name_it(tmp_path: Path) -> None:
     assert b"/tmp" not in done.stderr.replace(str(tmp_path).encode(), b"")
 
 
-def test_a_format_that_the_suite_does_not_read_is_told(tmp_path: Path) -> None:
+def test_a_format_that_the_suite_does_not_read_is_told(tmp_path):
     done = pipe(b"a,b\n", "-o", str(tmp_path / "run"), "--format", "csv")
     assert done.returncode == 2
     assert b"format is 'csv'" in done.stderr
     assert not (tmp_path / "run").exists()
 
 
-def test_a_format_reads_named_files_without_a_suffix(tmp_path: Path) -> None:
+def test_a_format_reads_named_files_without_a_suffix(tmp_path):
     log = write_logs(tmp_path, files=1)[0]
     other = log.rename(tmp_path / "log.txt")
     with pytest.raises(fastscore.FastscoreError, match="names no format"):

@@ -2,9 +2,6 @@
 
 import csv
 import json
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,12 +21,12 @@ def catalogue(tmp_path):
     return str(tmp_path / "catalogue.json")
 
 
-def conversation(name: str | None, text: str) -> str:
+def conversation(name, text):
     turns = [{"speaker": "USER", "text": text}, {"speaker": "SYSTEM", "text": "Watch Her."}]
     return json.dumps({"session_id": name, "conversation": turns}) + "\n"
 
 
-def notes(suite: str, paths: Sequence[Path], **more: Any) -> list[str]:
+def notes(suite, paths, **more):
     settings = {name: more.pop(name) for name in ("shard_bytes", "layout") if name in more}
     output = paths[0].with_suffix(".run")
     output.mkdir(exist_ok=True)
@@ -196,7 +193,7 @@ def test_a_key_that_tells_dialogues_of_one_name_apart_is_noted(tmp_path):
     assert said in notes("memory_finance", [path])
     path.write_text("".join(json.dumps({**row, "run_id": row["model"]}) + "\n" for row in rows))
     assert said not in notes("memory_finance", [path])
-    rows[0]["dialog_id"] = None  # type: ignore[assignment]
+    rows[0]["dialog_id"] = None
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     # the three others have two names
     null = "dialog_id: null in 1 of 4 dialogues, named by their places"

@@ -10,9 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, BinaryIO
 
 import pytest
 
@@ -42,7 +39,7 @@ def undisturbed(logs, tmp_path_factory):
     return found, seconds
 
 
-def finish_lexical(logs: list[Path], run: Path, *more: str) -> None:
+def finish_lexical(logs, run, *more):
     """Give the same command again, in this process, which has imported what it takes."""
     words = ["score", "score_dialogue", *logs, "-o", run, "--lex-weight", "1", *more]
     done = fastscore_command(words)
@@ -96,21 +93,21 @@ FAILURES = (errno.EIO, errno.ENOSPC, errno.EINTR)
 class FailingCall:
     """Calls through, but fails the call of a given number."""
 
-    def __init__(self, original: Callable[..., Any], number: int, code: int) -> None:
+    def __init__(self, original, number, code):
         self.original, self.left, self.code = original, number, code
 
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
+    def __call__(self, *arguments, **named):
         self.left -= 1
         if self.left == 0:
             raise OSError(self.code, os.strerror(self.code))
         return self.original(*arguments, **named)
 
 
-def failing_writes(failing: FailingCall) -> Callable[[Path], BinaryIO]:
+def failing_writes(failing):
     """Open files of which the write of a given number fails, over all files."""
 
     class Failing(io.BufferedRandom):
-        def write(self, data: Any) -> int:
+        def write(self, data):
             failing.left -= 1
             if failing.left == 0:
                 raise OSError(failing.code, os.strerror(failing.code))
@@ -119,7 +116,7 @@ def failing_writes(failing: FailingCall) -> Callable[[Path], BinaryIO]:
     return lambda path: Failing(io.FileIO(path, "xb+"))
 
 
-def failure_of_a_run(logs: list[Path], run: Path) -> str | None:
+def failure_of_a_run(logs, run):
     try:
         run_lexical(logs, run, shard_bytes=1)
     except RunError as error:
@@ -242,9 +239,7 @@ run_lexical(list(map(Path, logs)), Path(output), shard_bytes=1)
 """
 
 
-def run_until_killed(
-    logs: list[Path], run: Path, point: str, number: int, *, when: str = "before"
-) -> None:
+def run_until_killed(logs, run, point, number, *, when="before"):
     """Score until the call of a number at a point of a commit, and be killed there."""
     words = [sys.executable, "-c", KILLING, point, when, str(number), str(run), *map(str, logs)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -41,7 +40,7 @@ run_semantic(logs, run)
 """
 
 
-def start(logs: list[Path], run: Path, cache: Path) -> subprocess.Popen[str]:
+def start(logs, run, cache):
     """Start a run of many small shards that embeds into a store of its own."""
     return subprocess.Popen(
         [sys.executable, "-c", RUN, str(run), *map(str, logs)],
@@ -52,7 +51,7 @@ def start(logs: list[Path], run: Path, cache: Path) -> subprocess.Popen[str]:
     )
 
 
-def finished(logs: list[Path], run: Path, cache: Path) -> dict[str, bytes]:
+def finished(logs, run, cache):
     """Run to the end in this process, which has imported what it takes."""
     with mock.patch.dict(os.environ, FASTSCORE_CACHE=str(cache)):
         run_semantic(logs, run)
@@ -73,7 +72,7 @@ def undisturbed(logs, cache, tmp_path_factory):
     return found, seconds
 
 
-def kill(process: subprocess.Popen[str]) -> None:
+def kill(process):
     process.kill()
     process.communicate()
 

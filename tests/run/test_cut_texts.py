@@ -1,7 +1,6 @@
 """What the model cuts is counted, each text once, whatever the shards; and long texts are kept."""
 
 import json
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -26,7 +25,7 @@ def model(tmp_path_factory):
     patch.undo()
 
 
-def write_log(path: Path, uid: str, truth: str, prediction: str) -> None:
+def write_log(path, uid, truth, prediction):
     rows = [
         {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": prediction},
         {"event": "utterance_complete", "utterance_index": 0, "ground_truth": truth},
@@ -48,7 +47,7 @@ def logs(tmp_path):
     return folder
 
 
-def score(logs: Path, output: Path, model: str, *more: object) -> str:
+def score(logs, output, model, *more):
     done = fastscore_command(
         ["score", "score_dialogue", logs, "-o", output, "--embedder", model,
          "--lex-weight", "0.5", "--store", output.with_name("store"), *more]

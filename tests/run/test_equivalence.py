@@ -4,9 +4,6 @@ import gzip
 import itertools
 import json
 import random
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -22,7 +19,7 @@ WORKERS = (1, 2, 4)
 KEY = ("dialogue", "utterance_index", "step")
 
 
-def write_parquet(path: Path, data: bytes) -> None:
+def write_parquet(path, data):
     schema = {
         "event": pl.String,
         "utterance_index": pl.Int64,
@@ -34,7 +31,7 @@ def write_parquet(path: Path, data: bytes) -> None:
     pl.read_ndjson(data, schema=schema).write_parquet(path)
 
 
-FORMATS: dict[str, Callable[[Path, bytes], object]] = {
+FORMATS = {
     "jsonl": lambda path, data: path.write_bytes(data),
     "jsonl.gz": lambda path, data: path.write_bytes(gzip.compress(data)),
     "jsonl.zst": lambda path, data: path.write_bytes(zstandard.compress(data)),
@@ -43,7 +40,7 @@ FORMATS: dict[str, Callable[[Path, bytes], object]] = {
 COMBINATIONS = list(itertools.product(SHARD_BYTES, WORKERS, FORMATS))
 
 
-def numbers(run: Path) -> dict[str, pl.DataFrame]:
+def numbers(run):
     """Return a run's tables without the places that its logs' form decides, and its summary."""
     opened = open_run(run)
     frames = {name: table.collect() for name, table in opened.lazy_tables.items()}
@@ -51,7 +48,7 @@ def numbers(run: Path) -> dict[str, pl.DataFrame]:
     return frames | {"summary": opened.summary}
 
 
-def assert_equal(found: dict[str, pl.DataFrame], expected: dict[str, pl.DataFrame]) -> None:
+def assert_equal(found, expected):
     assert found.keys() == expected.keys()
     for name, frame in expected.items():
         assert found[name].equals(frame), name
@@ -90,7 +87,7 @@ def test_the_order_of_lines_and_of_files_changes_no_number(tmp_path, seed):
         assert found[name].sort(keys).equals(frame.sort(keys)), name
 
 
-def spoilt(path: Path, share: float, change: Callable[[dict[str, Any]], Any]) -> tuple[int, int]:
+def spoilt(path, share, change):
     """Spoil a share of a log's predictions, evenly; returns how many, and how many lines."""
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     places = [at for at, row in enumerate(rows) if row["event"] == "predicted"]

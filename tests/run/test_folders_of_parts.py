@@ -1,8 +1,5 @@
 """Tables of very many shards have folders of a thousand parts."""
 
-from pathlib import Path
-
-import polars as pl
 import pytest
 
 from fastscore import open_run
@@ -20,11 +17,11 @@ def logs(tmp_path):
     return write_logs(tmp_path / "logs")
 
 
-def parts(run: Path, table: str) -> list[str]:
+def parts(run, table):
     return sorted(path.relative_to(run / table).as_posix() for path in (run / table).rglob("*.p*"))
 
 
-def rows(run: Path, *, verify: bool = True) -> dict[str, pl.DataFrame]:
+def rows(run, *, verify=True):
     opened = open_run(run, verify=verify)
     return {**{name: opened.tables[name] for name in opened.tables}, "rejects": opened.rejects}
 

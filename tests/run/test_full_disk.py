@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -15,7 +14,7 @@ from tests.run.mounts import make_read_only, small_disk
 from tests.run.running import contents, run_lexical
 
 
-def failure_of_a_run(logs: list[Path], run: Path) -> str | None:
+def failure_of_a_run(logs, run):
     try:
         run_lexical(logs, run, shard_bytes=1)
     except FastscoreError as error:
@@ -23,7 +22,7 @@ def failure_of_a_run(logs: list[Path], run: Path) -> str | None:
     return None
 
 
-def leave_free(disk: Path, pages: int) -> Path:
+def leave_free(disk, pages):
     """Fill a disk but for some pages."""
     filler = disk / "filler"
     usage = os.statvfs(disk)

@@ -4,7 +4,6 @@ import gzip
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -19,18 +18,17 @@ from fastscore.suites.identity import file_names
 from fastscore.suites.registry import load_suite
 
 TURNS = [{"speaker": "USER", "text": "a drama"}, {"speaker": "SYSTEM", "text": "Heat"}]
-Row = dict[str, Any]
 
 
-def talk(pairs: int = 1, **labels: Any) -> Row:
+def talk(pairs=1, **labels):
     return {**labels, "conversation": TURNS * pairs}
 
 
-def turn(id: Any, speaker: str, **labels: Any) -> Row:
+def turn(id, speaker, **labels):
     return {"session_id": id, "speaker": speaker, "text": "Heat", **labels}
 
 
-def lines(path: Path, rows: list[Row]) -> Path:
+def lines(path, rows):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
@@ -42,11 +40,11 @@ def suite(tmp_path):
     return fastscore.PreferenceShift(catalogue=str(catalogue), segments="metadata")
 
 
-def scored(logs: Any, suite: Any, **more: Any) -> fastscore.Run:
+def scored(logs, suite, **more):
     return fastscore.score(logs, suite, embedder=None, **more)
 
 
-def names(logs: Any, suite: Any, **more: Any) -> list[str]:
+def names(logs, suite, **more):
     return scored(logs, suite, **more).tables["dialogues"]["dialogue"].to_list()
 
 
@@ -157,7 +155,7 @@ def test_long_ids_of_turns_are_exact(tmp_path, suite):
 
 
 def test_one_id_in_several_files_and_levels(tmp_path):
-    def message(id: str, **labels: Any) -> Row:
+    def message(id, **labels):
         return {"conversation_id": id, "role": "agent", "content": "hi", **labels}
 
     a, b = tmp_path / "a" / "g.json", tmp_path / "b" / "g.json"

@@ -9,8 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import orjson
@@ -42,7 +40,7 @@ def run(logs, tmp_path):
     return tmp_path / "run"
 
 
-def shown(run: Path) -> dict[str, bytes]:
+def shown(run):
     """Return all that a reader is shown of a run, or fail as a reader would."""
     opened = open_run(run)
     frames = {name: table.collect() for name, table in opened.lazy_tables.items()}
@@ -53,7 +51,7 @@ def shown(run: Path) -> dict[str, bytes]:
     }
 
 
-def flip(path: Path, rng: random.Random) -> None:
+def flip(path, rng):
     data = bytearray(path.read_bytes())
     data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
     path.write_bytes(data)
@@ -65,7 +63,7 @@ def test_what_the_disk_does_not_keep_is_no_table(tmp_path, monkeypatch):
     before = path.read_bytes()
 
     class FlipsABit(io.BufferedRandom):
-        def write(self, data: Any) -> int:
+        def write(self, data):
             flipped = bytearray(data)
             flipped[len(flipped) // 2] ^= 1
             return super().write(flipped)
@@ -260,9 +258,9 @@ def test_a_run_that_another_replaces_ends_with_one_sentence(logs, tmp_path, plac
     run = tmp_path / "run"
     name = f"fastscore.run.{place}"
     original = pkgutil.resolve_name(name)
-    replaced: list[dict[str, bytes]] = []
+    replaced = []
 
-    def replacing(*given: Any, **more: Any) -> Any:
+    def replacing(*given, **more):
         if not replaced:
             replaced.append({})
             (run / ".lock").unlink()

@@ -8,10 +8,8 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Sized
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from fastscore.logs.integrity.file_state import whole_file
@@ -43,7 +41,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
 
 
-def peak_memory(logs: list[Path], output: Path) -> int:
+def peak_memory(logs, output):
     """Return the most memory that a process holds that scores each log as a shard."""
     words = [sys.executable, "-c", MEASURED, str(output), *map(str, logs)]
     done = subprocess.run(
@@ -171,15 +169,15 @@ def test_throughput_is_no_less_than_its_floor(tmp_path, monkeypatch):
     options = ScoreDialogue(lex_weight=1.0)
     shard = whole_file(str(log))
 
-    def ours() -> pl.DataFrame:
+    def ours():
         return score_frame(read_shard(shard, SUITE.source).frame, options)[1]["dialogues"]
 
-    def plain() -> list[object]:
+    def plain():
         lines = log.read_text().splitlines()
         rows = [(str(log), number, json.loads(line)) for number, line in enumerate(lines, 1)]
         return list(score_log(rows, weight=1.0)[0])
 
-    def seconds(work: Callable[[], Sized]) -> float:
+    def seconds(work):
         started = time.process_time()
         assert len(work())
         return time.process_time() - started

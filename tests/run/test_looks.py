@@ -7,7 +7,6 @@ import itertools
 import re
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -25,7 +24,7 @@ LEAST_LOOKS = 8
 NAMES = re.compile(rb'("(?:dialogue_uid|dialogue_id|dialog_id|session_id)": ?")')
 
 
-def repeat_logs(folder: Path, mebibytes: int) -> None:
+def repeat_logs(folder, mebibytes):
     """Repeat the logs of a folder under other names, to about a size."""
     files = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
     copies = (mebibytes << 20) // sum(map(len, files.values()))
@@ -38,7 +37,7 @@ def repeat_logs(folder: Path, mebibytes: int) -> None:
             path.with_stem(f"{path.stem}-{copy}").write_bytes(text)
 
 
-def command(suite: str, folder: Path, run: Path) -> list[str]:
+def command(suite, folder, run):
     words = ["score", suite, str(folder / "logs"), "-o", str(run), "-q", "--workers", "1"]
     return [*words, *example_options(suite, folder)]
 
@@ -56,10 +55,10 @@ def logs(tmp_path, request):
 @pytest.fixture
 def looks(logs, monkeypatch):
     """Note the processor's time at each look that Python takes, of what scored the logs once."""
-    found: list[float] = []
+    found = []
     original = threads.raise_if_stopped
 
-    def look() -> None:
+    def look():
         found.append(time.process_time())
         original()
 

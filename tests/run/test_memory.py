@@ -20,20 +20,20 @@ from tests.run.running import contents, run_lexical
 MIB = 1 << 20
 
 
-def held(mebibytes: int) -> np.ndarray:
+def held(mebibytes):
     return np.ones(mebibytes * MIB, np.uint8)
 
 
-def allowed(more: int) -> Limits:
+def allowed(more):
     """Allow so many MiB more than this process has."""
     return Limits(memory=own_memory() // MIB + more)
 
 
 def test_work_that_takes_too_much_is_stopped():
     limits = allowed(100)
-    kept: list[np.ndarray] = []
+    kept = []
 
-    def work() -> None:
+    def work():
         with limit_memory(limits, "The stage 'some'"):
             # what others have freed may go meanwhile
             for _ in range(60):
@@ -74,7 +74,7 @@ def test_what_is_given_back_soon_ends_nothing(monkeypatch):
 
 
 def test_the_wish_to_stop_outlives_a_pool_that_ends():
-    def work() -> None:
+    def work():
         with limit_memory(Limits(memory=1), "some"):
             while not stop_flag()[0]:
                 time.sleep(memory_limits.MEMORY_POLL_SECONDS)
@@ -94,7 +94,7 @@ def test_a_run_beyond_its_memory_goes_on_with_more(tmp_path, monkeypatch, stage)
     logs = write_logs(tmp_path / "logs")
     run_lexical(logs, tmp_path / "whole", shard_bytes=1)
 
-    def kept(limits: Limits, doing: str) -> object:
+    def kept(limits, doing):
         return limit_memory(Limits(memory=1) if repr(stage) in doing else limits, doing)
 
     run = tmp_path / "run"

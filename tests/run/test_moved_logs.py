@@ -1,7 +1,6 @@
 """A run whose logs were moved keeps its scores, and names the logs where they are."""
 
 import shutil
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -17,7 +16,7 @@ from tests.run.logs import write_logs
 from tests.run.running import forbid_scoring, run_lexical, table_bytes
 
 
-def summary_bytes(run: Path) -> bytes:
+def summary_bytes(run):
     return (run / "summary.parquet").read_bytes()
 
 
@@ -27,7 +26,7 @@ def test_logs_in_another_folder_are_not_scored_again(tmp_path, monkeypatch, suit
     options = example_options(suite, tmp_path)
     run, fresh, moved = tmp_path / "run", tmp_path / "fresh", tmp_path / "elsewhere" / "moved"
 
-    def score(logs: Path, output: Path) -> str:
+    def score(logs, output):
         done = fastscore_command(["score", suite, logs, "-o", output, *options])
         assert done.returncode == 0, done.stderr
         return done.stderr
@@ -44,13 +43,13 @@ def test_logs_in_another_folder_are_not_scored_again(tmp_path, monkeypatch, suit
     assert "rename" not in again
 
 
-def logs_with_a_reject(folder: Path) -> list[Path]:
+def logs_with_a_reject(folder):
     logs = write_logs(folder, files=3)
     logs[0].write_text(f"{logs[0].read_text()}no row\n")
     return logs
 
 
-def files_of_rejects(run: Path) -> list[str]:
+def files_of_rejects(run):
     return pl.read_parquet(run / "rejects" / "*.parquet")["file"].to_list()
 
 
@@ -72,7 +71,7 @@ def test_a_renaming_that_was_cut_short_is_done_again(tmp_path, monkeypatch):
     log = log.rename(tmp_path / "moved" / log.name)
     run_lexical([log], tmp_path / "fresh")
 
-    def stop(*_: object) -> None:
+    def stop(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

@@ -4,7 +4,6 @@ import gzip
 import json
 import random
 import shutil
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,7 +35,7 @@ prediction = "said.text"
 
 
 @contextmanager
-def kept_if_found(path: Path, name: str) -> Iterator[None]:
+def kept_if_found(path, name):
     """Keep a log in the corpus if it makes its test fail."""
     try:
         yield
@@ -46,7 +45,7 @@ def kept_if_found(path: Path, name: str) -> Iterator[None]:
         raise
 
 
-def exit_code(words: list[str]) -> int:
+def exit_code(words):
     """Return the command's exit code; an error in house style is none that it should not have."""
     try:
         cli.main(words, standalone_mode=False)
@@ -59,7 +58,7 @@ def exit_code(words: list[str]) -> int:
     return 0
 
 
-def check(path: Path, output: Path) -> None:
+def check(path, output):
     """Score a log; whatever its bytes are, it is scored, each line counted, or refused by name."""
     try:
         counts = run_lexical([path], output, max_rejects=1.0).manifest.counts

@@ -1,7 +1,5 @@
 """Runs and logs on a disk that ignores case: other spellings name the same files."""
 
-from pathlib import Path
-
 import pytest
 
 import fastscore
@@ -12,7 +10,7 @@ from tests.run.mounts import disk_without_case, same_file
 from tests.run.running import forbid_scoring, run_lexical
 
 
-def write_log(path: Path) -> None:
+def write_log(path):
     path.write_text("".join(f"{line}\n" for line in dialogue_lines("d")))
 
 

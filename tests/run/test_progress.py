@@ -3,8 +3,6 @@
 import io
 import re
 import threading
-from collections.abc import Callable
-from typing import Any
 
 import polars as pl
 import pytest
@@ -33,21 +31,21 @@ def logs(tmp_path):
 class Lines(io.StringIO):
     """A stream that tells when a line comes."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.written = threading.Event()
 
-    def flush(self) -> None:
+    def flush(self):
         super().flush()
         if self.getvalue().endswith("\n"):
             self.written.set()
 
-    def wait(self) -> str:
+    def wait(self):
         assert self.written.wait(60)
         return self.getvalue()
 
 
-def without_memory(text: str) -> list[str]:
+def without_memory(text):
     return [line.partition(", peak memory")[0] for line in text.splitlines()]
 
 
@@ -61,7 +59,7 @@ def test_a_line_comes_though_no_task_ends(clock, monkeypatch):
         assert without_memory(stream.wait()) == ["score: 0/2 tasks, 30.0 s, eta -:--:--"]
 
 
-STAGES: dict[str, tuple[tuple[Any, ...], list[tuple[Any, ...]], list[str]]] = {
+STAGES = {
     "texts that are left": (
         ("embed", 3, 400),
         [
@@ -129,7 +127,6 @@ def test_a_bar_shows_what_is_done_and_left(clock, monkeypatch):
         stage.embedded(100, 100.0, 200)
         clock[0] = 2.0
         stage.embedded(100, 100.0, 0)
-        assert reporter.bars is not None
         reporter.bars.refresh()
         shown = stream.getvalue()
         stage.advance({"texts": 200})
@@ -148,7 +145,6 @@ def test_a_narrow_terminal_shows_totals_and_times_before_rates(clock, monkeypatc
         clock[0] = 100.0
         stage.done = 10_000
         stage.counts = {"requests": 11_224, "prompt tokens": 9_123_456}
-        assert reporter.bars is not None
         reporter.bars.refresh()
         shown = stream.getvalue()
     # a quarter took 100 s, so that the rest takes 300 s; 11,224 in 100 s are 112 a second
@@ -159,10 +155,7 @@ def test_a_narrow_terminal_shows_totals_and_times_before_rates(clock, monkeypatc
     assert "…" not in shown
 
 
-Told = list[tuple[str, int, int]]
-
-
-def call(told: Told) -> Callable[[str, int, int], None]:
+def call(told):
     return lambda *each: told.append(each)
 
 
@@ -177,7 +170,7 @@ def distinct(logs):
 
 
 def test_embedding_is_told_of_text_by_text(logs, distinct, tmp_path, default_model):
-    told: Told = []
+    told = []
     fastscore.score(
         logs, OPTIONS, output=tmp_path / "run", store=tmp_path / "store", progress=call(told)
     )
@@ -204,7 +197,7 @@ def test_texts_whose_tokens_are_counted_are_not_told_of(tmp_path, default_model)
         {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "word " * 600},
         {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "two words"},
     ]
-    told: Told = []
+    told = []
     run = fastscore.score(turns, OPTIONS, store=tmp_path / "store", progress=call(told))
     assert run.cut_texts.height == 1
     assert [each for each in told if each[0] == "embed"][-1] == ("embed", 2, 2)
@@ -213,7 +206,7 @@ def test_texts_whose_tokens_are_counted_are_not_told_of(tmp_path, default_model)
 def test_texts_that_the_store_has_are_not_left(
     logs, distinct, tmp_path, default_model, monkeypatch
 ):
-    def interrupted(*_: Any) -> None:
+    def interrupted(*_):
         raise KeyboardInterrupt
 
     embed_bucket = tasks.embed_bucket
@@ -223,7 +216,7 @@ def test_texts_that_the_store_has_are_not_left(
     monkeypatch.setattr(tasks, "embed_bucket", embed_bucket)
     store = fastscore.VectorStore.of(fastscore.Embedder(default_model), root=tmp_path / "store")
     store.get_or_embed(distinct[:3])
-    told: Told = []
+    told = []
     fastscore.score(
         logs, OPTIONS, output=tmp_path / "run", store=tmp_path / "store", progress=call(told)
     )

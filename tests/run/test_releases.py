@@ -3,10 +3,7 @@
 import dataclasses
 import io
 import json
-from collections.abc import Callable
-from pathlib import Path
 
-import polars as pl
 import pytest
 
 from fastscore import open_run
@@ -24,28 +21,26 @@ from tests.run.running import contents, run_lexical
 LATER = "9.8.7"
 SIGNED = "fastscore=0.1.0|suite=score_dialogue.1|lex_weight=0.5|embedder=none|limit=5"
 
-Release = Callable[[str], None]
-
 
 @pytest.fixture
-def release(monkeypatch: pytest.MonkeyPatch) -> Release:
+def release(monkeypatch):
     """Return a function that makes this process one of another release."""
 
-    def become(version: str) -> None:
+    def become(version):
         for module in ("run.signature", "run.tasks"):
             monkeypatch.setattr(f"fastscore.{module}.__version__", version)
 
     return become
 
 
-def command(*words: object) -> str:
+def command(*words):
     done = fastscore_command(words)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @pytest.fixture(scope="module", params=example_names()[-often(1, 9) :])
-def older(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def older(request, tmp_path_factory):
     """Return the folder of a suite's example, scored by this release."""
     folder = tmp_path_factory.mktemp(request.param)
     write_example(request.param, folder)
@@ -55,9 +50,7 @@ def older(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_every_command_reads_a_run_of_an_older_release(
-    older: Path, tmp_path: Path, release: Release
-) -> None:
+def test_every_command_reads_a_run_of_an_older_release(older, tmp_path, release):
     suite = open_run(older / "older").manifest.suite
     release(LATER)
     run, options = tmp_path / "later", example_options(suite, older)
@@ -77,7 +70,7 @@ def test_every_command_reads_a_run_of_an_older_release(
     command("explain", older / "older", "--random", metric)
 
 
-def test_a_run_is_continued_by_a_later_release(tmp_path: Path, release: Release) -> None:
+def test_a_run_is_continued_by_a_later_release(tmp_path, release):
     logs, run = write_logs(tmp_path / "logs"), tmp_path / "run"
     run_lexical(logs, run, shard_bytes=1)
     whole, receipts = contents(run), run / "receipts"
@@ -105,8 +98,8 @@ def test_a_run_is_continued_by_a_later_release(tmp_path: Path, release: Release)
 
 
 def test_a_shard_whose_table_lacks_a_column_of_this_release_is_scored_again(
-    tmp_path: Path, release: Release, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, release, monkeypatch
+):
     logs, run = write_logs(tmp_path / "logs"), tmp_path / "run"
     suite = load_suite("score_dialogue")
     whole = suite.tables[-1]
@@ -114,7 +107,7 @@ def test_a_shard_whose_table_lacks_a_column_of_this_release_is_scored_again(
         whole, columns=tuple(column for column in whole.columns if column.name != "null_reasons")
     )
 
-    def score(*given: object) -> dict[str, pl.DataFrame]:
+    def score(*given):
         tables = suite.score(*given)
         return {**tables, fewer.name: tables[fewer.name].select(*fewer.schema)}
 
@@ -150,7 +143,7 @@ def test_a_shard_whose_table_lacks_a_column_of_this_release_is_scored_again(
         (SIGNED.replace("|embedder", "|colour=red|embedder"), [("colour", None, "red", True)]),
     ],
 )
-def test_what_differs_between_signatures(other: str, differing: list[tuple[object, ...]]) -> None:
+def test_what_differs_between_signatures(other, differing):
     found = differences(SIGNED, other)
     assert [dataclasses.astuple(each) for each in found] == differing
     assert deciding_differences(SIGNED, other) == [each for each in found if each.decides]

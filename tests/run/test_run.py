@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -30,7 +29,7 @@ def logs(tmp_path):
     return write_logs(tmp_path / "logs")
 
 
-def receipt_times(run: Path) -> dict[str, int]:
+def receipt_times(run):
     return {path.name: path.stat().st_mtime_ns for path in (run / "receipts").iterdir()}
 
 
@@ -143,7 +142,6 @@ def test_files_of_another_format_are_left_aside_aloud(logs, tmp_path):
     execute(request, LineReporter(stream))
     assert note in stream.getvalue()
     manifest = read_manifest(tmp_path / "run")
-    assert manifest is not None
     assert manifest.left_aside == [str(folder / "y.csv"), str(folder / "z.csv.gz")]
     stream.seek(0)
     stream.truncate()
@@ -201,7 +199,6 @@ def test_reading_an_incomplete_or_missing_run_is_refused(logs, tmp_path):
         open_run(tmp_path)
     run_lexical(logs, tmp_path / "run")
     manifest = read_manifest(tmp_path / "run")
-    assert manifest is not None
     manifest.status = "running"
     manifest.save(tmp_path / "run")
     with pytest.raises(RunError, match="not complete"):
@@ -236,7 +233,6 @@ def test_a_log_that_was_moved_or_packed_otherwise_is_the_same_log(logs, tmp_path
     logs[0].rename(moved)
     run_lexical([moved, *logs[1:]], run)
     manifest = read_manifest(run)
-    assert manifest is not None
     assert manifest.inputs[0]["name"] == str(moved)
     assert manifest.status == "complete"
     files = fastscore.open_run(run).scan("dialogues").select("file").collect()["file"]

@@ -2,9 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +17,6 @@ from tests.suites.memory_finance.tracing import dialog, turn
 from tests.suites.preference_shift.conversing import system, user
 
 N, SIZE = 20, 5
-Row = dict[str, Any]
 IDS = [f"d{number}" for number in range(N)]
 
 TALK = [
@@ -29,7 +25,7 @@ TALK = [
 ]
 
 
-def predicted(id: str) -> list[Row]:
+def predicted(id):
     place = {"dialogue_uid": id, "utterance_index": 0}
     return [
         {"event": "predicted", **place, "step": 0, "prediction": "yes"},
@@ -37,7 +33,7 @@ def predicted(id: str) -> list[Row]:
     ]
 
 
-def conversation(id: str) -> Row:
+def conversation(id):
     return {
         "session_id": id,
         "model_name": "m",
@@ -45,7 +41,7 @@ def conversation(id: str) -> Row:
     }
 
 
-MAKERS: Mapping[str, tuple[str, Callable[[str], Row]]] = {
+MAKERS = {
     "memory_finance": ("memory_finance", lambda id: dialog(turn("hello"), dialog_id=id)),
     "preference_shift": ("preference_shift", conversation),
     "travel metadata": (
@@ -56,13 +52,13 @@ MAKERS: Mapping[str, tuple[str, Callable[[str], Row]]] = {
 """Of each kind of log the suite, and the row of a dialogue of an id."""
 
 
-def write(path: Path, rows: Sequence[Row]) -> Path:
+def write(path, rows):
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     path.write_text(lines if path.suffix == ".jsonl" else json.dumps(rows))
     return path
 
 
-def kept_ids(path: Path, suite: str, choice: Choice) -> list[str]:
+def kept_ids(path, suite, choice):
     """Read the rows of the sampled dialogues, and return the ids in them."""
     source = load_suite(suite).source
     plan = plan_shards(resolve_inputs([str(path)], source.formats), source, scratch=path.parent)

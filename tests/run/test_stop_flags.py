@@ -2,7 +2,6 @@
 
 import threading
 import time
-from typing import Any
 
 import pytest
 from fastscore_jit import threads
@@ -32,7 +31,7 @@ def unsignalled():
     threads._PROCESS_FLAG[0] = 0
 
 
-def is_stopped() -> bool:
+def is_stopped():
     try:
         raise_if_stopped()
     except StoppedError:
@@ -71,10 +70,10 @@ def test_a_run_that_begins_or_ends_takes_no_wish_back():
 @pytest.mark.usefixtures("unsignalled")
 def test_a_signal_stops_all_that_runs_and_all_that_begins():
     begun, signalled = threading.Event(), threading.Event()
-    found: list[bool] = []
+    found = []
 
     @own_stop_flag()
-    def work() -> None:
+    def work():
         found.append(is_stopped())
         begun.set()
         signalled.wait(SECONDS)
@@ -97,7 +96,7 @@ def test_a_signal_stops_all_that_runs_and_all_that_begins():
 def test_distances_that_are_stopped_are_no_numbers(monkeypatch, symbols):
     """Whoever asked may have taken it back before anybody looks."""
 
-    def taken_back(work: Any) -> None:
+    def taken_back(work):
         request_stop()
         work()
         clear_stop()
@@ -116,7 +115,7 @@ def test_a_run_that_fails_leaves_another_of_the_process_alone(tmp_path, monkeypa
     begun, ended = threading.Event(), threading.Event()
     score = tasks.score_shard
 
-    def scored(context: Any, shard: Any) -> Any:
+    def scored(context, shard):
         if context.run.name == "fails":
             begun.wait(SECONDS)
             raise InputError("the file is gone", "Bring it back.")
@@ -127,9 +126,9 @@ def test_a_run_that_fails_leaves_another_of_the_process_alone(tmp_path, monkeypa
         return score(context, shard)
 
     monkeypatch.setattr(tasks, "score_shard", scored)
-    failures: list[BaseException] = []
+    failures = []
 
-    def fail() -> None:
+    def fail():
         try:
             run_lexical(logs, tmp_path / "fails", shard_bytes=1)
         except InputError as error:

@@ -3,7 +3,6 @@
 import json
 import random
 from collections import Counter
-from pathlib import Path
 
 import polars as pl
 
@@ -18,7 +17,7 @@ N_DIALOGUES = 7
 RARE, USUAL = 2 * MOST_NAMED, 12
 
 
-def write_logs(folder: Path) -> tuple[Path, Counter[str], int]:
+def write_logs(folder):
     """Write a file a dialogue, with foreign events; return these with their numbers, and rows."""
     chance, counted, n_rows = random.Random(3), Counter[str](), 0
     folder.mkdir()
@@ -37,7 +36,7 @@ def write_logs(folder: Path) -> tuple[Path, Counter[str], int]:
     return folder, counted, n_rows
 
 
-def told(counted: Counter[str], n_rows: int) -> str:
+def told(counted, n_rows):
     """Say what a run must: the words by number, then by name."""
     ranked = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
     shown = ", ".join(f"{word!r} in {count}" for word, count in ranked[:SHOWN])

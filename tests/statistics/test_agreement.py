@@ -2,11 +2,9 @@
 
 import itertools
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 import pytest
@@ -278,7 +276,6 @@ def test_what_is_missing_has_a_reason():
 
 clustered_spearman, clustered_kendall = (partial(clustered_correlation, one) for one in MEASURES)
 
-Rows = list[tuple[int, int, str, str]]
 ROWS = st.lists(
     st.tuples(
         st.integers(-3, 3), st.integers(-3, 3), st.sampled_from("abcde"), st.sampled_from("mn")
@@ -290,7 +287,7 @@ ONE = ("one stratum",) * 9
 FEW_PAIRS = st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=3, max_size=5)
 
 
-def plain_spearman(rows: Sequence[tuple[Any, ...]]) -> float:
+def plain_spearman(rows):
     """Correlate (x, y, stratum) by ranks within strata, in plain Python."""
     x_grades, y_grades = [], []
     for stratum in {row[2] for row in rows}:
@@ -307,7 +304,7 @@ def plain_spearman(rows: Sequence[tuple[Any, ...]]) -> float:
     )
 
 
-def plain_kendall(rows: Sequence[tuple[Any, ...]]) -> float:
+def plain_kendall(rows):
     """Compare all pairs of one stratum, in plain Python."""
     pairs = [
         (np.sign(first[0] - second[0]), np.sign(first[1] - second[1]))
@@ -320,7 +317,7 @@ def plain_kendall(rows: Sequence[tuple[Any, ...]]) -> float:
     )
 
 
-def quotient(products: Any, of_x: Any, of_y: Any) -> float:
+def quotient(products, of_x, of_y):
     if not of_x or not of_y:
         return math.nan
     return float(products) / math.sqrt(float(of_x) * float(of_y))
@@ -329,14 +326,14 @@ def quotient(products: Any, of_x: Any, of_y: Any) -> float:
 PLAIN = [(clustered_spearman, plain_spearman), (clustered_kendall, plain_kendall)]
 
 
-def arrays(rows: Rows) -> tuple[list[Any], ...]:
+def arrays(rows):
     x, y, clusters, strata = map(list, zip(*rows, strict=True))
     return x, y, clusters, strata
 
 
 @settings(max_examples=40)
 @given(FEW_PAIRS)
-def test_few_pairs_count_every_order(pairs: list[tuple[int, int]]) -> None:
+def test_few_pairs_count_every_order(pairs):
     x, y = zip(*pairs, strict=True)
     if len(set(x)) == 1 or len(set(y)) == 1:
         assert {measure(x, y, range(len(x))).reason for measure, _ in PLAIN} == {"zero_variance"}
@@ -350,7 +347,7 @@ def test_few_pairs_count_every_order(pairs: list[tuple[int, int]]) -> None:
         assert found.p_value == pytest.approx(float(expected))
 
 
-def test_too_few_pairs_and_constant_sides_give_reasons() -> None:
+def test_too_few_pairs_and_constant_sides_give_reasons():
     for clustered, _ in PLAIN:
         assert clustered([], [], []) == Correlation(None, 0, 0, reason="too_few_units")
         constant = clustered([1.0, 2.0, 3.0], [1.0, 1.0, 1.0], [1, 2, 3])
@@ -362,7 +359,7 @@ def test_too_few_pairs_and_constant_sides_give_reasons() -> None:
 
 
 @given(ROWS)
-def test_clusters_are_left_out_one_by_one(rows: Rows) -> None:
+def test_clusters_are_left_out_one_by_one(rows):
     """Value, interval and p of the jackknife, each replicate computed from the rows that remain."""
     x, y, clusters, strata = arrays(rows)
     for clustered, plain in PLAIN:
@@ -384,7 +381,7 @@ def test_clusters_are_left_out_one_by_one(rows: Rows) -> None:
             assert found.p_value == pytest.approx(p_value)
 
 
-def jackknife_interval(value: float, replicates: list[float]) -> tuple[float, float, float] | None:
+def jackknife_interval(value, replicates):
     n = len(replicates)
     if abs(value) > 0.9999 or any(math.isnan(replicate) for replicate in replicates):
         return None
@@ -400,9 +397,7 @@ def jackknife_interval(value: float, replicates: list[float]) -> tuple[float, fl
 
 @settings(max_examples=30)
 @given(st.integers(3, 5), st.integers(1, 3), st.lists(st.integers(-2, 2), min_size=30, max_size=30))
-def test_few_complete_clusters_count_every_order_of_them(
-    n_clusters: int, n_strata: int, values: list[int]
-) -> None:
+def test_few_complete_clusters_count_every_order_of_them(n_clusters, n_strata, values):
     """Whole clusters are exchanged: what a stratum adds to all of its values changes nothing."""
     x, y = np.reshape(values, (2, 15))[:, : n_clusters * n_strata].reshape(2, n_clusters, -1)
     codes, strata = np.indices(x.shape).reshape(2, -1)
@@ -422,14 +417,14 @@ def test_few_complete_clusters_count_every_order_of_them(
         assert (shifted.value, shifted.p_value) == (found.value, found.p_value)
 
 
-def test_incomplete_clusters_have_the_test_of_their_interval() -> None:
+def test_incomplete_clusters_have_the_test_of_their_interval():
     x, y = [1.0, 2.0, 3.0, 5.0, 4.0], [2.0, 1.0, 4.0, 3.0, 5.0]
     assert clustered_spearman(x, y, [1, 2, 3, 4, 5]).method == "exact"
     assert clustered_spearman(x, y, [1, 2, 3, 4, 4]).method == "jackknife"
     assert clustered_spearman(x, y, [1, 2, 3, 4, 5], ["m", "m", "m", "n", "n"]).method != "exact"
 
 
-def test_perfect_correlation_has_no_interval() -> None:
+def test_perfect_correlation_has_no_interval():
     found = clustered_spearman([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1, 2, 3])
     assert (found.value, found.low, found.p_value) == (1.0, None, pytest.approx(1 / 3))
     assert found.smallest_p == pytest.approx(1 / 3)
@@ -439,14 +434,14 @@ def test_perfect_correlation_has_no_interval() -> None:
 
 
 @given(ROWS, st.randoms())
-def test_order_never_matters(rows: Rows, random: Any) -> None:
+def test_order_never_matters(rows, random):
     shuffled = list(rows)
     random.shuffle(shuffled)
     for clustered, _ in PLAIN:
         assert clustered(*arrays(rows)) == clustered(*arrays(shuffled))
 
 
-def test_smallest_detectable_correlation_by_hand() -> None:
+def test_smallest_detectable_correlation_by_hand():
     # t(0.975, 9) = 2.262157, t(0.8, 9) = 0.883404: tanh(3.145561 * 0.2)
     found = Correlation(0.1, 10, 10, error=0.2, smallest_p=0.0)
     assert detectable_correlation(found) == pytest.approx(math.tanh(0.6291122), abs=1e-6)
@@ -455,6 +450,6 @@ def test_smallest_detectable_correlation_by_hand() -> None:
     assert detectable_correlation(Correlation(0.5, 3, 3, error=0.2, smallest_p=1 / 3)) is None
 
 
-def test_values_that_are_not_finite_are_refused() -> None:
+def test_values_that_are_not_finite_are_refused():
     with pytest.raises(ValueError, match=r"a\[1\] is nan"):
         clustered_spearman([1.0, math.nan, 2.0], [1.0, 2.0, 3.0], [1, 2, 3])

@@ -1,8 +1,6 @@
 """Lexicons as files: reading of their tables, and messages about faults."""
 
 import tomllib
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -12,10 +10,8 @@ from fastscore.suites.group_travel.lexicon import load_lexicon as travelling
 from fastscore.suites.memory_finance.replies import load_lexicon as tracing
 from tests.suites.reading import changed_lexicon
 
-Read = Callable[[TomlTable], object]
 
-
-def table(content: str) -> TomlTable:
+def table(content):
     return TomlTable("w.toml", "", tomllib.loads(content))
 
 
@@ -73,15 +69,13 @@ def table(content: str) -> TomlTable:
         ("a = ['z']", lambda top: top.choices("a", ("x", "y")), "expected a list of some of x, y."),
     ],
 )
-def test_a_fault_names_the_file_the_key_and_what_was_found(
-    content: str, read: Read, message: str
-) -> None:
+def test_a_fault_names_the_file_the_key_and_what_was_found(content, read, message):
     with pytest.raises(UsageError, match=r"^w\.toml: ") as refused:
         read(table(content))
     assert message in str(refused.value)
 
 
-def test_the_top_level_has_all_names_and_no_others() -> None:
+def test_the_top_level_has_all_names_and_no_others():
     assert parse_lexicon("w.toml", b"a = 'x'", ("a",)).word("a") == "x"
     with pytest.raises(UsageError, match=r"^the built-in lexicon: b is missing\."):
         parse_lexicon("", b"a = 'x'", ("a", "b"))
@@ -89,7 +83,7 @@ def test_the_top_level_has_all_names_and_no_others() -> None:
         parse_lexicon("w.toml", b"a = 'x'", ("b",))
 
 
-def test_a_file_of_ones_own_is_read_anew(tmp_path: Path) -> None:
+def test_a_file_of_ones_own_is_read_anew(tmp_path):
     path = tmp_path / "w.toml"
     for content in (b"a = 'x'", b"a = 'y'"):
         path.write_bytes(content)
@@ -110,9 +104,7 @@ def test_a_file_of_ones_own_is_read_anew(tmp_path: Path) -> None:
         ("memory_finance", tracing, 'version = "1"', "version = 1", "version is 1"),
     ],
 )
-def test_a_faulty_lexicon_of_a_suite_is_refused(
-    tmp_path: Path, suite: str, load: Callable[[str], object], old: str, new: str, message: str
-) -> None:
+def test_a_faulty_lexicon_of_a_suite_is_refused(tmp_path, suite, load, old, new, message):
     path = changed_lexicon(suite, tmp_path, old, new)
     with pytest.raises(UsageError, match=r"\S") as refused:
         load(path)

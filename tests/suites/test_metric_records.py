@@ -4,7 +4,6 @@ import random
 import re
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import polars as pl
 import pytest
@@ -13,15 +12,15 @@ from fastscore.results.explaining import derive
 from fastscore.results.metric_text import metrics_text
 from fastscore.suites.base import Dialogue
 from fastscore.suites.columns import find_nulls
-from fastscore.suites.declarations import Formula, Metric, NullReason, NullRule, Ratio, Scale
+from fastscore.suites.declarations import Formula, Metric, NullRule, Ratio, Scale
 from fastscore.suites.formulas import plain_formula, plain_words
 from fastscore.suites.registry import load_suite, suite_names
-from fastscore.suites.showing import EvidenceRows, Explanation, occurrences
+from fastscore.suites.showing import EvidenceRows, occurrences
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_bands_lie_within_the_range_of_their_metric() -> None:
+def test_bands_lie_within_the_range_of_their_metric():
     for suite in map(load_suite, suite_names()):
         for metric in suite.metrics:
             low, high = metric.scale.minimum, metric.scale.maximum
@@ -50,22 +49,22 @@ def test_bands_lie_within_the_range_of_their_metric() -> None:
         (r"\sqrt{\mathrm{a\_b}}", "√(a_b)"),
     ],
 )
-def test_a_formula_is_written_as_text(latex: str, text: str) -> None:
+def test_a_formula_is_written_as_text(latex, text):
     assert plain_formula(latex) == text
 
 
 @pytest.mark.parametrize("latex", [r"\nosuch{a}", "{a", "a}", r"\begin{matrix} a \end{matrix}"])
-def test_a_formula_that_cannot_be_written_is_an_error(latex: str) -> None:
+def test_a_formula_that_cannot_be_written_is_an_error(latex):
     with pytest.raises(ValueError, match="formula"):
         plain_formula(latex)
 
 
-def test_formulas_in_words_stand_between_dollar_signs() -> None:
+def test_formulas_in_words_stand_between_dollar_signs():
     assert plain_words("the mean of $x_i$ and $\\frac{a}{b}$") == "the mean of xᵢ and a / b"
     assert plain_words("no formula") == "no formula"
 
 
-def metric(id: str, *rules: NullRule) -> Metric:
+def metric(id, *rules):
     return Metric(
         id=id,
         name=id,
@@ -77,11 +76,11 @@ def metric(id: str, *rules: NullRule) -> Metric:
     )
 
 
-def rule(column: str, reason: NullReason | None) -> NullRule:
+def rule(column, reason):
     return NullRule(when=pl.col(column), reason=reason, text=f"{column} holds")
 
 
-def test_rules_are_one_sentence_a_reason() -> None:
+def test_rules_are_one_sentence_a_reason():
     rules = (rule("a", "missing_input"), rule("b", "missing_input"), rule("c", "no_vector"))
     declared = metric("m", *rules, rule("d", None))
     assert declared.null_rule == (
@@ -93,9 +92,9 @@ def test_rules_are_one_sentence_a_reason() -> None:
 
 
 @pytest.mark.parametrize("n_rules", [0, 1, 5, 62, 63, 130])
-def test_the_first_rule_that_holds_is_the_reason(n_rules: int) -> None:
+def test_the_first_rule_that_holds_is_the_reason(n_rules):
     draws = random.Random(n_rules)
-    reasons: list[NullReason | None] = ["not_applicable", "missing_input", "bad_input", None]
+    reasons = ["not_applicable", "missing_input", "bad_input", None]
     rules = [rule(f"c{number}", draws.choice(reasons)) for number in range(n_rules)]
     metrics = [
         metric(f"m{number}", *draws.sample(rules, draws.randint(0, min(4, n_rules))))
@@ -118,7 +117,7 @@ def test_the_first_rule_that_holds_is_the_reason(n_rules: int) -> None:
         assert found.column[row].to_list() == listed
 
 
-def test_reasons_may_be_listed_by_reason_before_metric() -> None:
+def test_reasons_may_be_listed_by_reason_before_metric():
     rows = pl.DataFrame({"a": [True], "b": [True]})
     metrics = [
         metric("m", rule("a", "missing_input")),
@@ -134,7 +133,7 @@ def test_reasons_may_be_listed_by_reason_before_metric() -> None:
 
 
 @pytest.mark.parametrize("suite", suite_names())
-def test_symbols_are_those_of_the_formula(suite: str) -> None:
+def test_symbols_are_those_of_the_formula(suite):
     """Each symbol is in the formula, or in the meaning of a symbol that is."""
     for declared in load_suite(suite).metrics:
         used = declared.formula.latex + " ".join(meaning for _, meaning in declared.formula.symbols)
@@ -149,7 +148,7 @@ def test_symbols_are_those_of_the_formula(suite: str) -> None:
 
 
 @pytest.mark.parametrize("name", suite_names())
-def test_sources_are_named_with_author_year_title_and_address(name: str) -> None:
+def test_sources_are_named_with_author_year_title_and_address(name):
     suite = load_suite(name)
     for paper in suite.papers:
         assert re.search(r"\(20\d\d\): .*https://|https://", paper), paper
@@ -162,7 +161,7 @@ def test_sources_are_named_with_author_year_title_and_address(name: str) -> None
 
 
 @pytest.mark.parametrize("name", suite_names())
-def test_a_terminal_sees_no_latex(name: str) -> None:
+def test_a_terminal_sees_no_latex(name):
     shown = metrics_text(load_suite(name))
     assert not re.findall(r"\$|\\[a-z]+", shown)
 
@@ -182,7 +181,7 @@ TURNS = pl.DataFrame(
 ROW = {"words": 0.75, "n_hits": 3, "n_words": 4, "turn": 2}
 
 
-def derived(*evidence: EvidenceRows, row: dict[str, Any] = ROW, **declared: Any) -> Explanation:
+def derived(*evidence, row=ROW, **declared):
     metric = Metric(
         id="words",
         name="Words",
@@ -196,7 +195,7 @@ def derived(*evidence: EvidenceRows, row: dict[str, Any] = ROW, **declared: Any)
     return derive(Dialogue(tables={"turns": TURNS}), metric, row, options)
 
 
-def test_a_ratio_of_columns_that_evidence_adds_is_written_with_its_values() -> None:
+def test_a_ratio_of_columns_that_evidence_adds_is_written_with_its_values():
     found = derived(derivation=Ratio("n_hits", "n_words"))
     assert (found.working, found.result) == ("3 / 4", 0.75)
     assert (found.numerator, found.denominator) == (3, 4)
@@ -204,7 +203,7 @@ def test_a_ratio_of_columns_that_evidence_adds_is_written_with_its_values() -> N
     assert (of_nothing.working, of_nothing.denominator) == ("0.75", None)
 
 
-def test_a_derivation_is_a_template_or_a_function_of_row_and_options() -> None:
+def test_a_derivation_is_a_template_or_a_function_of_row_and_options():
     rows = EvidenceRows(table="turns", names=("turn",), columns=("share",))
     assert derived(rows, derivation="mean of {share}").working == "mean of 0.5000, 1.0000"
     by_options = derived(derivation=lambda row, options: f"{row['n_hits']} in {options.mode}")
@@ -212,12 +211,12 @@ def test_a_derivation_is_a_template_or_a_function_of_row_and_options() -> None:
 
 
 @pytest.mark.parametrize(("mode", "shown"), [("plain", 2), ("other", 0)])
-def test_evidence_counts_with_one_value_of_an_option(mode: str, shown: int) -> None:
+def test_evidence_counts_with_one_value_of_an_option(mode, shown):
     rows = EvidenceRows(table="turns", columns=("share",), only_with=("mode", mode))
     assert [piece.what for piece in derived(rows).evidence] == (["turns"] * shown or ["words"])
 
 
-def test_rows_are_chosen_by_the_row_of_the_metric() -> None:
+def test_rows_are_chosen_by_the_row_of_the_metric():
     window = EvidenceRows(
         table="turns",
         columns=("turn",),
@@ -229,12 +228,12 @@ def test_rows_are_chosen_by_the_row_of_the_metric() -> None:
     assert [piece.values["turn"] for piece in derived(window, same).evidence] == [2, 3, 2]
 
 
-def test_rows_without_declared_columns_are_shown_whole() -> None:
+def test_rows_without_declared_columns_are_shown_whole():
     first, *_ = derived(EvidenceRows(table="turns")).evidence
     assert first.found == "turn 1, share 0.5000, reply a cat, word cat"
 
 
-def test_marks_are_looked_for_in_the_text_of_their_row() -> None:
+def test_marks_are_looked_for_in_the_text_of_their_row():
     rows = EvidenceRows(
         table="turns",
         columns=("turn",),

@@ -5,9 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -53,18 +51,18 @@ def longest(steps: pl.LazyFrame) -> pl.LazyFrame:
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> Path:
+def logs(tmp_path):
     write_logs(tmp_path / "logs")
     return tmp_path / "logs"
 
 
 @pytest.fixture
-def mine(tmp_path: Path) -> str:
+def mine(tmp_path):
     (tmp_path / "mine.py").write_text(FILE)
     return str(tmp_path / "mine.py")
 
 
-def expected(scores: Any) -> list[float]:
+def expected(scores):
     """Compute `won_early` by plain Python: the best step of each utterance is below 2."""
     utterances = scores.tables["utterances"].rows(named=True)
     found = []
@@ -74,7 +72,7 @@ def expected(scores: Any) -> list[float]:
     return found
 
 
-def test_values_are_a_column_of_dialogues_and_a_line_of_the_summary(logs: Path, mine: str) -> None:
+def test_values_are_a_column_of_dialogues_and_a_line_of_the_summary(logs, mine):
     scores = fastscore.score(logs, LEXICAL, metrics=[mine, longest])
     values = expected(scores)
     assert 0 < sum(values) < len(values)
@@ -89,7 +87,7 @@ def test_values_are_a_column_of_dialogues_and_a_line_of_the_summary(logs: Path, 
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_every_verb_takes_it_as_any_other(logs: Path, tmp_path: Path, mine: str) -> None:
+def test_every_verb_takes_it_as_any_other(logs, tmp_path, mine):
     run, other = str(tmp_path / "run"), str(tmp_path / "other")
     for folder in (run, other):
         lexical = ("--lex-weight", "1", "--metrics", mine, "-q")
@@ -119,9 +117,7 @@ def test_every_verb_takes_it_as_any_other(logs: Path, tmp_path: Path, mine: str)
     assert "Share of utterances whose best step is the first or second." in shown
 
 
-def test_a_run_is_resumed_under_the_same_source_and_refused_under_another(
-    logs: Path, tmp_path: Path, mine: str
-) -> None:
+def test_a_run_is_resumed_under_the_same_source_and_refused_under_another(logs, tmp_path, mine):
     run = tmp_path / "run"
     words = ("score", "score_dialogue", str(logs), "-o", str(run), "--lex-weight", "1")
     # a metric that fails leaves nothing scored: its correction may have the folder
@@ -142,7 +138,7 @@ def test_a_run_is_resumed_under_the_same_source_and_refused_under_another(
     assert fastscore_command([*words, "--metrics", mine]).returncode == 0
 
 
-def test_all_of_a_constant_counts_alike_in_every_process() -> None:
+def test_all_of_a_constant_counts_alike_in_every_process():
     long = pl.DataFrame({"weight": range(5_000)})
     assert _written(long) == _written(long.clone()) != _written(long.reverse())
     assert _written(np.arange(5_000)) != _written(np.arange(5_000)[::-1])
@@ -215,7 +211,7 @@ def won():
         ("xxz", "xxy"),
     ],
 )
-def test_all_code_that_a_metric_uses_counts(tmp_path: Path, before: str, after: str) -> None:
+def test_all_code_that_a_metric_uses_counts(tmp_path, before, after):
     source = USED.format(words="x" * 300 + "z")
     assert before in source
     hashes = [
@@ -225,7 +221,7 @@ def test_all_code_that_a_metric_uses_counts(tmp_path: Path, before: str, after: 
     assert hashes[0] == hashes[1] != hashes[2]
 
 
-def test_values_far_below_the_ends_of_a_range_keep_their_mean(tmp_path: Path) -> None:
+def test_values_far_below_the_ends_of_a_range_keep_their_mean(tmp_path):
     write_logs(tmp_path, files=1, dialogues=2)
     rows = [(0, 0.25), (1, 0.5)]
     declared = fastscore.metric(suite="score_dialogue", range=(0, 1e30), better="higher")
@@ -236,8 +232,8 @@ def test_values_far_below_the_ends_of_a_range_keep_their_mean(tmp_path: Path) ->
     ].to_list() == [0.375]
 
 
-def test_a_metric_that_ends_the_process_is_refused(logs: Path, mine: str) -> None:
-    def ends(dialogues: pl.LazyFrame) -> pl.LazyFrame:
+def test_a_metric_that_ends_the_process_is_refused(logs, mine):
+    def ends(dialogues):
         """End the process."""
         sys.exit(0)
 
@@ -249,26 +245,21 @@ def test_a_metric_that_ends_the_process_is_refused(logs: Path, mine: str) -> Non
         fastscore.score(logs, LEXICAL, metrics=[mine])
 
 
-def function_of(path: Path, content: str) -> Callable[[], Any]:
+def function_of(path, content):
     path.write_text(content)
-    names: dict[str, Any] = {"__name__": path.stem}
+    names = {"__name__": path.stem}
     exec(compile(content, path, "exec"), names)
-    found: Callable[[], Any] = names["won"]
-    return found
+    return names["won"]
 
 
-def test_an_installed_metric_that_cannot_be_imported_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_installed_metric_that_cannot_be_imported_is_refused(monkeypatch):
     gone = EntryPoint("gone", "fastscore_gone:won")
     monkeypatch.setattr(own_metrics, "entry_points", lambda group: (gone,))
     with pytest.raises(UsageError, match="metric gone: fastscore_gone:won cannot be imported"):
         own_metrics.load_metrics(["gone"], "score_dialogue")
 
 
-def test_an_edit_of_the_same_second_and_length_counts(
-    logs: Path, mine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_edit_of_the_same_second_and_length_counts(logs, mine, monkeypatch):
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     found = []
     for edge in (2, 3):
@@ -280,7 +271,7 @@ def test_an_edit_of_the_same_second_and_length_counts(
     assert not (Path(mine).parent / "__pycache__").exists()
 
 
-def test_a_function_of_a_script_reaches_the_workers(logs: Path, tmp_path: Path) -> None:
+def test_a_function_of_a_script_reaches_the_workers(logs, tmp_path):
     pytest.importorskip("distributed")
     script = tmp_path / "script.py"
     call = (
@@ -302,9 +293,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("suite", suite_names())
-def test_inputs_number_the_dialogues_as_their_table_does(
-    suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inputs_number_the_dialogues_as_their_table_does(suite, tmp_path, monkeypatch):
     write_example(suite, tmp_path)
     declared = load_suite(suite)
     given = {
@@ -313,7 +302,7 @@ def test_inputs_number_the_dialogues_as_their_table_does(
     }
     parts = []
 
-    def score(events: Any, vectors: Any, options: Any) -> dict[str, pl.DataFrame]:
+    def score(events, vectors, options):
         parts.append((events, declared.score(events, vectors, options)))
         return parts[-1][1]
 
@@ -335,10 +324,10 @@ def test_inputs_number_the_dialogues_as_their_table_does(
             assert found.select(shared).equals(dialogues[found["dialogue_row"]].select(shared))
 
 
-def returned(*rows: tuple[Any, ...], names: tuple[str, ...] = ("dialogue_row", "value")) -> Any:
+def returned(*rows, names=("dialogue_row", "value")):
     """Make a metric that returns these rows for two dialogues."""
 
-    def bad(dialogues: pl.LazyFrame) -> pl.DataFrame:
+    def bad(dialogues):
         """Return what a test says."""
         return pl.DataFrame(rows, schema=list(names), orient="row")
 
@@ -361,15 +350,13 @@ def returned(*rows: tuple[Any, ...], names: tuple[str, ...] = ("dialogue_row", "
         ([(0.0, 0.5), (1.0, 0.5)], r"returned dialogue_row as Float64, expected whole numbers"),
     ],
 )
-def test_bad_returns_are_refused_by_name(
-    tmp_path: Path, rows: list[tuple[Any, ...]], message: str
-) -> None:
+def test_bad_returns_are_refused_by_name(tmp_path, rows, message):
     write_logs(tmp_path, files=1, dialogues=2)
     with pytest.raises(UsageError, match=message):
         fastscore.score(tmp_path, LEXICAL, metrics=[returned(*rows)])
 
 
-def test_other_columns_reasons_and_errors_are_refused_by_name(tmp_path: Path) -> None:
+def test_other_columns_reasons_and_errors_are_refused_by_name(tmp_path):
     write_logs(tmp_path, files=1, dialogues=2)
     with pytest.raises(UsageError, match=r"returned columns value; expected dialogue_row, bad"):
         fastscore.score(tmp_path, LEXICAL, metrics=[returned((0.5,), names=("value",))])
@@ -387,7 +374,7 @@ def test_other_columns_reasons_and_errors_are_refused_by_name(tmp_path: Path) ->
         fastscore.score(tmp_path, LEXICAL, metrics=[broken])
 
 
-def test_nulls_have_a_reason(tmp_path: Path) -> None:
+def test_nulls_have_a_reason(tmp_path):
     write_logs(tmp_path, files=1, dialogues=3)
     names = ("dialogue_row", "value", "reason")
     rows = ((2, None, "missing_input"), (0, None, None), (1, 1, None))
@@ -403,21 +390,21 @@ def test_nulls_have_a_reason(tmp_path: Path) -> None:
     assert [line[name] for name in counts] == [1, 2, 1, 1]
 
 
-def declared(function: Callable[..., Any], **more: Any) -> Any:
+def declared(function, **more):
     given = {"suite": "score_dialogue", "range": (0, 1), "better": "higher"} | more
     return fastscore.metric(**given)(function)
 
 
-def described(steps: pl.LazyFrame) -> pl.LazyFrame:
+def described(steps):
     """Describe nothing."""
     return steps
 
 
-def silent(steps: pl.LazyFrame) -> pl.LazyFrame:
+def silent(steps):
     return steps
 
 
-def unknown(turns: pl.LazyFrame) -> pl.LazyFrame:
+def unknown(turns):
     """Take a table that is not there."""
     return turns
 
@@ -435,19 +422,19 @@ def unknown(turns: pl.LazyFrame) -> pl.LazyFrame:
         (silent, {}, "'silent' has no docstring"),
     ],
 )
-def test_bad_declarations_are_refused(function: Any, more: dict[str, Any], message: str) -> None:
+def test_bad_declarations_are_refused(function, more, message):
     with pytest.raises(UsageError, match=message):
         declared(function, **more)
 
 
 @pytest.mark.parametrize("name", ["row", "label", "reason", "<lambda>"])
-def test_names_that_tables_use_are_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_that_tables_use_are_refused(name, monkeypatch):
     monkeypatch.setattr(described, "__name__", name)
     with pytest.raises(UsageError, match=f"Metric '{name}': expected a name such as of"):
         declared(described)
 
 
-def test_bad_metrics_are_refused(logs: Path, tmp_path: Path, mine: str) -> None:
+def test_bad_metrics_are_refused(logs, tmp_path, mine):
     broken = tmp_path / "broken.py"
     broken.write_text("x = 1\ny = 1 / 0\n")
     other = r"'turns' is no table of score_dialogue and no frame.*ste"
@@ -463,13 +450,13 @@ def test_bad_metrics_are_refused(logs: Path, tmp_path: Path, mine: str) -> None:
             fastscore.score(logs, LEXICAL, metrics=metrics)
     with pytest.raises(UsageError, match="longest: no metric of suite 'guest_simulation'; found"):
         fastscore.score(logs, fastscore.GuestSimulation(), metrics=[longest])
-    namespace: dict[str, Any] = {}
+    namespace = {}
     exec(textwrap.dedent(FILE.partition("@fast")[0]) + "def f(steps):\n    'Do.'\n", namespace)
     with pytest.raises(UsageError, match="The source of 'f' cannot be read"):
         declared(namespace["f"])
 
 
-def test_a_suite_with_a_summary_of_its_own_has_the_metric_too(tmp_path: Path) -> None:
+def test_a_suite_with_a_summary_of_its_own_has_the_metric_too(tmp_path):
     write_example("memory_finance", tmp_path)
 
     @fastscore.metric(suite="memory_finance", range=(0, None), better="neither", unit="turns")
@@ -494,15 +481,15 @@ ROWS = [
     {"dialogue": "a", "text": "four", "score": 0.0},
     {"dialogue": "b", "text": "", "score": 0.5},
 ]
-FACTS: dict[str, Any] = {"range": (0, None), "better": "neither"}
+FACTS = {"range": (0, None), "better": "neither"}
 
 
 @pytest.fixture(autouse=True)
-def _declared_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def _declared_here(monkeypatch):
     monkeypatch.setattr(registry, "_declared_here", {})
 
 
-def made(**more: Any) -> Any:
+def made(**more):
     @fastscore.suite(
         **{"columns": {"text": str, "score": float}, "metrics": {"words": FACTS, "low": FACTS}}
         | more
@@ -518,7 +505,7 @@ def made(**more: Any) -> Any:
     return two_numbers
 
 
-def test_rows_of_python_are_scored_by_it() -> None:
+def test_rows_of_python_are_scored_by_it():
     suite = made()
     scores = fastscore.score(ROWS, suite)
     # a: (3 + 1) / 2 words, the lower of 1 and 0; b: no word, 0.5
@@ -533,7 +520,7 @@ def test_rows_of_python_are_scored_by_it() -> None:
     )
 
 
-def test_refused_files_leave_nothing_in_a_new_run_directory(tmp_path: Path) -> None:
+def test_refused_files_leave_nothing_in_a_new_run_directory(tmp_path):
     for name in ("first", "second"):
         pl.DataFrame(ROWS).write_ndjson(tmp_path / f"{name}.jsonl")
     with pytest.raises(InputError, match=r"One dialogue is in two files"):
@@ -547,7 +534,7 @@ def test_refused_files_leave_nothing_in_a_new_run_directory(tmp_path: Path) -> N
     assert (tmp_path / "run" / "manifest.json").read_bytes() == before
 
 
-def test_another_column_names_the_dialogues_and_metrics_can_be_added() -> None:
+def test_another_column_names_the_dialogues_and_metrics_can_be_added():
     suite = made(dialogue="talk", version=2)
     rows = [{**row, "talk": row["dialogue"]} for row in ROWS]
 
@@ -584,34 +571,34 @@ NARROW = {"metrics": {"words": FACTS, "low": {"range": (0.25, 1), "better": "hig
         ({}, {"engine": "dask", "output": "run"}, "declared in this process alone, and workers do"),
     ],
 )
-def test_bad_suites_are_refused_by_name(fields: Any, call: Any, message: str) -> None:
+def test_bad_suites_are_refused_by_name(fields, call, message):
     with pytest.raises(UsageError, match=message):
         fastscore.score(ROWS, made(**fields), **call)
 
 
-def test_the_function_of_a_suite_takes_rows() -> None:
+def test_the_function_of_a_suite_takes_rows():
     with pytest.raises(UsageError, match="'unknown' takes turns; expected rows or rows, options"):
         fastscore.suite(columns={}, metrics={"x": FACTS})(unknown)
 
 
-def test_its_run_asks_a_process_that_has_not_imported_it_to_do_so(tmp_path: Path) -> None:
+def test_its_run_asks_a_process_that_has_not_imported_it_to_do_so(tmp_path):
     run = fastscore.score(ROWS, made(), output=tmp_path / "run")
     registry._declared_here.clear()
     with pytest.raises(UsageError, match="a suite of your own, import its file first, or install"):
         fastscore.compare(run, run.path)
 
 
-def test_the_toy_suite_has_at_most_25_lines() -> None:
+def test_the_toy_suite_has_at_most_25_lines():
     assert len((TOY / "turn_length" / "__init__.py").read_text().splitlines()) <= 25
 
 
-def command(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def command(site, *words):
     environment = {**os.environ, "PYTHONPATH": f"{site}:{os.environ.get('PYTHONPATH', '')}"}
     line = [sys.executable, "-m", "fastscore", *words]
     return subprocess.run(line, capture_output=True, text=True, check=False, env=environment)
 
 
-def test_the_toy_suite_is_installed_and_runs_on_an_engine(tmp_path: Path) -> None:
+def test_the_toy_suite_is_installed_and_runs_on_an_engine(tmp_path):
     pytest.importorskip("distributed")
     words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
     install = [*words, "--no-build-isolation", "--target", str(tmp_path / "site"), str(TOY)]
@@ -631,7 +618,7 @@ def test_the_toy_suite_is_installed_and_runs_on_an_engine(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("id", ["a / b", "d1.json", "50%", "frame"])
-def test_its_dialogues_are_explained_by_the_ids_of_the_log(tmp_path: Path, id: str) -> None:
+def test_its_dialogues_are_explained_by_the_ids_of_the_log(tmp_path, id):
     rows = [row | {"dialogue": id if row["dialogue"] == "a" else "other"} for row in ROWS]
     run = fastscore.score(rows, made(), output=tmp_path / "run")
     assert Dialogues(run).find(id) == 0

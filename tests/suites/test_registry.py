@@ -6,7 +6,7 @@ import sys
 import tomllib
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import polars as pl
 import pytest
@@ -50,7 +50,7 @@ METRIC = Metric(
 )
 
 
-def suite_of(*tables: Table, **fields: Any) -> Suite:
+def suite_of(*tables, **fields):
     given = {
         "name": "short",
         "package": "json",
@@ -66,18 +66,18 @@ def suite_of(*tables: Table, **fields: Any) -> Suite:
     return Suite(**(given | fields))
 
 
-def loaded(monkeypatch: pytest.MonkeyPatch, *tables: Table, **fields: Any) -> object:
+def loaded(monkeypatch, *tables, **fields):
     return registered(monkeypatch, suite_of(*tables, **fields))
 
 
-def registered(monkeypatch: pytest.MonkeyPatch, suite: object) -> object:
+def registered(monkeypatch, suite):
     monkeypatch.setattr(EntryPoint, "load", lambda self: suite)
     point = EntryPoint("short", "short:SUITE")
     monkeypatch.setattr(registry, "_entries", lambda: {"short": point})
     return registry.load_suite("short")
 
 
-def test_a_table_that_does_not_name_dialogues_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_does_not_name_dialogues_is_refused(monkeypatch):
     message = r"Suite 'short': table 'turns' has no column 'dialogue', which names a row's dialogue"
     with pytest.raises(UsageError, match=message):
         loaded(monkeypatch, replace(TURNS, columns=TURNS.columns[:1]), DIALOGUES)
@@ -92,20 +92,18 @@ def test_a_table_that_does_not_name_dialogues_is_refused(monkeypatch: pytest.Mon
         ({"tables": (TURNS,)}, "Suite 'short' has no table 'dialogues'; found turns"),
     ],
 )
-def test_a_declaration_that_contradicts_itself_is_refused(
-    monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], message: str
-) -> None:
+def test_a_declaration_that_contradicts_itself_is_refused(monkeypatch, fields, message):
     with pytest.raises(UsageError, match=message):
         loaded(monkeypatch, TURNS, DIALOGUES, **fields)
 
 
-def test_a_metric_that_is_declared_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_metric_that_is_declared_twice_is_refused(monkeypatch):
     named = replace(METRIC, id="dialogue")
     with pytest.raises(UsageError, match="Suite 'short' declares metric 'dialogue' twice"):
         loaded(monkeypatch, TURNS, DIALOGUES, metrics=(named, named))
 
 
-def test_what_is_no_suite_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_suite_is_refused(monkeypatch):
     with pytest.raises(
         UsageError, match=r"short:SUITE is a dict, expected a fastscore\.suites\.base\.Suite"
     ):
@@ -117,14 +115,14 @@ def test_what_is_no_suite_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         registry.load_suite("gone")
 
 
-def test_a_suite_in_a_module_finds_no_function() -> None:
+def test_a_suite_in_a_module_finds_no_function():
     suite = suite_of(TURNS, DIALOGUES)
     assert (suite.package, suite.show, suite.texts_in_logs) == ("json", None, None)
     alone = suite_of(TURNS, DIALOGUES, package="json.tool")
     assert alone.show is None
 
 
-def test_a_function_is_imported_on_first_use_and_kept() -> None:
+def test_a_function_is_imported_on_first_use_and_kept():
     suite = suite_of(TURNS, DIALOGUES, read="tool:main")
     sys.modules.pop("json.tool", None)
     assert suite.evidence is None
@@ -136,7 +134,7 @@ def test_a_function_is_imported_on_first_use_and_kept() -> None:
     assert suite.read is first
 
 
-def test_a_function_that_is_not_there_is_named() -> None:
+def test_a_function_that_is_not_there_is_named():
     suite = suite_of(TURNS, DIALOGUES, read="tool:gone")
     with pytest.raises(UsageError, match=r"read is 'tool:gone', but json\.tool has no 'gone'"):
         _ = suite.read
@@ -148,7 +146,7 @@ def test_a_function_that_is_not_there_is_named() -> None:
         suite.read = len
 
 
-def test_loading_the_suites_imports_none_of_their_functions() -> None:
+def test_loading_the_suites_imports_none_of_their_functions():
     program = (
         "import sys; from fastscore.suites.registry import load_suite, suite_names; "
         "[load_suite(name) for name in suite_names()]; "
@@ -159,7 +157,7 @@ def test_loading_the_suites_imports_none_of_their_functions() -> None:
     assert done.stdout == "[]\n", done.stderr
 
 
-def test_another_package_declares_a_suite(tmp_path: Path) -> None:
+def test_another_package_declares_a_suite(tmp_path):
     declared = tmp_path / "short-1.0.dist-info"
     declared.mkdir()
     (declared / "METADATA").write_text("Metadata-Version: 2.1\nName: short\nVersion: 1.0\n")
@@ -175,7 +173,7 @@ def test_another_package_declares_a_suite(tmp_path: Path) -> None:
     assert found.stdout.split() == [*sorted({*registry.OWN, "short"})]
 
 
-def test_help_does_not_import_what_reads_packages() -> None:
+def test_help_does_not_import_what_reads_packages():
     command = (
         "import sys; from fastscore.cli import suite_verbs; print(*suite_verbs()); "
         "print('importlib.metadata' in sys.modules)"
@@ -196,7 +194,7 @@ BENCHMARKS = {"score_dialogue": "end_to_end"}
 """Benchmarks that have another name than their suite."""
 
 
-def parts_of(suite: str) -> dict[str, bool]:
+def parts_of(suite):
     """Return what a suite should have, and whether it has it."""
     contracts = PROJECT["tool"]["importlinter"]["contracts"]
     apart = next(each["modules"] for each in contracts if each["name"] == CONTRACT)
@@ -223,7 +221,7 @@ def parts_of(suite: str) -> dict[str, bool]:
 
 
 @pytest.mark.parametrize("suite", OWN)
-def test_a_suite_lacks_nothing(suite: str) -> None:
+def test_a_suite_lacks_nothing(suite):
     lacking = [name for name, is_there in parts_of(suite).items() if not is_there]
     assert not lacking, f"{suite} lacks {', '.join(lacking)}"
 
@@ -245,19 +243,19 @@ HEADLINE = {
 of memory_finance what its section 6 asks for."""
 
 
-def metric(id: str, **how: object) -> Metric:
+def metric(id, **how):
     return Metric(
         id=id,
         name=id,
         formula=Formula(text=""),
         scale=Scale("higher"),
         source="",
-        **how,  # type: ignore[arg-type]
+        **how,
     )
 
 
 @pytest.mark.parametrize("name", HEADLINE)
-def test_headline_metrics_of_the_source_are_one_family(name: str) -> None:
+def test_headline_metrics_of_the_source_are_one_family(name):
     metrics = load_suite(name).metrics
     headline, found = headline_metrics(metrics), families(metrics)
     assert [one.id for one in headline] == HEADLINE[name].split()
@@ -285,9 +283,9 @@ PLAIN = [metric("score"), metric("count", role="part")]
     ],
     ids=["copies", "without their original", "no headline", "none"],
 )
-def test_families_count_copies_once(metrics: list[Metric], expected: Any) -> None:
+def test_families_count_copies_once(metrics, expected):
     assert families(metrics) == expected
 
 
-def test_a_suite_without_headline_metrics_shows_all_but_parts() -> None:
+def test_a_suite_without_headline_metrics_shows_all_but_parts():
     assert headline_metrics(PLAIN) == (PLAIN[0],)

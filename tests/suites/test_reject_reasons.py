@@ -13,7 +13,7 @@ SUITES = Path(fastscore.suites.__file__).parent
 NAMED = re.compile(r"""\breason["']?\s*[=:]\s*["'](\w+)["']""")
 
 
-def test_suites_name_only_reasons_that_are_documented() -> None:
+def test_suites_name_only_reasons_that_are_documented():
     found = {(path.name, reason) for path in SUITES.rglob("*.py")
              for reason in NAMED.findall(path.read_text())}  # fmt: skip
     assert {("events.py", "unpaired_turn"), ("turns.py", "missing_field")} <= found
@@ -23,7 +23,7 @@ def test_suites_name_only_reasons_that_are_documented() -> None:
     assert [each for each in sorted(found) if each[1] not in allowed] == []
 
 
-def test_every_reason_stands_in_the_documentation() -> None:
+def test_every_reason_stands_in_the_documentation():
     section = (DOCS / "formats.md").read_text().split("\n## Rejects\n")[1].split("| Column |")[0]
     cells = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
     documented = [reason for cell in cells for reason in re.findall(r"`(\w+)`", cell)]

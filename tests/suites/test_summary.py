@@ -3,12 +3,9 @@
 import io
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
-from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -24,13 +21,10 @@ from fastscore.settings.options import build_options
 from fastscore.suites import columns
 from fastscore.suites import summary as summaries
 from fastscore.suites import sums as sums_module
-from fastscore.suites.base import Suite
 from fastscore.suites.declarations import NULL_REASONS_DTYPE, Design, Fixed, Formula, Metric, Scale
 from fastscore.suites.summary import Added, add_up_parts, joint_sizes, measure_parts, summarise
 from fastscore.suites.sums import (
     ALONE,
-    Part,
-    Sums,
     choose_grids,
     estimate,
     joined_values,
@@ -221,7 +215,6 @@ def test_what_is_no_number_is_refused_by_name():
 # --- sums by label, and intervals
 
 
-Row = tuple[Any, ...]
 OF_ROWS = replace(SCORE, table="rows")
 BOUNDED = replace(OF_ROWS, scale=Scale("higher"))
 KEY = ("file", "dialogue")
@@ -244,7 +237,7 @@ VALUES = st.none() | st.floats(-1, 1) | st.sampled_from([0.5, -0.5, 1.0, -1.0, 2
 ROWS = st.lists(st.tuples(FILES, NUMBERS, VALUES), max_size=20)
 
 
-def tables(dialogues: Sequence[Row], rows: Sequence[Row]) -> dict[str, pl.LazyFrame]:
+def tables(dialogues, rows):
     """Return the dialogues with their labels, and rows of them with a score."""
     missing = [{"metric": "score", "reason": "missing_input"}]
     frame = pl.DataFrame(
@@ -265,21 +258,19 @@ def tables(dialogues: Sequence[Row], rows: Sequence[Row]) -> dict[str, pl.LazyFr
     }
 
 
-def summarise_rows(
-    dialogues: Sequence[Row], rows: Sequence[Row], metric: Metric = OF_ROWS
-) -> pl.DataFrame:
+def summarise_rows(dialogues, rows, metric=OF_ROWS):
     return summarise_metrics(tables(dialogues, rows), [metric], ROW_LABELS)
 
 
-def members(dialogues: Sequence[Row], rows: Sequence[Row]) -> dict[tuple[str, Any], list[Row]]:
+def members(dialogues, rows):
     """Return the rows of every value of a label; of several dialogues with a key the first counts.
 
     Also the rows of all, under ``("all", None)``.
     """
-    first: dict[Any, Row] = {}
+    first = {}
     for dialogue in dialogues:
         first.setdefault(dialogue[:2], dialogue)
-    found: dict[tuple[str, Any], list[Row]] = {("all", None): list(rows)}
+    found = {("all", None): list(rows)}
     for place, name in enumerate(ROW_LABELS, len(KEY)):
         values = sorted({str(one[place]) for one in first.values() if one[place] is not None})
         for value in values:
@@ -297,9 +288,7 @@ def members(dialogues: Sequence[Row], rows: Sequence[Row]) -> dict[tuple[str, An
 
 @settings(max_examples=often(25, 400), deadline=None)
 @given(dialogues=DIALOGUES, rows=ROWS, data=st.data())
-def test_a_summary_by_label_is_that_of_plain_python(
-    dialogues: list[Row], rows: list[Row], data: st.DataObject
-) -> None:
+def test_a_summary_by_label_is_that_of_plain_python(dialogues, rows, data):
     summary = summarise_rows(dialogues, rows)
     expected = members(dialogues, rows)
     assert summary.select("group", "value").rows() == list(expected)
@@ -329,9 +318,7 @@ def test_a_summary_by_label_is_that_of_plain_python(
 
 @settings(max_examples=often(12, 200), deadline=None)
 @given(dialogues=DIALOGUES, rows=ROWS, size=st.integers(1, 4))
-def test_a_summary_depends_neither_on_batches_nor_on_columns_at_once(
-    dialogues: list[Row], rows: list[Row], size: int
-) -> None:
+def test_a_summary_depends_neither_on_batches_nor_on_columns_at_once(dialogues, rows, size):
     metrics = [replace(BOUNDED, micro=("score", "n")), replace(OF_ROWS, id="other")]
     frames = tables(dialogues, rows)
     frames["rows"] = frames["rows"].with_columns(
@@ -347,14 +334,14 @@ def test_a_summary_depends_neither_on_batches_nor_on_columns_at_once(
 
 @settings(max_examples=often(12, 200), deadline=None)
 @given(dialogues=DIALOGUES.filter(bool), rows=ROWS)
-def test_keys_of_one_hash_are_told_apart(dialogues: list[Row], rows: list[Row]) -> None:
+def test_keys_of_one_hash_are_told_apart(dialogues, rows):
     """Rows of known dialogues have their own labels, whatever their keys hash to."""
     known = {dialogue[:2] for dialogue in dialogues}
     rows = [row for row in rows if row[:2] in known]
     expected = summarise_rows(dialogues, rows)
     hash_of = summaries._hash_of
 
-    def hash_badly(columns: Sequence[str], seed: int) -> pl.Expr:
+    def hash_badly(columns, seed):
         return hash_of(columns, seed) & pl.lit([0, 2**64 - 1][min(seed, 1)], pl.UInt64)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -365,7 +352,7 @@ def test_keys_of_one_hash_are_told_apart(dialogues: list[Row], rows: list[Row]) 
 
 @settings(max_examples=often(12, 200), deadline=None)
 @given(rows=st.lists(st.tuples(FILES, NUMBERS, VALUES, KINDS), max_size=20))
-def test_rows_that_carry_labels_are_summarised_by_their_own(rows: list[Row]) -> None:
+def test_rows_that_carry_labels_are_summarised_by_their_own(rows):
     """The units of a label's value are the dialogues that have a row with it."""
     frames = tables([], [row[:3] for row in rows])
     kinds = pl.Series("kind", [row[3] for row in rows], dtype=pl.String)
@@ -377,12 +364,12 @@ def test_rows_that_carry_labels_are_summarised_by_their_own(rows: list[Row]) -> 
         assert row["n_units"] == len({one[:2] for one in of_kind if one[2] is not None})
 
 
-def rows_of(*dialogues: Sequence[float]) -> list[Row]:
+def rows_of(*dialogues):
     """Return the rows of dialogues 0, 1, ... with these scores."""
     return [("a", number, value) for number, values in enumerate(dialogues) for value in values]
 
 
-def test_an_interval_of_equal_dialogues_is_that_of_their_means() -> None:
+def test_an_interval_of_equal_dialogues_is_that_of_their_means():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(7, 5)) + rng.normal(size=(7, 1))
     expected = scipy.stats.ttest_1samp(values.mean(axis=1), 0.0).confidence_interval()
@@ -392,7 +379,7 @@ def test_an_interval_of_equal_dialogues_is_that_of_their_means() -> None:
     assert [row["ci_low"], row["ci_high"]] == pytest.approx(expected, rel=1e-10)
 
 
-def test_a_column_makes_other_units() -> None:
+def test_a_column_makes_other_units():
     frames = tables([], rows_of([1.0, 2.0], [3.0], [4.0], [5.0, 6.0]))
     # of the user "u" are dialogues 0 and 1
     user = (pl.col("dialogue") % 300).replace_strict({0: "u", 1: "u", 2: "v", 3: "w"})
@@ -415,9 +402,7 @@ def test_a_column_makes_other_units() -> None:
         ([[1.0], [1.0], [1.0]], None),
     ],
 )
-def test_an_interval_or_the_reason_why_there_is_none(
-    dialogues: list[list[float]], reason: str | None
-) -> None:
+def test_an_interval_or_the_reason_why_there_is_none(dialogues, reason):
     row = summarise_rows([], rows_of(*dialogues), BOUNDED).row(0, named=True)
     assert (row["ci_low"] is None, row["ci_high"] is None) == (bool(reason), bool(reason))
     assert row["interval_reason"] == reason
@@ -433,10 +418,8 @@ PAIRS = Design(pair=("task",))
 T_3 = 3.182446305284263
 """The quantile of t with 3 degrees of freedom that leaves 2.5 % above it, of a printed table."""
 
-ScoredRow = tuple[str, str | None, str, float | None]
 
-
-def summed(rows: Sequence[ScoredRow], metric: Metric = SCORE, design: Design = PAIRS) -> Sums:
+def summed(rows, metric=SCORE, design=PAIRS):
     frame = pl.DataFrame(
         rows, schema=["dialogue", "task", "model", "score"], orient="row"
     ).with_columns(
@@ -447,7 +430,7 @@ def summed(rows: Sequence[ScoredRow], metric: Metric = SCORE, design: Design = P
     return sum_by_dialogue({"dialogues": frame.lazy()}, [metric], design, ("model",))
 
 
-TWICE: list[ScoredRow] = [
+TWICE = [
     # a task under two models: the means of the tasks are 2, 3, 4 and 7
     ("1", "a", "x", 1.0),
     ("2", "a", "y", 3.0),
@@ -460,12 +443,12 @@ TWICE: list[ScoredRow] = [
 ]
 
 
-def one_of(sums: Sums) -> Part:
+def one_of(sums):
     (part,) = estimate(sums)
     return part
 
 
-def test_the_unit_of_an_interval_is_that_of_the_design() -> None:
+def test_the_unit_of_an_interval_is_that_of_the_design():
     found = one_of(summed(TWICE)).estimate
     # deviations of the tasks from 4 are -2, -1, 0 and 3: their squares add up to 14
     half = T_3 * math.sqrt(14 / 3 / 4)
@@ -474,7 +457,7 @@ def test_the_unit_of_an_interval_is_that_of_the_design() -> None:
 
 
 @pytest.mark.parametrize("id", ["id", "pair", "unit", "repeat", "rows"])
-def test_a_metric_may_be_called_as_a_column_of_sums(id: str) -> None:
+def test_a_metric_may_be_called_as_a_column_of_sums(id):
     frame = pl.DataFrame(TWICE, schema=["dialogue", "task", "model", id], orient="row")
     rows = frame.with_columns(null_reasons=pl.lit([], NULL_REASONS_DTYPE)).lazy()
     metrics = [replace(SCORE, id=id)]
@@ -482,28 +465,28 @@ def test_a_metric_may_be_called_as_a_column_of_sums(id: str) -> None:
     assert (found.value, found.n_units) == (4.0, 4)
 
 
-def test_a_design_with_another_unit_has_its_units() -> None:
+def test_a_design_with_another_unit_has_its_units():
     own = one_of(summed(TWICE, design=Design(pair=("task",), unit=("dialogue",)))).estimate
     assert (own.value, own.n_units) == (4.0, 8)
     few = one_of(summed(TWICE, design=Design(pair=("task",), unit=("model",)))).estimate
     assert (few.value, few.n_units, few.low, few.reason) == (4.0, 2, None, "too_few_units")
 
 
-def test_dialogues_without_a_unit_are_units_of_their_own_and_counted() -> None:
-    rows: list[ScoredRow] = [("1", None, "x", 1.0), ("2", None, "x", 3.0), ("3", "b", "x", 2.0)]
+def test_dialogues_without_a_unit_are_units_of_their_own_and_counted():
+    rows = [("1", None, "x", 1.0), ("2", None, "x", 3.0), ("3", "b", "x", 2.0)]
     sums = summed(rows)
     assert one_of(sums).estimate.n_units == 3
     assert sums.lacking == {("task",): 2}
 
 
-def test_a_pair_of_two_columns_is_null_only_if_both_are() -> None:
-    rows: list[ScoredRow] = [("1", None, "x", 1.0), ("2", None, "x", 3.0), ("3", "b", "x", 2.0)]
+def test_a_pair_of_two_columns_is_null_only_if_both_are():
+    rows = [("1", None, "x", 1.0), ("2", None, "x", 3.0), ("3", "b", "x", 2.0)]
     sums = summed(rows, design=Design(pair=("task", "model")))
     assert sums.frame["pair"].to_list() == [" / x", " / x", "b / x"]
 
 
 @pytest.mark.parametrize("n_columns", [1, 2, 3])
-def test_names_of_different_values_differ(n_columns: int) -> None:
+def test_names_of_different_values_differ(n_columns):
     odd = [
         *("a", "/", "a /", "/ a", "a / a", " / ", "", " ", '"', '"a', '"a"', '""'),
         "\\",
@@ -524,7 +507,7 @@ def test_names_of_different_values_differ(n_columns: int) -> None:
     assert plain.select(name_of(["c0", "c1"])).item() == "d/1 / x"
 
 
-def test_rows_whose_value_is_fixed_are_left_out_and_named_by_a_label() -> None:
+def test_rows_whose_value_is_fixed_are_left_out_and_named_by_a_label():
     metric = replace(SCORE, fixed_where=(Fixed("model", "y"),))
     part = one_of(summed([*TWICE, ("9", "a", "x", None)], metric))
     assert (part.estimate.value, part.n, part.left_out) == (3.5, 4, 4)
@@ -532,7 +515,7 @@ def test_rows_whose_value_is_fixed_are_left_out_and_named_by_a_label() -> None:
     assert part.nulls == {"bad_input": 1}
 
 
-def test_scales_are_kept_apart() -> None:
+def test_scales_are_kept_apart():
     parts = estimate(summed(TWICE, replace(SCORE, scale=replace(SCORE.scale, by="model"))))
     assert [(one.scale, one.where, one.estimate.value) for one in parts] == [
         ("x", "model x", 3.5),
@@ -540,14 +523,14 @@ def test_scales_are_kept_apart() -> None:
     ]
 
 
-def test_a_mean_is_that_of_exact_sums() -> None:
+def test_a_mean_is_that_of_exact_sums():
     # in doubles 0.1 + 0.2 + 0.3 is not 0.6, whose third is 0.2
     metric = replace(SCORE, scale=Scale("higher"))
-    rows: list[ScoredRow] = [(str(n), str(n), "x", n / 10) for n in (1, 2, 3)]
+    rows = [(str(n), str(n), "x", n / 10) for n in (1, 2, 3)]
     assert one_of(summed(rows, metric)).estimate.value == 0.2
 
 
-def test_a_column_that_names_nothing_is_refused() -> None:
+def test_a_column_that_names_nothing_is_refused():
     with pytest.raises(UsageError, match="no label column 'tusk'"):
         summed(TWICE, design=Design(pair=("tusk",)))
 
@@ -555,23 +538,18 @@ def test_a_column_that_names_nothing_is_refused() -> None:
 # --- sums that are added up in parts
 
 
-Frames = Mapping[str, pl.LazyFrame]
-
-
-def as_bytes(frame: pl.DataFrame) -> bytes:
+def as_bytes(frame):
     buffer = io.BytesIO()
     frame.write_parquet(buffer)
     return buffer.getvalue()
 
 
-def stored(frame: pl.LazyFrame) -> pl.LazyFrame:
+def stored(frame):
     """Return a frame as it is read from a file that it was written to."""
     return pl.read_parquet(as_bytes(frame.collect())).lazy()
 
 
-def summarise_in_parts(
-    suite: Suite, whole: Frames, parts: Sequence[Frames], options: Any
-) -> pl.DataFrame:
+def summarise_in_parts(suite, whole, parts, options):
     sizes = joint_sizes([measure_parts(suite, part, options) for part in parts])
     sums = [add_up_parts(suite, part, options, sizes) for part in parts]
     added = [
@@ -588,10 +566,10 @@ def summarise_in_parts(
     return summarise(suite, whole, options, added=added)
 
 
-def split(frames: Frames, n_parts: int, seed: int) -> list[dict[str, pl.LazyFrame]]:
+def split(frames, n_parts, seed):
     """Split the rows of tables at random: parts may be empty, dialogues in several."""
     rng = random.Random(seed)
-    parts: list[dict[str, pl.LazyFrame]] = [{} for _ in range(n_parts)]
+    parts = [{} for _ in range(n_parts)]
     for name, lazy in frames.items():
         frame = lazy.collect()
         of_rows = [rng.randrange(n_parts) for _ in range(frame.height)]
@@ -601,7 +579,7 @@ def split(frames: Frames, n_parts: int, seed: int) -> list[dict[str, pl.LazyFram
     return parts
 
 
-def rated(labels: Sequence[str] = ROW_LABELS, **declared: Any) -> Suite:
+def rated(labels=ROW_LABELS, **declared):
     """Return a suite whose rows have one metric with a range and one without.
 
     It has sums of two columns, values that are fixed, and several scales.
@@ -625,14 +603,7 @@ def rated(labels: Sequence[str] = ROW_LABELS, **declared: Any) -> Suite:
     unit=st.sampled_from([("dialogue",), ("level",), ("level", "kind")]),
 )
 @pytest.mark.parametrize("labels", [ROW_LABELS, ("kind",), ()], ids=["joined", "carried", "none"])
-def test_any_split_of_rows_gives_the_same_bytes(
-    dialogues: list[Row],
-    rows: list[Row],
-    n_parts: int,
-    seed: int,
-    labels: Sequence[str],
-    unit: Sequence[str],
-) -> None:
+def test_any_split_of_rows_gives_the_same_bytes(dialogues, rows, n_parts, seed, labels, unit):
     whole = tables(dialogues, rows)
     whole["rows"] = whole["rows"].with_columns(
         (pl.col("dialogue") % 3 + 1).alias("n"),
@@ -649,9 +620,7 @@ def test_any_split_of_rows_gives_the_same_bytes(
 
 
 @pytest.mark.parametrize("name", example_names())
-def test_any_split_of_an_example_gives_the_bytes_of_its_summary(
-    name: str, example_run: Callable[[str], Path]
-) -> None:
+def test_any_split_of_an_example_gives_the_bytes_of_its_summary(name, example_run):
     run = open_run(example_run(name))
     options = build_options(run.suite.options, run.manifest.options)
     whole = {table.name: run.lazy_tables[table.name] for table in run.suite.tables}

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -45,7 +44,7 @@ with open("/proc/self/status") as status:
 """
 
 
-def write_parts(run: Path, suite: str, folder: Path) -> int:
+def write_parts(run, suite, folder):
     """Repeat a run's tables under other ids, two rows a dialogue at most; return its dialogues."""
     tables = load_suite(suite).tables
     frames = {table.name: pl.read_parquet(run / table.name / "*.parquet") for table in tables}
@@ -65,7 +64,7 @@ def write_parts(run: Path, suite: str, folder: Path) -> int:
 
 
 @pytest.mark.parametrize("suite", example_names())
-def test_a_summary_keeps_little_of_a_dialogue(tmp_path: Path, suite: str) -> None:
+def test_a_summary_keeps_little_of_a_dialogue(tmp_path, suite):
     write_example(suite, tmp_path / "example")
     run = tmp_path / "run"
     words = ["score", suite, str(tmp_path / "example" / "logs"), "-o", str(run), "-q"]
@@ -73,7 +72,7 @@ def test_a_summary_keeps_little_of_a_dialogue(tmp_path: Path, suite: str) -> Non
     assert CliRunner().invoke(cli, words).exit_code == 0
     n_dialogues = write_parts(run, suite, tmp_path / "parts")
 
-    def peak(parts: int) -> int:
+    def peak(parts):
         words = [sys.executable, "-c", SUMMARISE, str(run), str(tmp_path / "parts"), str(parts)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=True)
         return int(done.stdout)

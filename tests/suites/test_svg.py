@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from fastscore.suites.svg import drawing_settings, svg_of, with_new_letters, with_own_ids
 
 
-def drawn(kind: str) -> str:
+def drawn(kind):
     with rc_context({"svg.fonttype": kind, "svg.hashsalt": "x"}):
         figure = Figure(figsize=(3, 2))
         axis = figure.add_subplot()
@@ -19,11 +19,11 @@ def drawn(kind: str) -> str:
         return svg_of(figure)
 
 
-def outlines(svg: str) -> list[str]:
+def outlines(svg):
     return re.findall(r'<path id="([^"]*)"[^>]*transform="scale\(0\.015625\)"/>', svg)
 
 
-def test_places_have_two_decimals_and_nothing_else_is_rounded() -> None:
+def test_places_have_two_decimals_and_nothing_else_is_rounded():
     svg = drawn("path")
     places = re.findall(r' (?:d|x|y)="([^"]*)"', svg)
     numbers = [number for place in places for number in re.findall(r"-?\d+(?:\.\d+)?", place)]
@@ -32,7 +32,7 @@ def test_places_have_two_decimals_and_nothing_else_is_rounded() -> None:
     assert "scale(0.015625)" in svg
 
 
-def test_what_is_referred_to_is_there_and_nothing_else_has_an_id() -> None:
+def test_what_is_referred_to_is_there_and_nothing_else_has_an_id():
     for kind in ("path", "none"):
         svg = with_own_ids(drawn(kind), "here")
         ids = re.findall(r' id="([^"]*)"', svg)
@@ -41,15 +41,15 @@ def test_what_is_referred_to_is_there_and_nothing_else_has_an_id() -> None:
         ET.fromstring(svg)
 
 
-def test_texts_stay_as_they_were_written() -> None:
+def test_texts_stay_as_they_were_written():
     texts = [text.text for text in ET.fromstring(drawn("none")).iter() if text.tag.endswith("text")]
     assert "abc <&>" in texts
     assert "0.25" in texts
 
 
-def test_a_page_has_each_letter_once_and_every_other_part_of_both_drawings() -> None:
+def test_a_page_has_each_letter_once_and_every_other_part_of_both_drawings():
     first, second = (with_own_ids(drawn("path"), name) for name in ("one", "two"))
-    known: set[str] = set()
+    known = set()
     page = with_new_letters(first, known) + with_new_letters(second, known)
     assert outlines(page) == outlines(first) == outlines(second)
     assert known == set(outlines(first))
@@ -61,7 +61,7 @@ def test_a_page_has_each_letter_once_and_every_other_part_of_both_drawings() -> 
 
 
 @pytest.mark.parametrize("name", [r"a$\foo$b", "$", r"\$", "${$", "a$b$c", r"$\frac{1}$"])
-def test_names_are_never_read_as_formulas(name: str) -> None:
+def test_names_are_never_read_as_formulas(name):
     with drawing_settings({"svg.fonttype": "none"}):
         figure = Figure(figsize=(3, 2))
         axis = figure.add_subplot()

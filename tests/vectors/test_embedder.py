@@ -7,12 +7,10 @@ import random
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import fastscore_models
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pytest
 from fastscore_models import export
@@ -287,7 +285,7 @@ def test_runs_whose_caches_differ_share_no_perplexity_model(masked_cache, tmp_pa
 SAID = pl.Series("said", ["b", None, "a", "b", "a b"])
 
 
-def as_rows(vectors: pl.Series) -> list[list[float] | None]:
+def as_rows(vectors):
     return [None if each is None else list(each) for each in vectors.to_list()]
 
 
@@ -315,7 +313,7 @@ def test_errors_name_what_to_do(tiny, tmp_path):
         store.view(pl.Series([], dtype=pl.String)).codes(SAID)
     for wrong, found in ((pl.Series([1]), "dtype Int64"), ("a", "type str"), ([1], "type list")):
         with pytest.raises(UsageError, match=f"`texts` is of {found}; expected a Series or list"):
-            tiny.embed(wrong)  # type: ignore[arg-type]
+            tiny.embed(wrong)
     with pytest.raises(UsageError, match=r"The dimension asked for is 9999"):
         VectorStore.of(tiny, root=tmp_path).get_or_embed(SAID, dim=9_999)
 
@@ -331,16 +329,16 @@ ROWS = [
 ]
 
 
-def lengths_and_firsts(texts: list[str]) -> list[list[float]]:
+def lengths_and_firsts(texts):
     """A vector that a person works out: the text's length, and the code of its last character."""
     return [[float(len(text)), float(ord(text[-1]))] for text in texts]
 
 
-def cosine(a: list[float], b: list[float]) -> float:
+def cosine(a, b):
     return float(np.dot(a, b) / np.linalg.norm(a) / np.linalg.norm(b))
 
 
-def cosines(**given: Any) -> list[float]:
+def cosines(**given):
     run = fastscore.score(ROWS, OPTIONS, **given)
     return list(run.tables["steps"]["semantic_cosine_raw"])
 
@@ -358,7 +356,7 @@ def test_a_function_gives_the_vectors(tmp_path):
 def test_a_vector_of_zeros_is_refused_by_its_text():
     """Its cosines would be 0 without a word."""
 
-    def embed(texts: list[str]) -> list[list[float]]:
+    def embed(texts):
         return [[0.0, 0.0] if text == "w3" else [1.0, 2.0] for text in texts]
 
     with pytest.raises(ModelError, match=r"The embedder .*embed gave a vector of zeros for 'w3'"):
@@ -390,8 +388,8 @@ def test_a_run_of_a_function_is_explained_with_it(tmp_path):
 
 
 def test_another_function_of_one_name_is_another_model(tmp_path):
-    def function(salt: str) -> Any:
-        def embed(texts: list[str]) -> npt.NDArray[np.float64]:
+    def function(salt):
+        def embed(texts):
             digests = [hashlib.sha256((salt + text).encode()).digest() for text in texts]
             return np.array([list(digest) for digest in digests]) - 128.0
 
@@ -412,7 +410,7 @@ def test_vectors_of_a_function_do_not_outlive_the_call():
     """It may give other vectors tomorrow, of texts that nothing compares it by."""
     known = {"w1 w4": [1.0, 0.0]}
 
-    def embed(texts: list[str]) -> list[list[float]]:
+    def embed(texts):
         return [known.get(text, [0.0, 1.0]) for text in texts]
 
     assert cosines(embedder=embed) == [0.0, 0.0]
@@ -435,10 +433,10 @@ def test_names_folders_and_embedders_are_one_model(tiny_cache, tmp_path, monkeyp
 
 
 class Model:
-    def __call__(self, texts: list[str]) -> list[list[float]]:
+    def __call__(self, texts):
         raise NotImplementedError
 
-    def encode(self, texts: list[str]) -> list[list[float]]:
+    def encode(self, texts):
         return lengths_and_firsts(texts)
 
 
@@ -479,18 +477,18 @@ def test_a_text_of_a_function_is_read_whole_and_counts_by_its_characters():
 # --- windows of long texts
 
 
-def words_of(count: int, seed: int) -> list[str]:
+def words_of(count, seed):
     return random.Random(seed).choices(WORDS, k=count)
 
 
-def expected_sum(embedder: Embedder, words: list[str], room: int) -> np.ndarray:
+def expected_sum(embedder, words, room):
     """Embed each window by itself; every word is one token."""
     windows = [words[at : at + room] for at in range(0, len(words), room)]
     vectors = embedder.encode([" ".join(window) for window in windows]).astype(np.float64)
     return np.array([len(window) for window in windows]) @ vectors
 
 
-def test_every_window_counts_by_its_tokens(tiny: Embedder) -> None:
+def test_every_window_counts_by_its_tokens(tiny):
     room = tiny.recipe.max_tokens - 2
     sizes = [1, room, room + 1, 3 * room, 3 * room + 2, 2]
     texts = [words_of(size, seed) for seed, size in enumerate(sizes)]
@@ -500,7 +498,7 @@ def test_every_window_counts_by_its_tokens(tiny: Embedder) -> None:
         np.testing.assert_allclose(found, expected_sum(tiny, words, room), atol=1e-5)
 
 
-def test_a_text_alone_decides_its_sum(tiny: Embedder) -> None:
+def test_a_text_alone_decides_its_sum(tiny):
     texts = [" ".join(words_of(size, size)) for size in (5, 90, 40, 90, 200, 1)]
     windows = WindowEmbedder(tiny)
     together = windows.encode(texts)
@@ -508,7 +506,7 @@ def test_a_text_alone_decides_its_sum(tiny: Embedder) -> None:
     np.testing.assert_array_equal(together, alone)
 
 
-def test_every_window_has_the_prefix(tiny_cache: Path) -> None:
+def test_every_window_has_the_prefix(tiny_cache):
     embedder = Embedder("tiny", cache_dir=tiny_cache)
     exported = embedder.exported
     prefixed = replace(exported, recipe=msgspec.structs.replace(exported.recipe, prefix="w1 w2 "))
@@ -520,20 +518,20 @@ def test_every_window_has_the_prefix(tiny_cache: Path) -> None:
     np.testing.assert_allclose(found, expected_sum(embedder, words, room), atol=1e-5)
 
 
-def test_what_is_stored_is_told_apart(tiny: Embedder) -> None:
+def test_what_is_stored_is_told_apart(tiny):
     fingerprints = {each.fingerprint for each in (tiny, WindowEmbedder(tiny), TokenCounter(tiny))}
     assert len(fingerprints) == 3
     assert (WindowEmbedder(tiny).dim, TokenCounter(tiny).dim) == (tiny.dim, 1)
 
 
-def test_tokens_are_counted_with_the_special_ones(tiny: Embedder) -> None:
+def test_tokens_are_counted_with_the_special_ones(tiny):
     counter = TokenCounter(tiny)
     assert counter.limit == tiny.recipe.max_tokens
     texts = ["", "w1", "w1 w2", " ".join(words_of(500, 1))]
     assert counter.encode(texts)[:, 0].tolist() == [2, 3, 4, 502]
 
 
-def test_texts_that_cannot_be_cut_are_not_counted(minilm: Embedder) -> None:
+def test_texts_that_cannot_be_cut_are_not_counted(minilm):
     import polars as pl
 
     counter = TokenCounter(minilm)
@@ -548,9 +546,7 @@ def test_texts_that_cannot_be_cut_are_not_counted(minilm: Embedder) -> None:
 
 
 @pytest.mark.parametrize("dim", [None, 5])
-def test_m12_of_a_raw_output_of_many_windows(
-    tiny: Embedder, tiny_cache: Path, tmp_path: Path, dim: int | None
-) -> None:
+def test_m12_of_a_raw_output_of_many_windows(tiny, tiny_cache, tmp_path, dim):
     room = tiny.recipe.max_tokens - 2
     # what is wanted is in the short windows, the long ones say something else
     raw = ["w13"] * (3 * room) + ["w16"] * 2
@@ -572,7 +568,7 @@ def test_m12_of_a_raw_output_of_many_windows(
     total = tokens @ vectors
     wanted = tiny.encode(["w16"])[0][:dim].astype(np.float64)
 
-    def similarity(target: np.ndarray) -> float:
+    def similarity(target):
         kept = target[:dim]
         return float(wanted @ kept / np.linalg.norm(wanted) / np.linalg.norm(kept))
 

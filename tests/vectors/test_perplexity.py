@@ -2,7 +2,6 @@
 
 import math
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -117,7 +116,7 @@ def cache(tmp_path, masked_cache, monkeypatch):
     return root
 
 
-def verify(cache: Path, *arguments: object):
+def verify(cache, *arguments):
     return fastscore_command(["models", "verify", *arguments], FASTSCORE_CACHE=str(cache))
 
 

@@ -301,7 +301,7 @@ def test_a_file_that_others_could_have_written_is_refused(tmp_path, monkeypatch,
     finally:
         os.umask(before)
 
-    def read() -> list[float]:
+    def read():
         trusted = VectorStore.open(FINGERPRINT, 4, root=tmp_path / "vectors")
         return trusted.gather(np.array([[1, 2]], np.uint64)).tolist()[0]
 

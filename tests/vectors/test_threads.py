@@ -7,7 +7,6 @@ from contextvars import copy_context
 import numpy as np
 import pytest
 from fastscore_jit.threads import StoppedError, own_stop_flag, request_stop
-from fastscore_models import ExportedModel
 
 from fastscore.vectors import embedder, precisions
 from fastscore.vectors.embedder import Embedder
@@ -55,7 +54,7 @@ def test_threads_load_one_session(tiny_cache, monkeypatch):
     loads = []
     plain = embedder.load_inference
 
-    def load_inference(exported: ExportedModel, *others):
+    def load_inference(exported, *others):
         loads.append(exported)
         return plain(exported, *others)
 

@@ -13,7 +13,6 @@ import signal
 import time
 from collections import Counter
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 
 import orjson
 import pytest
@@ -23,7 +22,7 @@ from fastscore.run.commit import parse_checked
 from fastscore.run.remote import log, runs
 from fastscore.run.remote.prefix import Prefix
 from tests.conftest import often
-from tests.logs.stores import Store, environment_of
+from tests.logs.stores import environment_of
 from tests.run.remote import attack_worker
 from tests.run.remote.attack_worker import CONFLICT, TABLES, Order
 
@@ -34,7 +33,7 @@ FAULTS = {"lost": 0.04, "503": 0.06, "409": 0.05}
 class Attack:
     """Rounds of writers and a reader on one store."""
 
-    def __init__(self, store: Store, folder: Path, seed: int) -> None:
+    def __init__(self, store, folder, seed):
         self.store, self.folder = store, folder
         self.random = random.Random(seed)
         self.counted: Counter[str] = Counter()
@@ -42,7 +41,7 @@ class Attack:
         self.context = multiprocessing.get_context("forkserver")
         self.context.set_forkserver_preload(["tests.run.remote.attack_worker"])
 
-    def round(self, number: int) -> None:
+    def round(self, number):
         url = f"s3://bucket/attacked/{number}"
         self.reader = Reader(Prefix(url), self.folder / f"reader-{number}", self.wrong)
         self.cache = str(self.folder / f"cache-{number}")
@@ -66,9 +65,9 @@ class Attack:
             self.wrong.append(f"the last writer ends with {last.exitcode}")
         self.finish(url)
 
-    def disturb(self, url: str) -> list[BaseProcess]:
+    def disturb(self, url):
         """Kill, stop and continue writers for a while; return those that stand."""
-        stopped: list[BaseProcess] = []
+        stopped = []
         end = time.monotonic() + self.random.uniform(1.5, 3.5)
         while time.monotonic() < end:
             time.sleep(self.random.uniform(0.02, 0.25))
@@ -91,7 +90,7 @@ class Attack:
             self.reader.look()
         return stopped
 
-    def start(self, url: str) -> BaseProcess:
+    def start(self, url):
         seed = self.random.getrandbits(30)
         order = Order(url, self.cache, environment_of(self.store), seed)
         process = self.context.Process(target=attack_worker.work, args=(order,))
@@ -100,13 +99,13 @@ class Attack:
         self.counted["writers"] += 1
         return process
 
-    def count_end(self, process: BaseProcess) -> None:
+    def count_end(self, process):
         if process.exitcode == CONFLICT:
             self.counted["refused or followed"] += 1
         elif process.exitcode not in (0, -signal.SIGKILL):
             self.counted["ended by an error"] += 1
 
-    def finish(self, url: str) -> None:
+    def finish(self, url):
         """Look at what is left."""
         self.reader.look()
         entries = log.read_log(Prefix(url))
@@ -120,7 +119,7 @@ class Attack:
         self.counted["looks"] += self.reader.looks
 
 
-def send(process: BaseProcess, number: signal.Signals) -> None:
+def send(process, number):
     """Send a signal, unless the process has ended."""
     if process.is_alive() and process.pid is not None:
         with contextlib.suppress(ProcessLookupError):
@@ -130,14 +129,14 @@ def send(process: BaseProcess, number: signal.Signals) -> None:
 class Reader:
     """Looks at a run, and notes what must not be."""
 
-    def __init__(self, prefix: Prefix, cache: Path, wrong: list[str]) -> None:
+    def __init__(self, prefix, cache, wrong):
         self.prefix, self.cache, self.wrong = prefix, cache, wrong
         self.receipts: dict[str, str] = {}
         self.named: set[str] = set()
         self.complete = False
         self.looks = 0
 
-    def look(self) -> None:
+    def look(self):
         self.looks += 1
         entries = log.read_log(self.prefix)
         epoch = 0
@@ -154,7 +153,7 @@ class Reader:
             self._compare_complete()
         self._compare_receipts()
 
-    def _compare_complete(self) -> None:
+    def _compare_complete(self):
         opened = runs.open_copy(self.prefix.url)
         if opened.manifest.shards != attack_worker.SHARDS:
             self.wrong.append("shards")
@@ -169,7 +168,7 @@ class Reader:
         if summary is None or orjson.loads(summary) != expected:
             self.wrong.append(f"summary {summary!r}")
 
-    def _compare_receipts(self) -> None:
+    def _compare_receipts(self):
         for name in self.prefix.listed("receipts"):
             content = self.prefix.get(name) or b""
             if self.receipts.setdefault(name, hash_bytes(content)) != hash_bytes(content):

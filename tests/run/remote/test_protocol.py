@@ -1,9 +1,6 @@
 """Each rule of the protocol of runs in stores, on a store in memory and on one with faults."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import orjson
@@ -17,18 +14,17 @@ from fastscore.run.manifest import Manifest
 from fastscore.run.remote import log, runs
 from fastscore.run.remote.prefix import Prefix
 from fastscore.run.remote.runs import StoreWriter, writing_store
-from tests.logs.stores import Store
 
 URL = "s3://bucket/run"
 PREFIX = Prefix(URL)
 
 
-def quietly(text: str) -> None:
+def quietly(text):
     """Take a note."""
 
 
 @pytest.fixture
-def memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+def memory(monkeypatch, tmp_path):
     """A store in memory."""
     from obstore.store import MemoryStore
 
@@ -40,7 +36,7 @@ def memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     return store
 
 
-def shard(folder: Path, index: int, text: str, attempt: str) -> Receipt:
+def shard(folder, index, text, attempt):
     """Write a shard's part into a folder, and return its receipt."""
     path = f"steps/part-{index:05d}.parquet"
     output = replace(commit_bytes(folder / path, text.encode()), path=path)
@@ -53,11 +49,11 @@ def shard(folder: Path, index: int, text: str, attempt: str) -> Receipt:
     )
 
 
-def parts() -> list[str]:
+def parts():
     return sorted(PREFIX.listed("steps"))
 
 
-def begun(epoch: int, voids: dict[str, int] | None = None) -> StoreWriter:
+def begun(epoch, voids=None):
     """Return a writer that begins after those before."""
     entry = {"kind": "begin", "epoch": epoch, "replaces": False, "host": "here", "process": epoch}
     position = len(log.read_log(PREFIX))
@@ -65,7 +61,7 @@ def begun(epoch: int, voids: dict[str, int] | None = None) -> StoreWriter:
     return StoreWriter(PREFIX, log.Epoch(epoch, position, 0), voids or {})
 
 
-def manifest_of(shards: int, status: Any = "running") -> Manifest:
+def manifest_of(shards, status="running"):
     return Manifest(
         signature="s",
         suite="none",
@@ -78,17 +74,17 @@ def manifest_of(shards: int, status: Any = "running") -> Manifest:
 
 
 @pytest.mark.parametrize("fault", ["lost", "503", "409"])
-def test_an_unclear_answer_is_settled_by_reading_back(store: Store, fault: str) -> None:
+def test_an_unclear_answer_is_settled_by_reading_back(store, fault):
     store.faults = {fault: 1.0}
     original, left = store.fails, [2]
 
-    def fails(asked: str) -> bool:
+    def fails(asked):
         if asked == fault and left[0]:
             left[0] -= 1
             return original(asked)
         return False
 
-    store.fails = fails  # type: ignore[method-assign]
+    store.fails = fails
     assert PREFIX.put_if_absent("log/0", b"mine")
     assert left == [0]
     assert store.objects["bucket/run/log/0"] == b"mine"
@@ -99,13 +95,13 @@ def test_an_unclear_answer_is_settled_by_reading_back(store: Store, fault: str) 
     assert PREFIX.listed("steps")["steps/part"].tag == tag
 
 
-def test_a_store_that_never_answers_is_named(store: Store) -> None:
+def test_a_store_that_never_answers_is_named(store):
     store.faults = {"503": 1.0}
     with pytest.raises(RunError, match="'s3://bucket/run/log/0' cannot be written: the store give"):
         PREFIX.put_if_absent("log/0", b"mine")
 
 
-def test_a_new_writer_fences_the_older_one(memory: Any, tmp_path: Path) -> None:
+def test_a_new_writer_fences_the_older_one(memory, tmp_path):
     first = begun(1)
     log.append_as(PREFIX, first.epoch, {"kind": "void", "shards": []})
     second = begun(2)
@@ -119,13 +115,11 @@ def test_a_new_writer_fences_the_older_one(memory: Any, tmp_path: Path) -> None:
     assert [entry["epoch"] for entry in log.read_log(PREFIX)] == [1, 1, 2]
 
 
-def test_an_entry_that_comes_between_check_and_append_fences(
-    memory: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_entry_that_comes_between_check_and_append_fences(memory, monkeypatch):
     first = begun(1)
     append = log.append
 
-    def slow(*given: Any) -> bool:
+    def slow(*given):
         monkeypatch.setattr(log, "append", append)
         begun(2)
         return append(*given)
@@ -136,10 +130,8 @@ def test_an_entry_that_comes_between_check_and_append_fences(
     assert [entry["kind"] for entry in log.read_log(PREFIX)] == ["begin", "begin"]
 
 
-def test_a_counter_that_rises_keeps_others_out_and_one_that_stands_lets_them_in(
-    memory: Any,
-) -> None:
-    notes: list[str] = []
+def test_a_counter_that_rises_keeps_others_out_and_one_that_stands_lets_them_in(memory):
+    notes = []
     with (
         mock.patch.object(log, "STILL_SECONDS", 1e9),
         log.written(PREFIX, replaces=False, note=quietly),
@@ -155,33 +147,30 @@ def test_a_counter_that_rises_keeps_others_out_and_one_that_stands_lets_them_in(
 
 
 @pytest.mark.parametrize("kind", ["end", "complete"])
-def test_a_writer_that_ended_is_followed_at_once(
-    memory: Any, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_writer_that_ended_is_followed_at_once(memory, kind, monkeypatch):
     log.append_as(PREFIX, begun(1).epoch, {"kind": kind})
     monkeypatch.setattr(log, "STILL_SECONDS", 1e9)
     with log.written(PREFIX, replaces=False, note=quietly) as (epoch, _):
         assert epoch.number == 2
 
 
-def test_the_first_receipt_wins_and_later_attempts_adopt_it(memory: Any, tmp_path: Path) -> None:
+def test_the_first_receipt_wins_and_later_attempts_adopt_it(memory, tmp_path):
     run = tmp_path / "first"
     begun(1).commit_receipt(run, shard(run, 0, "first", "a"))
     late = tmp_path / "second"
     begun(2).commit_receipt(late, shard(late, 0, "second", "b"))
     adopted = load_receipt(receipt_path(late / "receipts", "score", 0))
-    assert adopted is not None
     assert adopted.attempt == "a"
     assert (late / "steps/part-00000.parquet").read_bytes() == b"first"
     assert len(parts()) == 2
     assert len(PREFIX.listed("receipts")) == 1
 
 
-def test_parts_are_put_before_their_receipt(memory: Any, tmp_path: Path) -> None:
-    seen: list[int] = []
+def test_parts_are_put_before_their_receipt(memory, tmp_path):
+    seen = []
     put_receipt = runs.put_receipt
 
-    def look(*given: Any) -> Any:
+    def look(*given):
         seen.append(len(parts()))
         return put_receipt(*given)
 
@@ -191,14 +180,14 @@ def test_parts_are_put_before_their_receipt(memory: Any, tmp_path: Path) -> None
     assert seen == [1]
 
 
-def test_receipts_are_listed_before_parts(memory: Any, tmp_path: Path) -> None:
+def test_receipts_are_listed_before_parts(memory, tmp_path):
     """A shard that is committed between two listings is not taken for damaged."""
     first = begun(1)
     first.commit_receipt(tmp_path, shard(tmp_path, 0, "text", "a"))
     other = tmp_path / "other"
-    listed: Callable[..., Any] = Prefix.listed
+    listed = Prefix.listed
 
-    def commit_after(prefix: Prefix, below: str) -> Any:
+    def commit_after(prefix, below):
         found = listed(prefix, below)
         if len(listed(PREFIX, "receipts")) == 1:
             first.commit_receipt(other, shard(other, 1, "more", "a"))
@@ -212,7 +201,7 @@ def test_receipts_are_listed_before_parts(memory: Any, tmp_path: Path) -> None:
     assert len(stated) == len(restored)
 
 
-def test_garbage_is_collected_for_shards_with_a_receipt_alone(memory: Any, tmp_path: Path) -> None:
+def test_garbage_is_collected_for_shards_with_a_receipt_alone(memory, tmp_path):
     first = begun(1)
     first.commit_receipt(tmp_path, shard(tmp_path, 0, "text", "a"))
     (kept,) = parts()
@@ -229,7 +218,7 @@ def test_garbage_is_collected_for_shards_with_a_receipt_alone(memory: Any, tmp_p
     assert any(open_shard.fingerprint in name for name in left)
 
 
-def test_a_void_receipt_is_followed_by_one_of_another_name(memory: Any, tmp_path: Path) -> None:
+def test_a_void_receipt_is_followed_by_one_of_another_name(memory, tmp_path):
     first = begun(1)
     receipt = shard(tmp_path, 0, "text", "a")
     first.commit_receipt(tmp_path, receipt)
@@ -248,14 +237,14 @@ def test_a_void_receipt_is_followed_by_one_of_another_name(memory: Any, tmp_path
     assert second.receipts() == {receipt.fingerprint: f"receipts/{receipt.fingerprint}-1.json"}
 
 
-def test_a_part_that_is_there_is_not_written_again(store: Store) -> None:
+def test_a_part_that_is_there_is_not_written_again(store):
     tag = PREFIX.add("steps/part", b"content")
     store.asked.clear()
     assert PREFIX.add("steps/part", b"content") == tag
     assert [(method, once) for method, _, once in store.asked] == [("PUT", "once"), ("HEAD", "")]
 
 
-def test_a_run_is_begun_anew_by_a_begin_that_replaces(memory: Any, tmp_path: Path) -> None:
+def test_a_run_is_begun_anew_by_a_begin_that_replaces(memory, tmp_path):
     for replaces in (False, True):
         with writing_store(URL, replaces=replaces, note=quietly) as (folder, begin):
             begin.commit_receipt(folder, shard(folder, 0, "text", "a"))
@@ -265,5 +254,5 @@ def test_a_run_is_begun_anew_by_a_begin_that_replaces(memory: Any, tmp_path: Pat
     assert [entry["kind"] for entry in entries] == ["begin", "complete"] * 2
     assert len(PREFIX.listed("receipts")) == 2
     assert len(parts()) == 1
-    stated = orjson.loads(PREFIX.get(log.latest(entries, "complete")["name"]) or b"")  # type: ignore[index]
+    stated = orjson.loads(PREFIX.get(log.latest(entries, "complete")["name"]) or b"")
     assert stated["receipts"][0][0].endswith("-1.json")

@@ -3,10 +3,8 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import pytest
@@ -18,7 +16,7 @@ from fastscore.run import drive
 from fastscore.run.remote import log
 from fastscore.run.remote.prefix import Prefix
 from tests.conftest import fastscore_command
-from tests.logs.stores import SECRET, Store
+from tests.logs.stores import SECRET
 from tests.run.running import contents, run_lexical
 
 URL = "s3://bucket/runs/today"
@@ -27,11 +25,11 @@ OF_THE_STORE = {"complete.json"}
 OPTIONS = fastscore.ScoreDialogue(lex_weight=1.0)
 
 
-def write(logs: Iterable[Path], **settings: Any) -> None:
+def write(logs, **settings):
     run_lexical(list(logs), Path(URL), shard_bytes=1, **settings)
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
+def files_of(folder):
     """Return the files of a run directory, without those that copies of stores have beside."""
     found = contents(folder)
     return {
@@ -41,7 +39,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-def all_files(run: fastscore.Run) -> dict[str, bytes]:
+def all_files(run):
     assert run.damaged() == []
     for table in run.tables:
         run.scan(table)
@@ -51,13 +49,13 @@ def all_files(run: fastscore.Run) -> dict[str, bytes]:
     return files_of(run.folder)
 
 
-def fresh(tmp_path: Path) -> fastscore.Run:
+def fresh(tmp_path):
     """Open the run without what the writer left in the cache."""
     with mock.patch("fastscore.run.remote.runs.cache_root", return_value=tmp_path / "other-cache"):
         return fastscore.open_run(URL)
 
 
-def names(store: Store, below: str = "") -> list[str]:
+def names(store, below=""):
     start = f"bucket/runs/today/{below}"
     with store.lock:
         return sorted(name[len(start) :] for name in store.objects if name.startswith(start))
@@ -173,7 +171,7 @@ def test_an_interrupted_run_is_followed_at_once(store, logs, tmp_path):
 def test_a_writer_that_another_follows_commits_nothing_more(store, logs, tmp_path):
     describe = drive._describe
 
-    def follow(*given: Any) -> None:
+    def follow(*given):
         entries = log.read_log(Prefix(URL))
         begin = {"kind": "begin", "epoch": 2, "replaces": False, "host": "other", "process": 7}
         assert log.append(Prefix(URL), len(entries), begin)
@@ -192,10 +190,10 @@ def test_a_writer_that_another_follows_commits_nothing_more(store, logs, tmp_pat
 
 
 def test_readers_see_the_last_complete_run_while_another_is_written(store, logs, tmp_path):
-    seen: list[int | str] = []
+    seen = []
     describe = drive._describe
 
-    def look(*given: Any) -> None:
+    def look(*given):
         try:
             seen.append(fresh(tmp_path).tables["dialogues"].height)
         except RunError as error:
@@ -332,7 +330,7 @@ def test_without_the_extra_the_command_that_installs_it_is_named(logs, monkeypat
 
 
 def test_the_verbs_take_addresses(store, logs, tmp_path):
-    def say(*words: Any) -> str:
+    def say(*words):
         done = fastscore_command(words)
         assert done.returncode == 0, done.stderr
         return str(done.stdout)

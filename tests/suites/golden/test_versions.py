@@ -1,8 +1,5 @@
 """A published number changes with its suite's version, or not at all."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from fastscore.api.examples import example_names
@@ -11,9 +8,7 @@ from tests.suites.golden.numbers import differing, numbers, standing
 
 
 @pytest.mark.parametrize("suite", example_names())
-def test_numbers_are_those_of_the_suites_version(
-    suite: str, example_run: Callable[[str], Path]
-) -> None:
+def test_numbers_are_those_of_the_suites_version(suite, example_run):
     expected = standing(suite)
     assert load_suite(suite).version == expected["version"], (
         "the version was raised: write its numbers by `python -m tests.suites.golden.numbers`"

@@ -3,7 +3,6 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -45,8 +44,8 @@ WINDOWS = Options(m12_long="windows")
         ("parquet", True, WINDOWS),
     ],
 )
-def test_generated_dialogues(tmp_path: Path, layout: Any, semantic: bool, options: Options) -> None:
-    many: dict[str, Any] = {"dialogues": often(40, 400), "defects": 0.3, "seed": 8}
+def test_generated_dialogues(tmp_path, layout, semantic, options):
+    many = {"dialogues": often(40, 400), "defects": 0.3, "seed": 8}
     write_logs(tmp_path, layout=layout, per_file=25, **many)
     plain = tmp_path / "logs"
     if layout == "parquet":  # which the plain scorer does not read
@@ -59,7 +58,7 @@ def test_generated_dialogues(tmp_path: Path, layout: Any, semantic: bool, option
         assert any(" M12:" in each for each in found)
 
 
-def test_planted_defects_are_recovered(tmp_path: Path) -> None:
+def test_planted_defects_are_recovered(tmp_path):
     write_logs(tmp_path, dialogues=often(100, 2000), defects=0.3, seed=7)
     rows = {
         row["dialogue"]: row
@@ -85,7 +84,7 @@ def test_planted_defects_are_recovered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [None, os.environ.get("FASTSCORE_DATA")], ids=["sample", "data"])
-def test_real_plans(tmp_path: Path, data: str | None, request: pytest.FixtureRequest) -> None:
+def test_real_plans(tmp_path, data, request):
     if data is None and "data" in request.node.callspec.id:
         pytest.skip("FASTSCORE_DATA names no folder of full data")
     with (tmp_path / "plans.jsonl").open("w") as stream:
@@ -99,9 +98,9 @@ def test_real_plans(tmp_path: Path, data: str | None, request: pytest.FixtureReq
     assert totals == (943, 946, 712, 900)
 
 
-def test_a_text_is_asked_for_once(tmp_path: Path) -> None:
+def test_a_text_is_asked_for_once(tmp_path):
     write_logs(tmp_path, dialogues=25, seed=8)
-    encoded: set[str] = set()
+    encoded = set()
     score_with_suite(tmp_path / "logs", AS_PUBLISHED, semantic=True, encoded=encoded)
     vectors = Vectors(lambda texts: encode(texts))
     for dialogue in read_dialogues([tmp_path / "logs"]):
@@ -115,11 +114,7 @@ def test_a_text_is_asked_for_once(tmp_path: Path) -> None:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(st.lists(dialogues, min_size=6, max_size=20), st.sampled_from((DEFAULTS, OTHERWISE)))
-def test_any_dialogues(
-    tmp_path_factory: pytest.TempPathFactory,
-    batch: list[tuple[dict[str, Any], list[dict[str, Any]]]],
-    options: Options,
-) -> None:
+def test_any_dialogues(tmp_path_factory, batch, options):
     path = tmp_path_factory.mktemp("any") / "talks.jsonl"
     with path.open("w", encoding="utf-8") as stream:
         for number, (about, turns) in enumerate(batch):

@@ -2,7 +2,6 @@
 
 import json
 import math
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -31,7 +30,7 @@ from tests.suites.group_travel.travelling import (
 ACTIONABLE = ("lodging", "cuisine", "event", "attraction")
 
 
-def angle(text: str) -> Any:
+def angle(text):
     """Return a vector whose cosine with that of an ordinary text is the number that leads it."""
     try:
         cosine = float(text.split()[0])
@@ -43,7 +42,7 @@ def angle(text: str) -> Any:
 # --- the examples of the metrics
 
 
-def test_m8_of_28_preferences_sixteen_by_synthesis_or_plan() -> None:
+def test_m8_of_28_preferences_sixteen_by_synthesis_or_plan():
     slots = (*ACTIONABLE, "traveler_type", "travel_purpose", "spending_preference")
     wishes = [
         (f"m{member}", slot, f"{slot[:3]}{member}word") for member in range(4) for slot in slots
@@ -60,7 +59,7 @@ def test_m8_of_28_preferences_sixteen_by_synthesis_or_plan() -> None:
     assert ratio(row, "M8b") == (6 / 28, 6, 28)
 
 
-def test_m12_is_the_mean_of_sixteen_cosines() -> None:
+def test_m12_is_the_mean_of_sixteen_cosines():
     members = "abcd"
     # 0.24, 0.26, ... 0.54: 0.39 in the middle
     wishes = [
@@ -73,7 +72,7 @@ def test_m12_is_the_mean_of_sixteen_cosines() -> None:
     assert (row["M12_num"], row["M12_den"]) == (pytest.approx(6.24, abs=1e-5), 16)
 
 
-def test_m13_of_four_members() -> None:
+def test_m13_of_four_members():
     means = {"a": "0.38", "b": "0.41", "c": "0.39", "d": "0.40"}
     wishes = [wish(member, "cuisine", f"{mean} x") for member, mean in means.items()]
     # a second wish of one member, as well met as the first, leaves that member's mean
@@ -89,7 +88,7 @@ def test_m13_of_four_members() -> None:
     assert dialogue(*presented([DAY]), unasked, semantic=angle)["M13"] is None
 
 
-def test_m14_is_the_mean_over_pairs_of_explained_slots() -> None:
+def test_m14_is_the_mean_over_pairs_of_explained_slots():
     turns = [
         opening("C4"),
         wish("a", "cuisine", "0.35 barbecue"),
@@ -107,7 +106,7 @@ def test_m14_is_the_mean_over_pairs_of_explained_slots() -> None:
     assert row["M14_den"] == 2
 
 
-def test_m15_eight_of_twelve_grounded_places() -> None:
+def test_m15_eight_of_twelve_grounded_places():
     named = ["Old Mill", "Blue Lake"]
     near = [f"0.{30 + 5 * number} Sight {number}" for number in range(8)]
     far = ["0.29 Barn", "-0.9 Shed"]
@@ -126,7 +125,7 @@ def test_m15_eight_of_twelve_grounded_places() -> None:
 
 
 @pytest.mark.parametrize(("cosine", "addressed"), [("0.45", True), ("0.4499", False)])
-def test_thresholds_are_reached_at_their_float32_value(cosine: str, addressed: bool) -> None:
+def test_thresholds_are_reached_at_their_float32_value(cosine, addressed):
     turns = [
         opening("C3"),
         wish("a", "cuisine", "sushi"),
@@ -138,13 +137,13 @@ def test_thresholds_are_reached_at_their_float32_value(cosine: str, addressed: b
 
 
 @pytest.mark.parametrize(("cosine", "satisfied"), [("0.42", True), ("0.4199", False)])
-def test_a_place_satisfies_from_042(cosine: str, satisfied: bool) -> None:
+def test_a_place_satisfies_from_042(cosine, satisfied):
     turns = [*presented([{"lunch": f"{cosine} Inn"}]), wish("a", "cuisine", "sushi")]
     assert pairs_of(*turns, semantic=angle)["a", "cuisine"]["semantic_channel"] is satisfied
 
 
-def test_only_the_first_400_lines_of_the_plan_are_compared() -> None:
-    def near(*lines: str) -> Any:
+def test_only_the_first_400_lines_of_the_plan_are_compared():
+    def near(*lines):
         plan = {"days": [DAY], "raw_output": "\n\n".join(lines)}
         turns = [*presented(plan), wish("a", "travel_purpose", "x")]
         return pairs_of(*turns, semantic=angle)["a", "travel_purpose"]["plan_similarity"]
@@ -154,19 +153,19 @@ def test_only_the_first_400_lines_of_the_plan_are_compared() -> None:
     assert near(*filler, "0.9 last") == pytest.approx(0.1)
 
 
-def test_slots_by_other_names() -> None:
+def test_slots_by_other_names():
     wishes = [wish(alias, alias.upper(), "x") for alias in SLOT_ALIASES]
     assert set(pairs_of(*wishes)) == set(SLOT_ALIASES.items())
 
 
-def test_the_system_is_no_member() -> None:
+def test_the_system_is_no_member():
     names = ("System", "sys", "ASSISTANT", "agent", " Planner ", "mediator")
     turns = [*(wish(name, "event", "x") for name in names), wish("a", "event", "y")]
     assert ratio(dialogue(opening("C2"), *turns), "M1") == (1.0, 1, 1)
     assert list(pairs_of(*turns)) == [("a", "event")]
 
 
-def test_what_is_no_strategy_and_no_explanation() -> None:
+def test_what_is_no_strategy_and_no_explanation():
     turns = [opening("C4")]
     for null in NULLS:
         said = {"resolution_strategy": f" {null.upper()} ", "resolution_explanation": null.title()}
@@ -175,13 +174,13 @@ def test_what_is_no_strategy_and_no_explanation() -> None:
     assert (row["M3"], row["M4"]) == (0.0, 0.0)
 
 
-def test_what_does_not_fill_a_meal() -> None:
+def test_what_does_not_fill_a_meal():
     nothing = ("", "-", "N/A", "na", "None", "NULL", "nan", "nil", "TBD", None)
     row = dialogue(*presented([{**DAY, "breakfast": value} for value in nothing]))
     assert ratio(row, "M16") == (0.75, 30, 40)
 
 
-def test_literals_beyond_eight_mebibytes_are_text() -> None:
+def test_literals_beyond_eight_mebibytes_are_text():
     inside = "x" * (LARGEST_LITERAL - 2)
     assert parse_cell(f"'{inside}'") == inside
     assert parse_cell(f"'{inside}x'") == f"'{inside}x'"
@@ -189,7 +188,7 @@ def test_literals_beyond_eight_mebibytes_are_text() -> None:
     assert parse_cell(json.dumps([inside * 2])) == [inside * 2]
 
 
-def test_summary_by_condition_and_group_type() -> None:
+def test_summary_by_condition_and_group_type():
     dialogues = []
     for condition, voices in (("C1", 1), ("C2", 1), ("C2", 2), ("C2", 3), ("C4", 3)):
         speaking = [turn(f"m{number}", "user_provide_event", "x") for number in range(voices)]
@@ -200,7 +199,7 @@ def test_summary_by_condition_and_group_type() -> None:
     summary = summarise(SUITE, tables, options)
     assert dict(summary.schema) == SUMMARY_SCHEMA
 
-    def found(group: str, value: str | None, metric: str = "M1") -> dict[str, Any]:
+    def found(group, value, metric="M1"):
         rows = summary.filter(
             (pl.col("group") == group)
             & pl.col("value").eq_missing(pl.lit(value))
@@ -235,26 +234,26 @@ def test_summary_by_condition_and_group_type() -> None:
 NAMES = ("Grandparent 1", "Grandparent 2", "Parent", "Child")
 
 
-def provide(speaker: str, slot: str, utterance: str = "anything") -> dict[str, Any]:
+def provide(speaker, slot, utterance="anything"):
     return turn(speaker, f"user_provide_{slot}", utterance)
 
 
-def synthesize(slot: str, utterance: str = "", **fields: Any) -> dict[str, Any]:
+def synthesize(slot, utterance="", **fields):
     return turn("System", f"sys_synthesize_{slot}", utterance, metadata=fields or None)
 
 
-def test_m1_every_member_of_four_speaks() -> None:
+def test_m1_every_member_of_four_speaks():
     turns = [opening("C4", member_count=4), *(provide(name, "cuisine") for name in NAMES)]
     assert ratio(dialogue(*turns), "M1") == (1.0, 4, 4)
 
 
-def diverging(slot: str) -> list[dict[str, Any]]:
+def diverging(slot):
     wishes = {"cuisine": ("Italian", "Thai"), "event": ("music", "sports")}
     first, second = wishes.get(slot, ("museums", "shopping"))
     return [provide("A", slot, first), provide("B", slot, second)]
 
 
-def test_m2_two_of_three_divergent_slots() -> None:
+def test_m2_two_of_three_divergent_slots():
     turns = [
         opening("C3"),
         *(wish for slot in ("cuisine", "event", "attraction") for wish in diverging(slot)),
@@ -267,7 +266,7 @@ def test_m2_two_of_three_divergent_slots() -> None:
     assert ratio(dialogue(*turns), "M2") == (2 / 3, 2, 3)
 
 
-def test_m3_explained_by_metadata_or_words() -> None:
+def test_m3_explained_by_metadata_or_words():
     turns = [
         opening("C3"),
         synthesize("cuisine", resolution_explanation="Both are near"),
@@ -278,7 +277,7 @@ def test_m3_explained_by_metadata_or_words() -> None:
     assert ratio(dialogue(*turns), "M3") == (0.5, 2, 4)
 
 
-def test_m4_three_named_strategies_of_four() -> None:
+def test_m4_three_named_strategies_of_four():
     strategies = {
         "cuisine": "Family Friendly",
         "event": "parent_veto",
@@ -292,7 +291,7 @@ def test_m4_three_named_strategies_of_four() -> None:
     assert dialogue(opening("C4"))["M4"] is None
 
 
-def test_m4b_one_of_eight_turns() -> None:
+def test_m4b_one_of_eight_turns():
     turns = [
         *(synthesize(slot, "We found a way") for slot in ("cuisine", "event", "attraction")),
         *(turn("System", "sys_feedback_cuisine", "Changed") for _ in range(3)),
@@ -303,7 +302,7 @@ def test_m4b_one_of_eight_turns() -> None:
     assert ratio(dialogue(opening("C5"), *turns), "M4b") == (0.125, 1, 8)
 
 
-def test_m5_all_three_conflicts_get_feedback() -> None:
+def test_m5_all_three_conflicts_get_feedback():
     turns = [
         synthesize("cuisine", has_conflict=True),
         synthesize("event", has_conflict="yes"),
@@ -329,13 +328,13 @@ def test_m5_all_three_conflicts_get_feedback() -> None:
         ((), (None, 0, 0)),
     ],
 )
-def test_m6_counts_who_accepts(accepting: tuple[str, ...], expected: Any) -> None:
+def test_m6_counts_who_accepts(accepting, expected):
     turns = [opening("C2"), provide("A", "event"), provide("B", "event")]
     turns += [turn(name, "user_accept_plan") for name in accepting]
     assert ratio(dialogue(*turns), "M6") == expected
 
 
-def test_m7_counts_turns() -> None:
+def test_m7_counts_turns():
     turns = [
         opening("C5"),
         turn("A", "", "hello"),
@@ -367,9 +366,7 @@ def test_m7_counts_turns() -> None:
         ({"multi_user": 0, "enable_feedback": True}, "a{}.csv", "custom", None),
     ],
 )
-def test_where_the_flags_come_from(
-    metadata: Any, name: str, condition: str, source: str | None
-) -> None:
+def test_where_the_flags_come_from(metadata, name, condition, source):
     turns = [turn("System", "x", metadata=metadata), provide("A", "event"), provide("B", "event")]
     row = dialogue(*turns, name=name)
     assert row["condition"] == condition
@@ -390,18 +387,18 @@ SAMPLE = [
 ]  # fmt: skip
 
 
-def m16(plan: Any, **options: Any) -> Any:
+def m16(plan, **options):
     return ratio(dialogue(*presented(plan), options=GroupTravel(**options)), "M16")
 
 
-def test_m16_of_a_published_three_day_sample() -> None:
+def test_m16_of_a_published_three_day_sample():
     assert m16(SAMPLE) == (13 / 15, 13, 15)
     assert m16({"days": SAMPLE}) == (13 / 15, 13, 15)
     # without a wrap past midnight the first day's stops are out of order
     assert m16(SAMPLE, strict_overnight=True) == (12 / 15, 12, 15)
 
 
-def test_m16_twenty_one_of_twenty_three() -> None:
+def test_m16_twenty_one_of_twenty_three():
     timed = {**DAY, "pois": [{"name": "Zoo", "start": "9:00", "end": "10:00"}]}
     plan = [timed, {**timed, "lunch": "nan", "dinner": "tbd"}, timed, DAY, DAY]
     # lunch and dinner are not filled, and then they do not differ: three of 23 fail
@@ -412,12 +409,12 @@ def test_m16_twenty_one_of_twenty_three() -> None:
     assert m16(plan) == (21 / 23, 21, 23)
 
 
-def places_of(plan: Any, **cells: Any) -> dict[str, bool]:
+def places_of(plan, **cells):
     rows = score(presented(plan, **cells))["places"]
     return dict(rows.select("key", "grounded").rows())
 
 
-def test_m9_fifteen_of_sixteen() -> None:
+def test_m9_fifteen_of_sixteen():
     names = [f"Sight {number}" for number in range(12)]
     plan = [{**DAY, "attraction": ";".join(f"{name}, Rockford" for name in names) + ";"}]
     records = [{"name": name} for name in names[1:]]
@@ -425,7 +422,7 @@ def test_m9_fifteen_of_sixteen() -> None:
     assert ratio(row, "M9") == (15 / 16, 15, 16)
 
 
-def test_how_a_place_is_looked_up() -> None:
+def test_how_a_place_is_looked_up():
     plan = {"itinerary": [{
         "Breakfast": "Dial A Cake (Rockford)",
         "meals": {"LUNCH": {"name": "Flying Mango, the, Rockford"}, "supper": "x"},
@@ -442,7 +439,7 @@ def test_how_a_place_is_looked_up() -> None:
     }
 
 
-def test_no_place_is_found_without_a_plan_or_catalogue() -> None:
+def test_no_place_is_found_without_a_plan_or_catalogue():
     for cells in ({}, {"ref_info_restaurants": "[]"}, {"ref_info_restaurants": [{"city": "x"}]}):
         assert dialogue(*presented([DAY], **cells))["M9"] is None
     row = dialogue(*presented("No plan was found.", **CATALOGUE))
@@ -452,7 +449,7 @@ def test_no_place_is_found_without_a_plan_or_catalogue() -> None:
     assert {reasons[metric] for metric in missing} == {"missing_input"}
 
 
-def test_only_m12_reads_in_windows() -> None:
+def test_only_m12_reads_in_windows():
     plan = {"days": [{"lunch": "Luigi"}], "raw_output": "one\ntwo"}
     turns = [opening("C2"), wish("a", "cuisine", "pizza"), turn("System", "x", plan=plan)]
     events = read(turns)
@@ -467,7 +464,7 @@ def test_only_m12_reads_in_windows() -> None:
 # --- wishes and what satisfies them: M8, M10, M10b, M11 and W1 to W3
 
 
-def satisfied(shares: list[tuple[int, int]]) -> list[dict[str, Any]]:
+def satisfied(shares):
     """Make members who have some of their actionable wishes met by category."""
     plan = [{**DAY, "attraction": "Art", "event": "Gig"}]
     records = {"ref_info_attractions": [{"name": "Art", "type": "Museums"}],
@@ -484,7 +481,7 @@ def satisfied(shares: list[tuple[int, int]]) -> list[dict[str, Any]]:
     return turns
 
 
-def test_m10_m11_and_welfare_of_four_members() -> None:
+def test_m10_m11_and_welfare_of_four_members():
     row = dialogue(*satisfied([(4, 4), (3, 4), (2, 4), (4, 4)]))
     assert ratio(row, "M10") == (13 / 16, 13, 16)
     assert ratio(row, "M10b") == (11 / 12, 11, 12)  # lodging has no category
@@ -496,6 +493,6 @@ def test_m10_m11_and_welfare_of_four_members() -> None:
     assert [member["satisfaction"] for member in row["members"]] == [1.0, 0.75, 0.5, 1.0]
 
 
-def test_welfare_is_not_m10_where_members_have_unequal_numbers_of_wishes() -> None:
+def test_welfare_is_not_m10_where_members_have_unequal_numbers_of_wishes():
     row = dialogue(*satisfied([(1, 1), (0, 3)]))
     assert (row["M10"], row["W1"], row["W2"], row["W3"]) == (0.25, 0.5, 0.0, 0.0)

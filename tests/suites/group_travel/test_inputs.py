@@ -2,9 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
-import polars as pl
 import pytest
 
 from fastscore.suites.group_travel import SUITE
@@ -15,17 +13,16 @@ from tests.conftest import often
 from tests.suites.group_travel.travelling import DEFAULTS, dialogue, embed, opening, raw_rows, turn
 
 DOCS = Path(__file__).parents[3] / "docs" / "suites" / "group_travel.md"
-Turns = list[dict[str, Any]]
 CALLED = {metric.id: metric for metric in METRICS}
 
 
-def test_the_docs_have_what_sources_mean() -> None:
+def test_the_docs_have_what_sources_mean():
     docs = DOCS.read_text(encoding="utf-8")
     for name, meaning in SOURCES.items():
         assert f"| {name} | {meaning} |" in docs
 
 
-def example(condition: str = "C5") -> Turns:
+def example(condition="C5"):
     """Make a dialogue that has everything, from which every source can be taken."""
     conflict = {
         "has_conflict": True,
@@ -66,7 +63,7 @@ def example(condition: str = "C5") -> Turns:
     ]  # fmt: skip
 
 
-def other_example() -> Turns:
+def other_example():
     """Make a dialogue in which single sources decide what several do in the other.
 
     Both want ramen, by the catalogue alone. The synthesis alone addresses them and quotes theory.
@@ -93,8 +90,7 @@ def other_example() -> Turns:
 
 EXAMPLES = (example, other_example)
 WISH, PLAN = "user_provide_", "sys_present_plan"
-REFERENCES = ("ref_info_restaurants", "ref_info_accommodations", "ref_info_attractions")
-TAKEN: dict[str, list[tuple[Any, dict[str, Any]]]] = {
+TAKEN = {
     "preferences": [
         (WISH, {"utterance": "nothing in particular"}),
         (WISH, {"speaker": "a"}),
@@ -117,8 +113,8 @@ TAKEN: dict[str, list[tuple[Any, dict[str, Any]]]] = {
 """What takes each source away: cells of turns whose intent begins so; objects change in part."""
 
 
-def taken_away(turns: Turns, intents: Any, cells: dict[str, Any]) -> Turns:
-    def changed(each: dict[str, Any]) -> dict[str, Any]:
+def taken_away(turns, intents, cells):
+    def changed(each):
         return each | {
             name: each[name] | cell if isinstance(cell, dict) else cell
             for name, cell in cells.items()
@@ -127,19 +123,19 @@ def taken_away(turns: Turns, intents: Any, cells: dict[str, Any]) -> Turns:
     return [changed(each) if each["intent"].startswith(intents) else each for each in turns]
 
 
-def alike(text: str) -> Any:
+def alike(text):
     """Give every text the same vector."""
     return embed("the same")
 
 
-def metrics_of(turns: Turns, vectors: Any) -> dict[str, Any]:
+def metrics_of(turns, vectors):
     row = dialogue(*turns, semantic=vectors)
     return {name: row[name] for name in CALLED}
 
 
-def changed_by_source() -> dict[str, set[str]]:
+def changed_by_source():
     """Return by source the metrics that change, in an example, when it is taken away."""
-    changed: dict[str, set[str]] = {source: set() for source in SOURCES}
+    changed = {source: set() for source in SOURCES}
     for make in EXAMPLES:
         whole = metrics_of(make(), embed)
         for source, takes in TAKEN.items():
@@ -153,14 +149,14 @@ def changed_by_source() -> dict[str, set[str]]:
     return changed
 
 
-def test_metrics_change_with_the_sources_that_they_declare_and_with_no_other() -> None:
+def test_metrics_change_with_the_sources_that_they_declare_and_with_no_other():
     changed = changed_by_source().items()
     used = {name: {source for source, names in changed if name in names} for name in CALLED}
     assert used == {name: set(metric.uses) for name, metric in CALLED.items()}
 
 
 @pytest.mark.parametrize("condition", ["C1", "C2", "C3", "C4", "C5"])
-def test_outside_its_conditions_a_metric_says_nothing(condition: str) -> None:
+def test_outside_its_conditions_a_metric_says_nothing(condition):
     row = dialogue(*example(condition), semantic=True)
     for name, metric in CALLED.items():
         if metric.conditions and condition not in metric.conditions:
@@ -205,7 +201,7 @@ CASES = [
 ]
 
 
-def scored(turns: Turns, layout: str = "rows") -> tuple[dict[str, Any], pl.DataFrame]:
+def scored(turns, layout="rows"):
     """Score a dialogue without vectors, in rows or as an array in which nulls do not stand."""
     rows = raw_rows(turns)
     if layout == "array":
@@ -216,13 +212,13 @@ def scored(turns: Turns, layout: str = "rows") -> tuple[dict[str, Any], pl.DataF
     return tables["dialogues"].row(0, named=True), events.rejects
 
 
-def missing(row: dict[str, Any]) -> set[str]:
+def missing(row):
     found = {each["metric"] for each in row["null_reasons"] if each["reason"] == "missing_input"}
     assert all(row[name] is None for name in found)
     return found
 
 
-def but_for(turns: Turns, place: int, **cells: Any) -> Turns:
+def but_for(turns, place, **cells):
     return [each | cells if number == place else each for number, each in enumerate(turns)]
 
 
@@ -230,9 +226,7 @@ def but_for(turns: Turns, place: int, **cells: Any) -> Turns:
     ("layout", "cell", "place", "null"),
     [("rows", *case) for case in CASES] + [("array", *case) for case in CASES[:: often(4, 1)]],
 )
-def test_a_metric_is_null_where_a_turn_that_it_reads_was_not_given(
-    layout: str, cell: str, place: int, null: set[str]
-) -> None:
+def test_a_metric_is_null_where_a_turn_that_it_reads_was_not_given(layout, cell, place, null):
     row, _ = scored(but_for(example(), place, **{cell: None}), layout)
     empty, _ = scored(but_for(example(), place, **{cell: ""}), layout)
     assert missing(row) == null
@@ -245,13 +239,13 @@ def test_a_metric_is_null_where_a_turn_that_it_reads_was_not_given(
 
 
 @pytest.mark.parametrize("layout", ["rows", "array"])
-def test_who_states_or_accepts_something_is_asked_for_by_line(layout: str) -> None:
+def test_who_states_or_accepts_something_is_asked_for_by_line(layout):
     for place, n_rejects in ((A_CUISINE, 1), (ACCEPTANCE, 1), (SYNTHESIS, 0), (PRESENTATION, 0)):
         _, rejects = scored(but_for(example(), place, speaker=None), layout)
         assert rejects["reason"].to_list() == ["missing_field"] * n_rejects
 
 
-def test_a_synthesis_without_a_flag_or_an_explanation_rests_on_its_utterance() -> None:
+def test_a_synthesis_without_a_flag_or_an_explanation_rests_on_its_utterance():
     row, _ = scored(but_for(example(), SYNTHESIS, utterance=None, metadata=None))
     # and M14, of which nothing is explained, is not applicable
     assert missing(row) == {"M2", "M3", "M4b", "M8", "M8a"}
@@ -263,13 +257,13 @@ def test_a_synthesis_without_a_flag_or_an_explanation_rests_on_its_utterance() -
     assert (row["M2"], row["M3"]) == (1.0, 1.0)
 
 
-def test_channels_do_not_fire_for_a_share_that_is_unknown() -> None:
+def test_channels_do_not_fire_for_a_share_that_is_unknown():
     whole, _ = scored(example())
     row, _ = scored(but_for(example(), A_CUISINE, utterance=None))
     assert (whole["n_room_channel"], row["n_room_channel"]) == (1, 0)
 
 
-def test_a_single_user_is_one_voice_whoever_speaks() -> None:
+def test_a_single_user_is_one_voice_whoever_speaks():
     states = turn("", "user_provide_cuisine", "pizza") | {"speaker": None}
     row, _ = scored([opening("C1", member_count=3), states])
     assert (row["M1"], row["M1_num"], row["M1_den"]) == (1 / 3, 1, 3)
@@ -278,7 +272,7 @@ def test_a_single_user_is_one_voice_whoever_speaks() -> None:
     assert row["M1"] is None
 
 
-def test_members_that_are_counted_by_who_speaks_need_speakers() -> None:
+def test_members_that_are_counted_by_who_speaks_need_speakers():
     turns = [opening("C2"), turn("Ann", "user_provide_cuisine", "pizza")]
     nobody = turn("", "user_respond_cuisine", "fine") | {"speaker": None}
     assert scored([*turns, nobody])[0]["M1"] is None
@@ -287,7 +281,7 @@ def test_members_that_are_counted_by_who_speaks_need_speakers() -> None:
     assert scored([*listed, nobody])[0]["M1"] == 0.5
 
 
-def test_everybody_accepts_whoever_else_does() -> None:
+def test_everybody_accepts_whoever_else_does():
     nobody = turn("", "user_accept_plan", "yes") | {"speaker": None}
     assert scored([*example(), nobody])[0]["M6"] is None
     row, _ = scored([*example(), turn("Everyone", "user_accept_plan", "yes"), nobody])

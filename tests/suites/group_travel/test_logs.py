@@ -1,8 +1,6 @@
 """Accepted and refused input, and changes that must not affect numbers."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -25,12 +23,12 @@ TURNS = [
 ]  # fmt: skip
 
 
-def write_csv(path: Path, turns: list[dict[str, Any]]) -> None:
+def write_csv(path, turns):
     frame = raw_rows(turns).drop("file", "line", "byte_offset", "turns", "dialogue_id")
     frame.rename({"speaker": " Speaker", "utterance": "TEXT"}).write_csv(path, include_bom=True)
 
 
-def test_one_dialogue_in_every_format(tmp_path: Path) -> None:
+def test_one_dialogue_in_every_format(tmp_path):
     document = {"dialogue_id": "trip", "metadata": TURNS[0]["metadata"], "turns": TURNS}
     write_csv(tmp_path / "trip.csv", TURNS)
     (tmp_path / "trip.json").write_text(json.dumps(document))
@@ -48,7 +46,7 @@ def test_one_dialogue_in_every_format(tmp_path: Path) -> None:
     assert all(other.equals(found[0]) for other in found[1:])
 
 
-def test_one_bad_row_costs_no_other() -> None:
+def test_one_bad_row_costs_no_other():
     rows = raw_rows([*TURNS, turn("", "user_accept_plan", "ok"), {"utterance": "?"}])
     events = SUITE.read(rows, GroupTravel())
     assert events.rejects.select("line", "field", "reason").rows() == [
@@ -58,7 +56,7 @@ def test_one_bad_row_costs_no_other() -> None:
     assert events.frames["pairs"].height == 2
 
 
-def test_a_turn_that_is_no_object_is_a_reject() -> None:
+def test_a_turn_that_is_no_object_is_a_reject():
     turns = [{**t, "metadata": t.get("metadata")} for t in TURNS]
     row = {"turns": json.dumps([*turns, 5])}
     events = SUITE.read(raw_rows([row], name="x{}.jsonl"), GroupTravel())
@@ -66,12 +64,12 @@ def test_a_turn_that_is_no_object_is_a_reject() -> None:
     assert events.frames["pairs"].height == 2
 
 
-def test_turns_of_json_lines_need_their_dialogue() -> None:
+def test_turns_of_json_lines_need_their_dialogue():
     events = SUITE.read(raw_rows(TURNS, name="x{}.jsonl"), GroupTravel())
     assert events.rejects["field"].unique().to_list() == ["dialogue_id"]
 
 
-def test_unreadable_cells_are_warnings() -> None:
+def test_unreadable_cells_are_warnings():
     turns = [
         turn("System", "x", metadata="not this"),
         turn("System", "x", ref_info_events="nothing found", plan="{'days': [}"),
@@ -99,7 +97,7 @@ PLAN_FAULTS = {
 
 
 @pytest.mark.parametrize(("plan", "fault"), PLAN_FAULTS.items())
-def test_what_of_a_plan_cannot_be_read_is_a_warning(plan: str, fault: str | None) -> None:
+def test_what_of_a_plan_cannot_be_read_is_a_warning(plan, fault):
     row = dialogue(opening("C4"), turn("System", "sys_present_plan", plan=plan))
     assert row["warnings"] == ([] if fault is None else [f"line 3, plan: {fault}"])
 
@@ -117,12 +115,12 @@ def test_what_of_a_plan_cannot_be_read_is_a_warning(plan: str, fault: str | None
         ({"in": [{"name": "A"}]}, None),
     ],
 )
-def test_what_of_a_catalogue_cannot_be_read_is_a_warning(records: Any, fault: str | None) -> None:
+def test_what_of_a_catalogue_cannot_be_read_is_a_warning(records, fault):
     row = dialogue(opening("C4"), turn("System", "x", ref_info_events=records))
     assert row["warnings"] == ([] if fault is None else [f"line 3, ref_info_events: {fault}"])
 
 
-def test_what_of_a_synthesis_cannot_be_read_is_a_warning() -> None:
+def test_what_of_a_synthesis_cannot_be_read_is_a_warning():
     turns = [
         opening("C5", member_count="four"),
         turn("System", "sys_synthesize_event", metadata="not this", constraint_state="nor that"),
@@ -140,7 +138,7 @@ def test_what_of_a_synthesis_cannot_be_read_is_a_warning() -> None:
     ]
 
 
-def test_no_dialogue_gives_empty_tables() -> None:
+def test_no_dialogue_gives_empty_tables():
     tables = score()
     assert {name: table.height for name, table in tables.items()} == {
         "pairs": 0,
@@ -150,7 +148,7 @@ def test_no_dialogue_gives_empty_tables() -> None:
     assert score([turn("A", "x")])["dialogues"].height == 1
 
 
-def test_one_id_in_two_files_is_two_dialogues(tmp_path: Path) -> None:
+def test_one_id_in_two_files_is_two_dialogues(tmp_path):
     for condition in ("C3", "C5"):
         turns = [{**opening(condition), "utterance": "Hi"}, *TURNS[1:]]
         rows = [{"dialogue_id": "trip", **row} for row in turns]
@@ -163,7 +161,7 @@ def test_one_id_in_two_files_is_two_dialogues(tmp_path: Path) -> None:
     assert counted.select("value", "n").rows() == [("C3", 1), ("C5", 1)]
 
 
-def test_a_lone_surrogate_in_any_cell_costs_no_dialogue() -> None:
+def test_a_lone_surrogate_in_any_cell_costs_no_dialogue():
     half = "cut \\ud83d"
     cells = {
         "metadata": f'{{"group_type": "{half}", "dialogue_id": "trip"}}',
@@ -178,7 +176,7 @@ def test_a_lone_surrogate_in_any_cell_costs_no_dialogue() -> None:
     assert places["place"].to_list() == ["cut \ufffd"]
 
 
-def lines(tmp_path: Path, *documents: Any) -> Any:
+def lines(tmp_path, *documents):
     path = tmp_path / "d.jsonl"
     path.write_text("".join(json.dumps(document) + "\n" for document in documents))
     run = tmp_path / "run"
@@ -189,7 +187,7 @@ def lines(tmp_path: Path, *documents: Any) -> Any:
     )
 
 
-def test_files_that_are_read_together_keep_their_rejects(tmp_path: Path) -> None:
+def test_files_that_are_read_together_keep_their_rejects(tmp_path):
     for name, last in (("a", 5), ("b", TURNS[2]), ("c", "x")):
         whole = {"turns": TURNS[:2]}
         texts = [whole, {"turns": []}, {"turns": [*TURNS[:2], last]}]
@@ -212,7 +210,7 @@ def test_files_that_are_read_together_keep_their_rejects(tmp_path: Path) -> None
     ]
 
 
-def test_texts_of_other_types_in_rows_of_turns_are_rejects(tmp_path: Path) -> None:
+def test_texts_of_other_types_in_rows_of_turns_are_rejects(tmp_path):
     turns = [{**TURNS[1], "utterance": ["Thai"]}, {**TURNS[2], "intent": {}}, TURNS[1]]
     scored, rejects = lines(tmp_path, *({"dialogue_id": "q", **t} for t in turns))
     assert rejects.select("line", "field", "reason").rows() == [
@@ -234,15 +232,13 @@ def test_texts_of_other_types_in_rows_of_turns_are_rejects(tmp_path: Path) -> No
         ("s0001-c1", "winter", "winter"),
     ],
 )
-def test_the_scenario_is_what_conditions_have_in_common(
-    name: str, stated: str | None, scenario: str
-) -> None:
+def test_the_scenario_is_what_conditions_have_in_common(name, stated, scenario):
     about = {} if stated is None else {"scenario": stated}
     found = dialogue({**opening("C3", dialogue_id=name, **about), "utterance": "Hi"}, *TURNS[1:])
     assert (found["dialogue"], found["scenario"]) == (name, scenario)
 
 
-def test_a_run_tells_of_cells_that_could_not_be_read(tmp_path: Path) -> None:
+def test_a_run_tells_of_cells_that_could_not_be_read(tmp_path):
     said = turn("System", "sys_present_plan", plan='{"day1": {}}')
     wish = turn("Ann", "user_provide_cuisine", "Thai food")
     rows = [{"dialogue_id": "d", **each} for each in (said, wish)]
@@ -254,7 +250,7 @@ def test_a_run_tells_of_cells_that_could_not_be_read(tmp_path: Path) -> None:
     )
 
 
-def test_turns_in_rows_that_are_out_of_order_are_refused() -> None:
+def test_turns_in_rows_that_are_out_of_order_are_refused():
     said = [turn("Ann", f"user_provide_{what}", "Thai food") for what in ("cuisine", "budget")]
     rows = [{"dialogue_id": "d", "turn": str(2 - n), **each} for n, each in enumerate(said)]
     with pytest.raises(fastscore.FastscoreError, match="turn is '1' after '2'") as refused:

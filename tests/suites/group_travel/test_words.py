@@ -4,8 +4,6 @@ import ast
 import hashlib
 import json
 import warnings
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -67,14 +65,14 @@ SAID = [
 
 @example(SAID)
 @given(st.lists(st.none() | st.text(max_size=20), max_size=5))
-def test_normal_texts(texts: list[str | None]) -> None:
+def test_normal_texts(texts):
     expected = [None if text is None else plain.norm(text) for text in texts]
     assert normalise(pl.Series(texts, dtype=pl.String)).to_list() == expected
 
 
 @example(SAID)
 @given(st.lists(phrases(), max_size=5))
-def test_texts_are_read_as_the_definitions_say(texts: list[str]) -> None:
+def test_texts_are_read_as_the_definitions_say(texts):
     column = pl.Series(texts, dtype=pl.String)
     assert wanted_rooms(column, WORDS).to_list() == [sorted(plain.wanted_rooms(t)) for t in texts]
     assert names_conflict(column, WORDS).to_list() == [*map(plain.speaks_of_conflict, texts)]
@@ -93,12 +91,12 @@ def test_texts_are_read_as_the_definitions_say(texts: list[str]) -> None:
         ("No", ""),
     ],
 )
-def test_tokens_before_which_their_clause_has_no_negator(text: str, affirmed: str) -> None:
+def test_tokens_before_which_their_clause_has_no_negator(text, affirmed):
     found = affirmed_tokens(pl.Series([text]), WORDS)["token"].to_list()
     assert " ".join(found).split() == affirmed.split()
 
 
-def test_a_lexicon_of_ones_own(tmp_path: Path) -> None:
+def test_a_lexicon_of_ones_own(tmp_path):
     path = changed_lexicon(
         "group_travel", tmp_path, "'least misery',", "'least misery', 'seafood',"
     )
@@ -108,8 +106,8 @@ def test_a_lexicon_of_ones_own(tmp_path: Path) -> None:
     assert (row["M4b"], row["lexicon_version"]) == (1.0, "1")
 
 
-def test_the_signature_has_the_hash_of_the_words(tmp_path: Path) -> None:
-    def signed(path: str) -> str:
+def test_the_signature_has_the_hash_of_the_words(tmp_path):
+    def signed(path):
         return signature(SUITE, GroupTravel(lexicon=path), None)
 
     # the built-in file by its content, as any other
@@ -145,7 +143,7 @@ CELLS = st.sampled_from(STRANGE) | VALUES.flatmap(
 )
 
 
-def json_value(value: Any) -> Any:
+def json_value(value):
     """Return a value in the types of JSON; what JSON has no type for is an empty object."""
     if isinstance(value, dict):
         return {plain_key(key): json_value(below) for key, below in value.items()}
@@ -154,14 +152,14 @@ def json_value(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else {}
 
 
-def plain_key(key: Any) -> str:
+def plain_key(key):
     if isinstance(key, bool) or key is None:
         return {True: "true", False: "false", None: "null"}[key]
     return key if isinstance(key, str) else repr(key)
 
 
 @given(CELLS)
-def test_a_cell_is_what_the_oracle_reads(cell: str) -> None:
+def test_a_cell_is_what_the_oracle_reads(cell):
     expected = oracle.parse_cell(cell)
     # a cell in quotes is a cell again, once
     if isinstance(expected, str) and expected != cell:
@@ -187,12 +185,12 @@ NEARLY_JSON = [
 
 @example(NEARLY_JSON)
 @given(st.lists(CELLS | st.text("'\"\\,:[]{}() \n1en", max_size=12).map("['".__add__)))
-def test_cells_are_read_together_as_one_by_one(cells: list[str]) -> None:
+def test_cells_are_read_together_as_one_by_one(cells):
     read = parse_cells(pl.Series(cells, dtype=pl.String))
     assert repr(list(read)) == repr([parse_cell(cell) for cell in cells])
 
 
-def test_a_lone_surrogate_and_numbers_without_end() -> None:
+def test_a_lone_surrogate_and_numbers_without_end():
     assert parse_cell('{"a\\ud800": "x\\ud800", "b": "\\ud83d\\ude00"}') == {
         "a\ufffd": "x\ufffd",
         "b": "😀",
@@ -208,7 +206,7 @@ ESCAPING = st.text("\\/'\"rbN{}u04719x#\n d", max_size=9)
 
 
 @given(st.lists(ESCAPING, min_size=1), st.sampled_from(("", "r", "b", "u", "Rb")))
-def test_literals_with_any_escapes_are_what_python_evaluates(texts: list[str], prefix: str) -> None:
+def test_literals_with_any_escapes_are_what_python_evaluates(texts, prefix):
     literal = "[" + ", ".join(f"{prefix}'{text}'" for text in texts) + "]"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -221,6 +219,6 @@ def test_literals_with_any_escapes_are_what_python_evaluates(texts: list[str], p
         assert parse_cell(literal) == expected
 
 
-def test_keys_of_literals_are_those_of_json() -> None:
+def test_keys_of_literals_are_those_of_json():
     cell = "{1: 'a', True: 'b', None: (1, {2}), (3,): 'c', 2.5: b'x'}"
     assert parse_cell(cell) == {"1": "b", "null": [1, {}], "2.5": {}}

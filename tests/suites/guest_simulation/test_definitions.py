@@ -1,8 +1,6 @@
 """Each formula and edge of the definitions, worked by hand, and sources of states and orders."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -46,11 +44,11 @@ B0 = {"complete": "no", "explores": "does_not_explore_menu", "mood": "casual",
         (state(None, None, "confused", None), 0.5),
     ],
 )
-def test_pas_is_the_share_of_matching_components(message: Any, value: float) -> None:
+def test_pas_is_the_share_of_matching_components(message, value):
     assert dialogue(message, case(ADA))["PAS"] == value
 
 
-def test_pas_is_the_mean_over_messages_and_exits_do_not_count() -> None:
+def test_pas_is_the_mean_over_messages_and_exits_do_not_count():
     rows = (state(), state(mood="frustrated"), state("yes", content="EXIT"), case(ADA))
     for profile in ("default", "published"):
         found = dialogue(*rows, profile=profile)
@@ -58,7 +56,7 @@ def test_pas_is_the_mean_over_messages_and_exits_do_not_count() -> None:
         assert found["n_scored_messages"] == 2
 
 
-def test_pas_divides_by_the_components_that_the_persona_has() -> None:
+def test_pas_divides_by_the_components_that_the_persona_has():
     persona = {"full_name": "Bo", "message_generation_attributes": {
         "next_message_menu_exploration_style": "explores_menu", "next_message_mood_tones": [],
         "is_ordering_complete": "no"}}  # fmt: skip
@@ -85,13 +83,13 @@ def test_pas_divides_by_the_components_that_the_persona_has() -> None:
         ("A busy professional with a family.", state(mood="enthusiastic"), 0.0),
     ],
 )
-def test_pas_falls_back_to_words_of_the_persona(bio: str, message: Any, value: float) -> None:
+def test_pas_falls_back_to_words_of_the_persona(bio, message, value):
     found = dialogue(message, case({"full_name": "Nobody", "guest_bio": bio}))
     assert found["PAS"] == pytest.approx(value, abs=1e-15)
     assert found["PAS_source"] == "fallback"
 
 
-def test_personas_come_from_a_file_by_full_name(tmp_path: Path) -> None:
+def test_personas_come_from_a_file_by_full_name(tmp_path):
     path = tmp_path / "personas.json"
     path.write_text(json.dumps({"persona_attributes": [ADA]}))
     rows = (state(mood="frustrated"), case({"guest_persona": {"full_name": "Ada"}}))
@@ -100,7 +98,7 @@ def test_personas_come_from_a_file_by_full_name(tmp_path: Path) -> None:
     assert dialogue(*rows)["PAS_source"] == "fallback"
 
 
-def test_pas_without_a_persona_or_a_state_is_null() -> None:
+def test_pas_without_a_persona_or_a_state_is_null():
     assert dialogue(state())["null_reasons"]["PAS"] == "missing_input"
     assert dialogue(guest("exit"), case(ADA))["null_reasons"]["PAS"] == "not_applicable"
     published = dialogue(guest("exit"), case(ADA), profile="published")
@@ -125,7 +123,7 @@ def test_pas_without_a_persona_or_a_state_is_null() -> None:
         (16, 9, 1.0),  # a = 9/45, 0.2 exactly
     ],
 )
-def test_bvs_of_states_and_transitions(states: int, transitions: int, value: float) -> None:
+def test_bvs_of_states_and_transitions(states, transitions, value):
     counts = pl.DataFrame({"n_states": [states], "n_transitions": [transitions]})
     found = counts.select(FORMULAS["BVS"]).to_series()
     assert found[0] == pytest.approx(value, abs=1e-15)
@@ -133,7 +131,7 @@ def test_bvs_of_states_and_transitions(states: int, transitions: int, value: flo
         assert found[0] == value
 
 
-def test_bvs_counts_changes_of_three_behaviours_only() -> None:
+def test_bvs_counts_changes_of_three_behaviours_only():
     rows = [state(), state("yes"), state(mood="confused"),
             state(explores="does_not_explore_menu", mood="confused"),
             state(explores="does_not_explore_menu", mood="confused"),
@@ -164,11 +162,11 @@ def test_bvs_counts_changes_of_three_behaviours_only() -> None:
         (5, [ORDER + BEHAVIOUR, ORDER + ORDER], 0.75),
     ],
 )  # fmt: skip
-def test_dei_of_every_level(level: int, cells: list[Any], value: float) -> None:
+def test_dei_of_every_level(level, cells, value):
     assert dialogue(*calls(*cells), level=level)["DEI"] == pytest.approx(value, abs=1e-15)
 
 
-def test_dei_tests_the_whole_cell_in_the_published_profile() -> None:
+def test_dei_tests_the_whole_cell_in_the_published_profile():
     cell = call("get_name_of_self", "I did no order_tracking")
     assert dialogue(*calls(cell), level=3)["DEI"] == 0.0
     assert dialogue(*calls(cell), level=3, profile="published")["DEI"] == 0.5
@@ -178,7 +176,7 @@ def test_dei_tests_the_whole_cell_in_the_published_profile() -> None:
     ("level", "reason"), [(None, "missing_input"), (0, "bad_input"), (6, "bad_input")]
 )
 @pytest.mark.parametrize("profile", ["default", "published"])
-def test_dei_of_no_level_or_another(level: Any, reason: str, profile: str) -> None:
+def test_dei_of_no_level_or_another(level, reason, profile):
     rows = (state(current_items_in_order=items("Cola")), state(), case(ADA, "Cola"))
     found = dialogue(*rows, level=level, profile=profile)
     assert found["null_reasons"] == {"DEI": reason, "CRRS": reason}
@@ -188,7 +186,7 @@ def test_dei_of_no_level_or_another(level: Any, reason: str, profile: str) -> No
 # --- CRRS -----------------------------------------------------------------------------------------
 
 
-def test_crrs_weighs_its_parts() -> None:
+def test_crrs_weighs_its_parts():
     # PAS (1 + 3/4)/2 = 7/8; a = 1/3, BVS = 5/6; C = {cola}, T = {cola, soup}, ORA = 2/3;
     # both messages track the order at level 5: DEI = 2/4
     rows = [state(tool_calls=ORDER, current_items_in_order=items("Cola")),
@@ -200,7 +198,7 @@ def test_crrs_weighs_its_parts() -> None:
     assert found["CRRS"] == pytest.approx(by_hand, abs=1e-15)
 
 
-def test_crrs_is_null_for_the_gravest_reason() -> None:
+def test_crrs_is_null_for_the_gravest_reason():
     found = dialogue(guest("exit"), case(None, "Cola"), level=7)
     assert found["null_reasons"] == {
         "PAS": "missing_input",
@@ -210,7 +208,7 @@ def test_crrs_is_null_for_the_gravest_reason() -> None:
     }
 
 
-def test_a_conversation_without_guests() -> None:
+def test_a_conversation_without_guests():
     found = dialogue(restaurant(), case(ADA, "Cola"))
     reasons = dict.fromkeys(("PAS", "BVS", "ORA", "DEI", "CRRS"), "not_applicable")
     assert found["null_reasons"] == reasons
@@ -222,7 +220,7 @@ NO_STYLES = (("Cy", 2), ("Di", 4), ("Ed", 1))
 """Names of personas without attributes, and their levels."""
 
 
-def test_trivial_guests_by_hand() -> None:
+def test_trivial_guests_by_hand():
     any_style = {
         "full_name": "Bo",
         "message_generation_attributes": {"next_message_mood_tones": ["casual"]},
@@ -258,24 +256,24 @@ def test_trivial_guests_by_hand() -> None:
         (4, "a = {n_transitions} / (3 ({n_states} - 1)) = 0.2667; 1 - (a - 0.2) / 0.8"),
     ],
 )
-def test_the_working_of_bvs_is_on_its_side_of_the_maximum(transitions: int, working: str) -> None:
+def test_the_working_of_bvs_is_on_its_side_of_the_maximum(transitions, working):
     assert _variance({"n_states": 6, "n_transitions": transitions}, None) == working
 
 
 # --- ORA
 
 
-def ora(current: Any, target: Any, **options: Any) -> Any:
+def ora(current, target, **options):
     rows = (state(current_items_in_order=current), case(ADA, order={"order_items": target}))
     return dialogue(*rows, **options)["ORA"]
 
 
-def test_ora_of_two_empty_sets() -> None:
+def test_ora_of_two_empty_sets():
     assert ora(items("the"), items("of the")) is None
     assert ora(items("the"), items("of the"), profile="published") == 0.0
 
 
-def test_apostrophes_break_published_cells() -> None:
+def test_apostrophes_break_published_cells():
     cell = repr(items("Nonna's Pasta"))
     assert ora(cell, items("Nonna's Pasta")) == 1.0
     # the cell is no JSON once every ' is ": the order is empty, and so is the text's target
@@ -289,14 +287,14 @@ def test_apostrophes_break_published_cells() -> None:
 
 
 @pytest.mark.parametrize("name", ["Caf\\u00e9", "Caf\\xe9", "Caf\\\\u00e9", "Caf\\\\xE9"])
-def test_escapes_in_names_are_undone_however_often_they_were_made(name: str) -> None:
+def test_escapes_in_names_are_undone_however_often_they_were_made(name):
     assert ora(f"[{{'name': '{name}', 'is_required': True}}]", items("Café")) == 1.0
     latin = name.replace("Caf", "C").replace("e9", "6f") + "la"  # 6f is o
     latin = latin.replace("E9", "6F")
     assert ora(f"[{{'name': '{latin}', 'is_required': True}}]", items("Cola")) == 1.0
 
 
-def test_the_final_order_is_the_last_that_is_not_empty() -> None:
+def test_the_final_order_is_the_last_that_is_not_empty():
     rows = [state(current_items_in_order=items("Cola")), state(current_items_in_order=[]),
             guest("exit", current_items_in_order=items("Soup"))]  # fmt: skip
     assert dialogue(*rows, case(ADA, "Soup"))["ORA"] == 1.0
@@ -305,7 +303,7 @@ def test_the_final_order_is_the_last_that_is_not_empty() -> None:
 
 
 @pytest.mark.parametrize("key", ["items", "target_order", "order_items"])
-def test_the_target_list_stands_under_the_first_key_present(key: str) -> None:
+def test_the_target_list_stands_under_the_first_key_present(key):
     keys = ("items", "target_order", "order_items")
     order = {later: items("Soup") for later in keys[keys.index(key) + 1 :]} | {key: items("Cola")}
     rows = (state(current_items_in_order=items("Cola")), case(ADA, order=order))
@@ -323,14 +321,14 @@ def test_the_target_list_stands_under_the_first_key_present(key: str) -> None:
         ("order_items", "published", 0.0),
     ],
 )
-def test_ora_falls_back_to_food_words(key: str, profile: str, value: float) -> None:
+def test_ora_falls_back_to_food_words(key, profile, value):
     rows = (guest("A CHICKEN and"), restaurant("Pizza?"), guest("salads"),
             case(ADA, order={key: items("Caesar Salad bowl")}))  # fmt: skip
     found = dialogue(*rows, profile=profile)
     assert (found["ORA"], found["ORA_source"]) == (value, "text")
 
 
-def test_ora_without_a_target_is_null() -> None:
+def test_ora_without_a_target_is_null():
     row = state(current_items_in_order=items("Cola"))
     for target in (None, {}, {"order_total_price": 3}):
         content = json.dumps({"guest_persona": ADA, "target_order": target})
@@ -344,7 +342,7 @@ def test_ora_without_a_target_is_null() -> None:
 # --- sources of states, orders and test cases
 
 
-def test_the_heuristic() -> None:
+def test_the_heuristic():
     rows = [
         guest("Hi, what's on the menu?"),
         guest("I'll take the soup. Is it spicy?"),
@@ -369,7 +367,7 @@ def test_the_heuristic() -> None:
     assert found["is_ordering_complete"].to_list() == ["no"] * 4 + ["yes", "no", None]
 
 
-def test_test_cases_are_known_by_the_file_name() -> None:
+def test_test_cases_are_known_by_the_file_name():
     name = "chat_with_guest_simulation_llm_messages_log_Ada-Okoro_test_case_number_7"
     found = dialogue(state() | {"conversation_id": name})
     assert found["test_case"] == "Ada-Okoro_test_case_number_7"
@@ -377,7 +375,7 @@ def test_test_cases_are_known_by_the_file_name() -> None:
     assert dialogue(state(test_case="t"))["test_case"] == "t"
 
 
-def test_test_cases_come_from_columns_and_files_too(tmp_path: Path) -> None:
+def test_test_cases_come_from_columns_and_files_too(tmp_path):
     order = {"items": items("Cola")}
     rows = (state(current_items_in_order=items("Cola")),)
     inline = dialogue(rows[0] | {"guest_persona": ADA, "target_order": order})
@@ -390,22 +388,22 @@ def test_test_cases_come_from_columns_and_files_too(tmp_path: Path) -> None:
     assert dialogue(rows[0] | {"guest_persona": "Ada"}, personas=str(path))["persona"] == "Ada"
 
 
-def notes_of(*spoken: dict[str, object]) -> tuple[list[str], list[float]]:
+def notes_of(*spoken):
     """Return the notes of a run, and ORA of its conversations, in each of which a guest speaks."""
     rows = [guest() | {"conversation_id": f"c{n}", **each} for n, each in enumerate(spoken)]
     run = fastscore.score(rows, "guest_simulation")
     return list(run.notes), run.tables["dialogues"].sort("dialogue")["ORA"].to_list()
 
 
-def test_a_pas_without_attributes_of_the_persona_is_said() -> None:
+def test_a_pas_without_attributes_of_the_persona_is_said():
     ada, *others = ({"guest_persona": who} for who in (ADA, "A curious guest.", "A hungry guest."))
     assert [n for n in notes_of(ada, *others)[0] if n.startswith("PAS: 2 of 3 conversations have")]
     assert not [note for note in notes_of(ada)[0] if "persona without attributes" in note]
 
 
-def test_an_ora_of_a_target_without_names_is_said() -> None:
+def test_an_ora_of_a_target_without_names_is_said():
     latte = {"guest_persona": ADA, "current_items_in_order": ["Latte"]}
-    targets: tuple[object, ...] = (["Latte"], [{"name": "Latte"}])
+    targets = (["Latte"], [{"name": "Latte"}])
     notes, values = notes_of(*(latte | {"target_order": target} for target in targets))
     assert values == [0.0, 1.0]
     assert [note for note in notes if note.startswith("ORA: 1 of 2 conversations have")]

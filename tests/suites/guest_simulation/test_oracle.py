@@ -2,11 +2,8 @@
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -88,7 +85,7 @@ conversations = st.tuples(
 )
 
 
-def rows_of(number: int, conversation: Any) -> list[dict[str, Any]]:
+def rows_of(number, conversation):
     rows, persona, target, level = conversation
     content = json.dumps({"guest_persona": persona, "target_order": target})
     case = {"role": "system", "name": "test_case_info", "content": content}
@@ -110,7 +107,7 @@ ORDERED = [
 
 
 @pytest.mark.parametrize("write", [lambda order: order, repr, json.dumps])
-def test_orders_are_compared_as_by_the_plain_scorer(write: Any) -> None:
+def test_orders_are_compared_as_by_the_plain_scorer(write):
     conversations = [
         ([{"role": "agent", "current_items_in_order": write(current)}], ADA, {"items": target}, 5)
         for current in ORDERED
@@ -152,11 +149,11 @@ def test_orders_are_compared_as_by_the_plain_scorer(write: Any) -> None:
     st.sampled_from(["default", "published"]),
     st.sampled_from(["auto", "columns", "tools", "heuristic"]),
 )
-def test_suite_equals_the_plain_scorer(drawn: Any, profile: str, states: str) -> None:
+def test_suite_equals_the_plain_scorer(drawn, profile, states):
     compare(drawn, profile, states)
 
 
-def compare(drawn: Any, profile: str, states: str) -> None:
+def compare(drawn, profile, states):
     rows = [row for number, each in enumerate(drawn) for row in rows_of(number, each)]
     events, options, _ = read(*rows, options={"profile": profile, "states": states})
     assert events.rejects.is_empty(), events.rejects.to_dicts()
@@ -180,11 +177,11 @@ COUNT = 200
 DATA = Path(os.environ.get("FASTSCORE_TM4", SAMPLE))
 
 
-def personas_of(logs: Path) -> Path:
+def personas_of(logs):
     return logs.with_name(f"{logs.name}-personas.json")
 
 
-def scored(logs: Path, **options: Any) -> Mapping[str, pl.DataFrame]:
+def scored(logs, **options):
     personas = str(personas_of(logs))
     found = score_by_keywords(logs, "guest_simulation", personas=personas, **options)
     assert found.rejects.is_empty(), found.rejects.to_dicts()
@@ -192,14 +189,14 @@ def scored(logs: Path, **options: Any) -> Mapping[str, pl.DataFrame]:
 
 
 @pytest.fixture(scope="module")
-def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def logs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("guests") / "logs"
     write_shards(folder, read_orders(DATA), COUNT)
     return folder
 
 
 @pytest.mark.parametrize("profile", ["default", "published"])
-def test_real_orders_are_scored_as_by_the_plain_scorer(logs: Path, profile: str) -> None:
+def test_real_orders_are_scored_as_by_the_plain_scorer(logs, profile):
     found = scored(logs, profile=profile)["dialogues"].rows(named=True)
     lines = [line for path in sorted(logs.iterdir()) for line in path.read_text().splitlines()]
     expected = plain.score_lines(lines, plain.read_personas(personas_of(logs)), profile=profile)
@@ -214,7 +211,7 @@ def test_real_orders_are_scored_as_by_the_plain_scorer(logs: Path, profile: str)
     assert {"columns", "tools"} <= {row["state_source"] for row in found}
 
 
-def test_csv_files_of_levels_are_read_as_published(tmp_path: Path, logs: Path) -> None:
+def test_csv_files_of_levels_are_read_as_published(tmp_path, logs):
     write_csv(tmp_path / "logs", read_orders(DATA), COUNT)
     by_format = [scored(folder)["dialogues"] for folder in (tmp_path / "logs", logs)]
     # a conversation's place differs, and so does the order of files

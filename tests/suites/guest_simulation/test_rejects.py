@@ -1,8 +1,6 @@
 """Rejects: place, found and expected value, and the resulting nulls."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,7 +25,7 @@ from tests.suites.reading import read_lines
 CASE = {"role": "system", "name": "test_case_info"}
 
 
-def rejected(*rows: Any, **options: Any) -> tuple[Any, Any]:
+def rejected(*rows, **options):
     """Return the only reject of some rows, and the only dialogue."""
     events, found, _ = read(*rows, options=options)
     assert dict(events.rejects.schema) == REJECT_SCHEMA
@@ -55,7 +53,7 @@ def rejected(*rows: Any, **options: Any) -> tuple[Any, Any]:
         ('{"guest_persona": {}, "target_order": {"items": 5}}', "target_order.items", {"ORA"}),
     ],
 )  # fmt: skip
-def test_a_test_case_that_cannot_be_read(content: str, field: str, metrics: set[str]) -> None:
+def test_a_test_case_that_cannot_be_read(content, field, metrics):
     row = state(current_items_in_order=items("Cola"))
     reject, dialogue = rejected(row, row, CASE | {"content": content})
     assert (reject["line"], reject["field"]) == (3, field)
@@ -67,7 +65,7 @@ def test_a_test_case_that_cannot_be_read(content: str, field: str, metrics: set[
 
 
 @pytest.mark.parametrize("profile", ["default", "published"])
-def test_a_lone_surrogate_is_no_letter_of_an_item(profile: str) -> None:
+def test_a_lone_surrogate_is_no_letter_of_an_item(profile):
     order = json.dumps([{"name": "Iced Latte"}])
     row = state(current_items_in_order="[{'name': 'Iced\ud800Latte'}]", target_order=order)
     raw = read_lines(SUITE.source, [json.dumps(row)]).frame
@@ -77,7 +75,7 @@ def test_a_lone_surrogate_is_no_letter_of_an_item(profile: str) -> None:
 
 
 @pytest.mark.parametrize("nothing", ["", " ", "null", "None", "nan", None])
-def test_a_persona_or_target_that_is_not_there(nothing: Any) -> None:
+def test_a_persona_or_target_that_is_not_there(nothing):
     content = json.dumps({"guest_persona": nothing, "target_order": nothing})
     for rows in (
         (state(guest_persona=nothing, target_order=nothing), state()),
@@ -102,7 +100,7 @@ def test_a_persona_or_target_that_is_not_there(nothing: Any) -> None:
         (guest(current_items_in_order="Cola"), "current_items_in_order"),
     ],
 )  # fmt: skip
-def test_an_order_that_breaks_off(last: Any, field: str) -> None:
+def test_an_order_that_breaks_off(last, field):
     first = guest(tool_calls=order_cell("Soup"))
     if field != "tool_calls":
         first = guest(current_items_in_order=items("Soup"))
@@ -112,14 +110,14 @@ def test_an_order_that_breaks_off(last: Any, field: str) -> None:
     assert dialogue["n_guest_messages"] == 2
 
 
-def test_a_broken_order_before_a_whole_one_is_listed_and_costs_nothing() -> None:
+def test_a_broken_order_before_a_whole_one_is_listed_and_costs_nothing():
     rows = (guest(tool_calls=order_cell("Soup")[:140]), guest(tool_calls=order_cell("Cola")))
     reject, dialogue = rejected(*rows, case(ADA, "Cola"))
     assert reject["line"] == 1
     assert dialogue["ORA"] == 1.0
 
 
-def test_rows_that_the_reader_cannot_use() -> None:
+def test_rows_that_the_reader_cannot_use():
     events, _, rejects = read(guest(content=5.5), guest("hi"), {"experiment_level": "five"})
     assert rejects["line"].to_list() == [1, 3]
     assert rejects["field"].to_list() == ["content", "experiment_level"]
@@ -147,7 +145,7 @@ def test_rows_that_the_reader_cannot_use() -> None:
          r"test_cases\[0\].target_order.items is 5, expected a list"),
     ],
 )  # fmt: skip
-def test_a_file_of_personas_that_cannot_be_used(tmp_path: Path, text: str, message: str) -> None:
+def test_a_file_of_personas_that_cannot_be_used(tmp_path, text, message):
     path = tmp_path / "personas.json"
     path.write_text(text)
     with pytest.raises(UsageError, match=message) as raised:
@@ -155,6 +153,6 @@ def test_a_file_of_personas_that_cannot_be_used(tmp_path: Path, text: str, messa
     assert str(path) in str(raised.value)
 
 
-def test_a_file_of_personas_that_is_not_there(tmp_path: Path) -> None:
+def test_a_file_of_personas_that_is_not_there(tmp_path):
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         read(guest("hi"), options={"personas": str(tmp_path / "none.json")})

@@ -2,9 +2,6 @@
 
 import csv
 import json
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -39,14 +36,14 @@ COLA, COLA_AND_SOUP = "[{'name': 'Cola'}]", '[{"name": "Cola"}, {"name": "Soup"}
 METRICS = ("PAS", "BVS", "ORA")
 
 
-def record(index: Any, behaviour: Sequence[str] = AS_ADA, order: str = "[]", id: str = "") -> Any:
+def record(index, behaviour=AS_ADA, order="[]", id=""):
     """Make a row of a published file."""
     complete, exploration, mood, ordering = behaviour
     return [index, id, "2025-08-30", "agent", "Hi,\nthere", order, "[]",
             complete, exploration, mood, ordering, "False"]  # fmt: skip
 
 
-def write_file(folder: Path, *records: Any, name: str = "exp5/c", header: Any = HEADER) -> Path:
+def write_file(folder, *records, name="exp5/c", header=HEADER):
     path = folder / f"{name}_states.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -57,7 +54,7 @@ def write_file(folder: Path, *records: Any, name: str = "exp5/c", header: Any = 
 # --- what a state row is --------------------------------------------------------------------------
 
 
-def test_a_state_row_without_behaviour_is_passed_over_and_no_state_row_is_the_default() -> None:
+def test_a_state_row_without_behaviour_is_passed_over_and_no_state_row_is_the_default():
     # as Ada is to be (4/4); an order alone; nothing at all: no, does not explore, casual, all at
     # once (2/4); the exit
     rows = (state(), guest(current_items_in_order=items("Cola")), guest(), guest("exit"))
@@ -80,7 +77,7 @@ LOG = (restaurant(), guest("one", message_id="m1"), restaurant(), guest("two", m
        case(ADA, "Cola", "Soup"))  # fmt: skip
 
 
-def test_files_say_the_states_of_messages_by_their_place(tmp_path: Path) -> None:
+def test_files_say_the_states_of_messages_by_their_place(tmp_path):
     write_file(
         tmp_path,
         record(1, id="m1"),
@@ -101,7 +98,7 @@ def test_files_say_the_states_of_messages_by_their_place(tmp_path: Path) -> None
     assert published["BVS"] == pytest.approx(5 / 12, abs=1e-15)
 
 
-def test_files_and_columns_score_alike(tmp_path: Path) -> None:
+def test_files_and_columns_score_alike(tmp_path):
     log, with_states = [], []
     for level in (1, 5):
         for name in ("a", "James-O'Brien_7"):
@@ -127,7 +124,7 @@ def test_files_and_columns_score_alike(tmp_path: Path) -> None:
             assert given[table].select(places).equals(expected[table].select(places))
 
 
-def rejected(folder: Path, *rows: Any, **options: Any) -> tuple[Any, Any]:
+def rejected(folder, *rows, **options):
     """Return the only reject, and the only dialogue."""
     chosen = {"states_from": str(folder), **options}
     events, found, _ = read(*(rows or LOG), options=chosen)
@@ -136,9 +133,7 @@ def rejected(folder: Path, *rows: Any, **options: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("profile", ["default", "published"])
-def test_a_conversation_without_a_file_is_listed_and_lacks_its_metrics(
-    tmp_path: Path, profile: str
-) -> None:
+def test_a_conversation_without_a_file_is_listed_and_lacks_its_metrics(tmp_path, profile):
     write_file(tmp_path, record(1), name="exp4/c")
     reject, found = rejected(tmp_path, profile=profile)
     assert (reject["line"], reject["field"], reject["reason"]) == (
@@ -150,7 +145,7 @@ def test_a_conversation_without_a_file_is_listed_and_lacks_its_metrics(
     assert (found["DEI"], found["n_scored_messages"]) == (0.0, 0)
 
 
-def test_the_file_of_a_conversation_without_a_level_is_in_exp0(tmp_path: Path) -> None:
+def test_the_file_of_a_conversation_without_a_level_is_in_exp0(tmp_path):
     write_file(tmp_path, record(0))
     options = {"states_from": str(tmp_path), "states": "llm"}
     events, _, _ = read(guest(), options=options, level=None)
@@ -173,9 +168,7 @@ ODD = {
 
 @pytest.mark.parametrize("kind", ODD)
 @pytest.mark.parametrize("profile", ["default", "published"])
-def test_an_odd_file_costs_its_conversation_what_needs_states(
-    tmp_path: Path, kind: str, profile: str
-) -> None:
+def test_an_odd_file_costs_its_conversation_what_needs_states(tmp_path, kind, profile):
     records, reason, shown = ODD[kind]
     path = write_file(tmp_path, *records)
     reject, found = rejected(tmp_path, profile=profile)
@@ -196,7 +189,7 @@ def test_an_odd_file_costs_its_conversation_what_needs_states(
         (b"message_index,\xff\n", "not_utf8", ": 'utf-8' codec can't decode byte 0xff"),
     ],
 )
-def test_what_is_no_file_of_states(tmp_path: Path, content: bytes, reason: str, shown: str) -> None:
+def test_what_is_no_file_of_states(tmp_path, content, reason, shown):
     path = write_file(tmp_path)
     path.write_bytes(content)
     reject, found = rejected(tmp_path)
@@ -205,15 +198,13 @@ def test_what_is_no_file_of_states(tmp_path: Path, content: bytes, reason: str, 
     assert found["null_reasons"]["PAS"] == "bad_input"
 
 
-def test_a_file_without_rows_says_nothing_of_its_conversation(tmp_path: Path) -> None:
+def test_a_file_without_rows_says_nothing_of_its_conversation(tmp_path):
     write_file(tmp_path)
     found = dialogue(*LOG, states_from=str(tmp_path))
     assert (found["n_states"], found["null_reasons"]["PAS"]) == (0, "not_applicable")
 
 
-def test_cells_of_any_length_are_read_and_a_limit_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cells_of_any_length_are_read_and_a_limit_is_named(tmp_path, monkeypatch):
     long_order = json.dumps(items("Cola", {"name": "Soup", "note": "x" * 200_000}))
     write_file(tmp_path, record(1, order=long_order), record(3), record(5))
     assert dialogue(*LOG, states_from=str(tmp_path))["ORA"] == 1.0
@@ -224,7 +215,7 @@ def test_cells_of_any_length_are_read_and_a_limit_is_named(
     assert rejected["expected"] == "a CSV record whose cells have at most 100,000 characters"
 
 
-def test_a_broken_order_in_a_file_is_named_with_its_line(tmp_path: Path) -> None:
+def test_a_broken_order_in_a_file_is_named_with_its_line(tmp_path):
     path = write_file(tmp_path, record(1, order="[{'name': 'Cola'"))
     reject, found = rejected(tmp_path)
     assert (reject["line"], reject["field"]) == (2, "current_items_in_order")
@@ -235,7 +226,7 @@ def test_a_broken_order_in_a_file_is_named_with_its_line(tmp_path: Path) -> None
     assert events.rejects.is_empty()
 
 
-def test_a_folder_that_holds_no_states_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_holds_no_states_is_refused(tmp_path):
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "a.csv").touch()
     for name, words in (("gone", "is not there"), ("logs/a.csv", "is a file"),
@@ -246,13 +237,13 @@ def test_a_folder_that_holds_no_states_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("states", ["tools", "heuristic"])
-def test_files_beside_another_source_are_refused(states: str) -> None:
+def test_files_beside_another_source_are_refused(states):
     with pytest.raises(UsageError, match=f"states is '{states}', but states_from names"):
         GuestSimulation(states=states, states_from="folder")
 
 
-def test_the_signature_has_the_files_content(tmp_path: Path) -> None:
-    def signed() -> str:
+def test_the_signature_has_the_files_content(tmp_path):
+    def signed():
         return signature(SUITE, GuestSimulation(states_from=str(tmp_path)), None)
 
     assert "states_from=none" in signature(SUITE, GuestSimulation(), None)
@@ -268,7 +259,7 @@ def test_the_signature_has_the_files_content(tmp_path: Path) -> None:
     assert len({before, renamed, signed()}) == 3
 
 
-def test_the_command_reads_published_folders(tmp_path: Path) -> None:
+def test_the_command_reads_published_folders(tmp_path):
     logs, states = tmp_path / "logs" / "exp5", tmp_path / "states"
     logs.mkdir(parents=True)
     columns = ["message_id", "role", "content", "name", "tool_calls"]

@@ -1,8 +1,6 @@
 """Examples worked by hand from the definitions, one for every rule and quirk."""
 
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,7 +25,7 @@ PROFILE = {
 }
 
 
-def test_items_are_joined_in_turns_with_several_and_belong_to_their_own_turn() -> None:
+def test_items_are_joined_in_turns_with_several_and_belong_to_their_own_turn():
     spoken = [{"role": "user", "text": "一\n问"}, {"role": "assistant", "text": "答"}]
     recalled = (["第一", "问"], ["一\n问"], [], ["一问"])
     turns = [
@@ -67,7 +65,7 @@ def test_items_are_joined_in_turns_with_several_and_belong_to_their_own_turn() -
         ("回撤99999999999999999999999%", ["最大回撤<99999999999%"], 1),
     ],
 )
-def test_contradictions(reply: str, constraints: list[str], expected: int) -> None:
+def test_contradictions(reply, constraints, expected):
     row = first_turn(dialog(turn(reply), profile_gt={"constraints_gt": constraints}))
     assert row["constraint_contradiction"] == expected
 
@@ -76,13 +74,13 @@ def test_contradictions(reply: str, constraints: list[str], expected: int) -> No
     ("hits", "required", "expected"),
     [(1, 3, 2.33), (1, 6, 1.67), (5, 6, 4.33), (3, 7, 2.71), (0, 2, 1.0), (1, 8, 1.5)],
 )
-def test_judge_score_is_rounded_as_python_rounds(hits: int, required: int, expected: float) -> None:
+def test_judge_score_is_rounded_as_python_rounds(hits, required, expected):
     rubric = ["依据"] * hits + ["没有"] * (required - hits)
     row = first_turn(dialog(turn("依据", rubric=rubric)))
     assert (row["judge_score_1_5"], row["null_reasons"]) == (expected, [])
 
 
-def test_a_reply_that_is_not_given_counts_for_no_metric() -> None:
+def test_a_reply_that_is_not_given_counts_for_no_metric():
     tags = {"explainability_rubric_gt": ["reasoning"], "risk_disclosure_required_gt": ["x"]}
     lacking = {"turn_status": "ok", "gt_turn_tags": tags}
     (row,) = score(dialog(lacking))["turns"].to_dicts()
@@ -99,19 +97,19 @@ def test_a_reply_that_is_not_given_counts_for_no_metric() -> None:
     assert events.nulls["turns[].pred_assistant_text"] == Nulls(1, 2)
 
 
-def test_judge_score_is_null_when_nothing_is_required() -> None:
+def test_judge_score_is_null_when_nothing_is_required():
     row = first_turn(dialog(turn("依据", rubric=[])))
     assert row["judge_score_1_5"] is None
     assert row["null_reasons"] == [{"metric": "judge_score_1_5", "reason": "not_applicable"}]
 
 
-def test_every_flag_that_is_a_text_for_false_is_counted() -> None:
+def test_every_flag_that_is_a_text_for_false_is_counted():
     flags = ("false", "No", "yes", "", False, None)
     events = read(*(dialog(turn("一"), valid_dialog=flag) for flag in flags))
     assert events.counts == {"dialogues": 6, "turns": 3, "flags_as_text": 2}
 
 
-def test_dialogues_that_are_not_valid_have_no_turns() -> None:
+def test_dialogues_that_are_not_valid_have_no_turns():
     tables = score(
         dialog(turn("一"), valid_dialog=False, dialog_status="skipped", profile_gt=PROFILE),
         dialog(turn("二"), valid_dialog=0),
@@ -135,7 +133,7 @@ def test_dialogues_that_are_not_valid_have_no_turns() -> None:
     assert (3, "compliance_label_acc") not in reasons
 
 
-def test_sums_and_ratios_of_a_dialogue() -> None:
+def test_sums_and_ratios_of_a_dialogue():
     recall = {"profile_context": "稳健"}
     row = first_dialogue(
         dialog(
@@ -165,7 +163,7 @@ def test_sums_and_ratios_of_a_dialogue() -> None:
     assert row["judge_score_mean"] == (1.0 + 2.33) / 2
 
 
-def test_phrases_beyond_one_automaton_are_found_too(monkeypatch: Any) -> None:
+def test_phrases_beyond_one_automaton_are_found_too(monkeypatch):
     monkeypatch.setattr(replies, "LARGEST_AUTOMATON", 4)
     phrases = ["甲", "保本保收益", "没有的话"]
     row = first_turn(
@@ -178,11 +176,11 @@ def test_phrases_beyond_one_automaton_are_found_too(monkeypatch: Any) -> None:
 # --- profiles: snapshots, labels and mentions in replies
 
 
-def accuracies(row: dict[str, Any]) -> tuple[float, ...]:
+def accuracies(row):
     return tuple(row[f"{name}_acc"] for name in ("risk_level", "horizon", "liquidity"))
 
 
-def test_profile_comes_from_the_last_snapshot_and_from_words() -> None:
+def test_profile_comes_from_the_last_snapshot_and_from_words():
     profile = {
         "risk_level_gt": "进取",
         "horizon_gt": "<=6月",
@@ -208,7 +206,7 @@ def test_profile_comes_from_the_last_snapshot_and_from_words() -> None:
     assert row["profile_score"] == pytest.approx(4.8 / 5, abs=1e-15)
 
 
-def test_a_preference_can_be_mentioned_across_two_replies() -> None:
+def test_a_preference_can_be_mentioned_across_two_replies():
     labelled = ["国债", "短债\n基金", "基金\n短债", "红利基金"]
     row = first_dialogue(
         dialog(turn("国债, 短债"), turn("基金"), profile_gt={"preferences_gt": labelled})
@@ -220,7 +218,7 @@ def test_a_preference_can_be_mentioned_across_two_replies() -> None:
 # --- word tables of one's own
 
 
-def test_a_lexicon_of_ones_own_replaces_the_built_in_one(tmp_path: Path) -> None:
+def test_a_lexicon_of_ones_own_replaces_the_built_in_one(tmp_path):
     path = changed_lexicon(
         "memory_finance", tmp_path, 'keywords = ["波动风险", "波动", "回撤"]', 'keywords = ["起伏"]'
     )
@@ -229,9 +227,7 @@ def test_a_lexicon_of_ones_own_replaces_the_built_in_one(tmp_path: Path) -> None
     assert turns["risk_pred_tags"].to_list() == [[], ["volatility_risk"]]
 
 
-def test_a_lexicon_without_risk_tags_requires_what_labels_name_and_finds_nothing(
-    tmp_path: Path,
-) -> None:
+def test_a_lexicon_without_risk_tags_requires_what_labels_name_and_finds_nothing(tmp_path):
     head, *tables = re.split(
         r"(?m)^(?=\[)", lexicon_of("memory_finance").read_text(encoding="utf-8")
     )

@@ -1,9 +1,6 @@
 """Explained traces: keys that point at nothing, numbers of turns that repeat, rejected lines."""
 
 import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +14,7 @@ RECALLED = {"short_term_context": "用户偏好稳健"}
 KEYS = ["profile_gt.risk_level_gt", "profile_gt.constraints_gt[7]", None]
 
 
-def run_of(folder: Path, *dialogs: Mapping[str, Any], rejected: int = 0) -> Path:
+def run_of(folder, *dialogs, rejected=0):
     log = folder / "log.jsonl"
     log.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in dialogs))
     words = ["score", "memory_finance", log, "-o", folder / "run", "--max-rejects", "1"]
@@ -26,12 +23,12 @@ def run_of(folder: Path, *dialogs: Mapping[str, Any], rejected: int = 0) -> Path
     return folder / "run"
 
 
-def explained(run: Path, metric: str) -> Sequence[Any]:
+def explained(run, metric):
     return explain(Dialogues(open_run(run)), 0, [metric])
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_key_that_cannot_be_resolved_is_named_and_not_counted(tmp_path: Path) -> None:
+def test_a_key_that_cannot_be_resolved_is_named_and_not_counted(tmp_path):
     asked = turn("好的。", keys=KEYS, recall=RECALLED)
     run = run_of(tmp_path, dialog(asked, profile_gt=PROFILE))
     (found,) = explained(run, "key_coverage")
@@ -50,7 +47,7 @@ def test_a_key_that_cannot_be_resolved_is_named_and_not_counted(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("numbers", [(1, 1), ("1", "2"), (None, None), (2.0, True)])
-def test_evidence_has_the_reply_of_its_own_turn(tmp_path: Path, numbers: tuple[Any, Any]) -> None:
+def test_evidence_has_the_reply_of_its_own_turn(tmp_path, numbers):
     first, second = (
         turn(reply, label="compliant", turn_pair_id=number)
         for reply, number in zip(("第一答", "第二答"), numbers, strict=True)
@@ -61,7 +58,7 @@ def test_evidence_has_the_reply_of_its_own_turn(tmp_path: Path, numbers: tuple[A
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_lines_of_one_id_have_their_own_evidence(tmp_path: Path) -> None:
+def test_lines_of_one_id_have_their_own_evidence(tmp_path):
     rejected, invalid = dialog(turn("甲"), 3), dialog(turn("乙"), valid_dialog=0)
     first = dialog(turn("丙", label="compliant"), profile_gt={"risk_level_gt": "进取"})
     second = dialog(turn("丁", label="compliant"), profile_gt=PROFILE)
@@ -80,7 +77,7 @@ def test_lines_of_one_id_have_their_own_evidence(tmp_path: Path) -> None:
     assert fastscore_command(["report", run, "-o", tmp_path / "page.html"]).returncode == 0
 
 
-def test_a_run_without_a_dialogue_says_so(tmp_path: Path) -> None:
+def test_a_run_without_a_dialogue_says_so(tmp_path):
     run = run_of(tmp_path, dialog(3), rejected=1)
     for words in (("d",), ("--random",), ("--worst",)):
         done = fastscore_command(["explain", run, *words, "key_coverage"])

@@ -1,7 +1,6 @@
 """Any traces, against the plain scorer that was written from the definitions."""
 
 import json
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -37,11 +36,11 @@ texts = st.lists(st.sampled_from(PARTS), max_size=5).map("".join)
 maybe_texts = st.none() | texts
 
 
-def lists(values: Any, size: int = 3) -> Any:
+def lists(values, size=3):
     return st.none() | st.lists(st.sampled_from(values), max_size=size)
 
 
-def objects(**fields: Any) -> Any:
+def objects(**fields):
     """Make objects in which two fields at most are absent."""
     absent = st.sets(st.sampled_from(sorted(fields)), max_size=2)
     return st.builds(
@@ -112,7 +111,7 @@ dialogs = objects(
 traces = st.lists(dialogs, min_size=1, max_size=4)
 
 
-def expected_files(traced: list[Any], ignore_memory_keys: bool) -> tuple[Any, list[Any]]:
+def expected_files(traced, ignore_memory_keys):
     rows = plain.score_turns(traced, WORDS, ignore_memory_keys)
     return plain.summarise(traced, rows, WORDS, "set"), rows
 
@@ -146,9 +145,7 @@ EVERY_KEY = dialog(
 @example(traced=[EVERY_KEY], ignore_memory_keys=False)
 @settings(max_examples=often(20, 1_000), suppress_health_check=list(HealthCheck))
 @given(traced=traces, ignore_memory_keys=st.booleans())
-def test_the_published_files_are_those_of_the_plain_scorer(
-    traced: list[Any], ignore_memory_keys: bool
-) -> None:
+def test_the_published_files_are_those_of_the_plain_scorer(traced, ignore_memory_keys):
     options = MemoryFinance(profile="published", ignore_memory_keys=ignore_memory_keys)
     events = read(*traced, options=options)
     assert events.rejects.is_empty(), events.rejects.to_dicts()
@@ -172,9 +169,7 @@ groups_of_words = st.lists(st.lists(words, max_size=3), max_size=5)
 
 
 @given(texts=st.lists(letters, max_size=6), groups=groups_of_words, repeat=st.sampled_from((1, 40)))
-def test_groups_are_matched_as_python_matches_them(
-    texts: list[str], groups: list[list[str]], repeat: int
-) -> None:
+def test_groups_are_matched_as_python_matches_them(texts, groups, repeat):
     groups = groups * repeat
     found = match_groups(pl.Series("texts", texts, dtype=pl.String), groups)
     for group, keywords in enumerate(groups):

@@ -21,13 +21,13 @@ EDITED_TITLE = b"# llm Eval Report\n"
 OUR_TITLE = b"# MemFinRobot Eval Report\n"
 
 
-def published(folder: Path, name: str) -> bytes:
+def published(folder, name):
     plain = folder / name
     content = plain.read_bytes() if plain.exists() else None
     return content or gzip.decompress((folder / f"{name}.gz").read_bytes())
 
 
-def reproduce(folder: Path) -> dict[str, bytes]:
+def reproduce(folder):
     trace = next(folder.glob("dialog_trace*"))
     options = MemoryFinance(ignore_memory_keys=folder.name == WITHOUT_MEMORY)
     rows = read_shard(whole_file(str(trace), compression="gz"), SUITE.source)
@@ -40,7 +40,7 @@ def reproduce(folder: Path) -> dict[str, bytes]:
     return published_files(tables, dataset_path=summary["dataset_path"], suffix=suffix)
 
 
-def published_runs() -> list[Path]:
+def published_runs():
     """Return the folders of published runs: the bundled ones, and those that FASTSCORE_DATA has."""
     data = os.environ.get("FASTSCORE_DATA")
     folders = [BUNDLED, *([Path(data) / "memory_finance"] if data else [])]
@@ -48,7 +48,7 @@ def published_runs() -> list[Path]:
 
 
 @pytest.mark.parametrize("folder", published_runs(), ids=lambda folder: str(folder.name))
-def test_published_runs_are_reproduced(folder: Path) -> None:
+def test_published_runs_are_reproduced(folder):
     files = reproduce(folder)
     assert len(files) == 3
     for name, content in files.items():
@@ -60,7 +60,7 @@ def test_published_runs_are_reproduced(folder: Path) -> None:
         assert content == expected, name
 
 
-def test_suffix_is_that_of_the_trace() -> None:
+def test_suffix_is_that_of_the_trace():
     assert suffix_of(["runs/dialog_trace_llm.jsonl.gz"]) == "_llm"
     assert suffix_of(["dialog_trace.jsonl"]) == ""
     assert suffix_of(["other.jsonl.zst"]) == ""
@@ -69,7 +69,7 @@ def test_suffix_is_that_of_the_trace() -> None:
     assert suffix_of([]) == ""
 
 
-def test_legacy_files_are_made_only_when_asked_for() -> None:
+def test_legacy_files_are_made_only_when_asked_for():
     tables = {table.name: pl.LazyFrame(schema=table.schema) for table in SUITE.tables}
     assert SUITE.legacy_files(tables, ("a.jsonl",), MemoryFinance()) == {}
     options = MemoryFinance(legacy_files=True, legacy_dataset_path="set.jsonl")
@@ -81,6 +81,6 @@ def test_legacy_files_are_made_only_when_asked_for() -> None:
     assert files["turn_eval_mem0.jsonl"] == b""
 
 
-def test_a_dataset_path_without_legacy_files_is_refused() -> None:
+def test_a_dataset_path_without_legacy_files_is_refused():
     with pytest.raises(UsageError, match=r"legacy_dataset_path is 'set\.jsonl', but no legacy"):
         MemoryFinance(legacy_dataset_path="set.jsonl")

@@ -1,7 +1,6 @@
 """Rejected lines: their place, the fault, and the expected value."""
 
 import json
-from typing import Any
 
 import polars as pl
 import pytest
@@ -47,7 +46,7 @@ from tests.suites.memory_finance.tracing import dialog, read, read_lines, turn
          "turns[0].profile_snapshot.preferred_topics", 'string "x"'),
     ],
 )  # fmt: skip
-def test_a_line_is_rejected_with_its_place(trace: Any, field: str, found: str | None) -> None:
+def test_a_line_is_rejected_with_its_place(trace, field, found):
     lines = [json.dumps(each) for each in (dialog(turn("a")), trace, dialog(turn("b")))]
     events, _ = read_lines(lines)
     assert dict(events.rejects.schema) == REJECT_SCHEMA
@@ -78,7 +77,7 @@ LONG = 31415926
         (dialog(turn(), blueprint={"forbidden_list": [LONG]}), "blueprint.forbidden_list[0]"),
     ],
 )
-def test_a_number_that_python_does_not_read_rejects_its_line(trace: Any, field: str) -> None:
+def test_a_number_that_python_does_not_read_rejects_its_line(trace, field):
     faulty = json.dumps(trace).replace(str(LONG), "7" * 5000)
     events, _ = read_lines([json.dumps(dialog(turn("a"))), faulty, json.dumps(dialog(turn("b")))])
     (reject,) = events.rejects.to_dicts()
@@ -87,7 +86,7 @@ def test_a_number_that_python_does_not_read_rejects_its_line(trace: Any, field: 
     assert events.counts == {"dialogues": 2, "turns": 2}
 
 
-def test_what_is_not_read_rejects_nothing() -> None:
+def test_what_is_not_read_rejects_nothing():
     events = read(
         dialog(turn(keys=5), valid_dialog=False, profile_gt=5, raw_turns=5),
         dialog(turn(profile_snapshot={"preferred_topics": "x"}), profile_gt={}),
@@ -97,19 +96,19 @@ def test_what_is_not_read_rejects_nothing() -> None:
 
 
 @pytest.mark.parametrize("turns", [{"a": 1}, "abc", 5, None])
-def test_turns_of_an_invalid_dialogue_may_be_anything(turns: Any) -> None:
+def test_turns_of_an_invalid_dialogue_may_be_anything(turns):
     events = read(dialog(valid_dialog=False) | {"turns": turns})
     assert events.rejects.is_empty()
     assert events.frames["dialogues"]["n_turns"].to_list() == [0]
 
 
-def test_lines_that_are_no_objects_are_rejected_by_the_reader() -> None:
+def test_lines_that_are_no_objects_are_rejected_by_the_reader():
     events, rejects = read_lines(["[1]", "{", '{"valid_dialog": true, "turns": []}'])
     assert rejects["line"].to_list() == [1, 2]
     assert events.counts == {"dialogues": 1, "turns": 0}
 
 
-def test_escaped_keys_and_equal_keys_are_read_as_python_reads_them() -> None:
+def test_escaped_keys_and_equal_keys_are_read_as_python_reads_them():
     line = (
         '{"valid_dialog": true, "turns": [ {"turn_status": "ok", "turn_status": "error",'
         ' "pred_\\u0061ssistant_text": "\\u6ce2动" , "x": [{"turn_status": "\\"]"}]} ] }'
@@ -120,7 +119,7 @@ def test_escaped_keys_and_equal_keys_are_read_as_python_reads_them() -> None:
     assert turns["status"].to_list() == ["error"]
 
 
-def test_a_frame_may_hold_json_of_several_lines_or_none_at_all() -> None:
+def test_a_frame_may_hold_json_of_several_lines_or_none_at_all():
     rows = [(row, dialog(turn(f"reply {row}"), profile_gt={"a": 1})) for row in range(6)]
     columns = ("valid_dialog", "turns", "profile_gt", "blueprint", "raw_turns")
     cells = {

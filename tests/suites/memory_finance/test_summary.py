@@ -1,7 +1,5 @@
 """The summary: macro over dialogues, micro over turns, repeated ids, labels; failure cases."""
 
-from typing import Any
-
 import polars as pl
 
 from fastscore.suites.base import CommittedRun
@@ -15,17 +13,17 @@ from fastscore.suites.sums import estimate_metrics
 from tests.suites.memory_finance.tracing import dialog, score, turn
 
 
-def summary_rows(tables: dict[str, pl.DataFrame]) -> dict[tuple[str, Any, str], dict[str, Any]]:
+def summary_rows(tables):
     lazy = {name: table.lazy() for name, table in tables.items()}
     frame = summarise(SUITE, lazy, MemoryFinance())
     return {(row["group"], row["value"], row["metric"]): row for row in frame.to_dicts()}
 
 
-def rubric_dialog(hits: int, misses: int, **more: Any) -> dict[str, Any]:
+def rubric_dialog(hits, misses, **more):
     return dialog(turn("依据", rubric=["依据"] * hits + ["没有"] * misses), **more)
 
 
-def test_micro_macro_and_groups() -> None:
+def test_micro_macro_and_groups():
     tables = score(
         rubric_dialog(1, 0, dialog_id="a", difficulty="easy", profile_gt={"x": 1}),
         rubric_dialog(1, 3, dialog_id="b", difficulty="hard"),
@@ -44,7 +42,7 @@ def test_micro_macro_and_groups() -> None:
     assert rows["all", None, "judge_score_1_5"]["n"] == 2
 
 
-def test_nulls_of_the_judge_score_have_the_reasons_of_the_table() -> None:
+def test_nulls_of_the_judge_score_have_the_reasons_of_the_table():
     # two replies are missing, and of a turn that is answered nothing is required
     answers = dialog(turn(None, rubric=["依据"]), turn("依据"), turn("依据", rubric=["依据"]))
     tables = score(answers, dialog(turn(None, rubric=["没有", "依据"]), dialog_id="e"))
@@ -57,7 +55,7 @@ def test_nulls_of_the_judge_score_have_the_reasons_of_the_table() -> None:
     assert (found["n_missing_input"], found["n_not_applicable"]) == (2, 1)
 
 
-def test_dialogues_of_one_id_count_together_but_not_in_m2() -> None:
+def test_dialogues_of_one_id_count_together_but_not_in_m2():
     tables = score(
         rubric_dialog(1, 0, dialog_id="a", profile_gt={"preferences_gt": ["依据"]}),
         rubric_dialog(0, 2, dialog_id="b"),
@@ -80,7 +78,7 @@ def test_dialogues_of_one_id_count_together_but_not_in_m2() -> None:
     assert summary_rows(tables)["all", None, "preferences_f1"]["n"] == 3
 
 
-def test_dialogues_of_one_id_count_under_their_first_label_by_the_alphabet() -> None:
+def test_dialogues_of_one_id_count_under_their_first_label_by_the_alphabet():
     rows = summary_rows(
         score(
             rubric_dialog(1, 0, dialog_id="a", difficulty="hard"),
@@ -101,7 +99,7 @@ def test_dialogues_of_one_id_count_under_their_first_label_by_the_alphabet() -> 
     assert found == {"easy": (1, 1 / 4, 1.0, 4.0), "hard": (2, (1 / 2 + 4 / 4) / 2, 5.0, 6.0)}
 
 
-def test_cases_are_counted_by_turns_and_dialogues() -> None:
+def test_cases_are_counted_by_turns_and_dialogues():
     tables = score(
         rubric_dialog(1, 0, dialog_id="a", profile_gt={"x": 1}),
         dialog(turn("依据"), turn("依据", rubric=["依据"]), dialog_id="b"),
@@ -116,9 +114,9 @@ def test_cases_are_counted_by_turns_and_dialogues() -> None:
     assert sum(found["M2, dialogues"][:2]) == 3
 
 
-def test_the_legacy_mean_of_judge_scores_is_one_running_sum_of_turns() -> None:
+def test_the_legacy_mean_of_judge_scores_is_one_running_sum_of_turns():
     # 1, 2 and 5 of 6 elements: 1.67, 2.33 and 4.33
-    def judged(*hits: int, dialog_id: str) -> dict[str, Any]:
+    def judged(*hits, dialog_id):
         turns = [turn("依据", rubric=["依据"] * n + ["没有"] * (6 - n)) for n in hits]
         return dialog(*turns, dialog_id=dialog_id)
 
@@ -135,7 +133,7 @@ def test_the_legacy_mean_of_judge_scores_is_one_running_sum_of_turns() -> None:
     assert summary_rows(tables)["all", None, "judge_score_mean"]["micro"] == 3.11
 
 
-def test_estimates_merge_lines_of_one_id_as_the_summary_does() -> None:
+def test_estimates_merge_lines_of_one_id_as_the_summary_does():
     lines = [
         rubric_dialog(row % 3, row % 4, dialog_id=f"d{row // 2}", difficulty="easy")
         for row in range(12)
@@ -154,7 +152,7 @@ def test_estimates_merge_lines_of_one_id_as_the_summary_does() -> None:
         assert (found.low, found.high) == (row["ci_low"], row["ci_high"])
 
 
-def test_trivial_assistants_by_hand() -> None:
+def test_trivial_assistants_by_hand():
     # a name or an alias of a tag; the lexicon has neither x nor y, and repeats count each
     risks = ["波动", "volatility_risk", "无明确风险提示", "x"]
     rubric, key = ["信息依据", "信息依据", "x", "y"], "profile_gt.risk_level_gt"
@@ -178,7 +176,7 @@ def test_trivial_assistants_by_hand() -> None:
     assert (refusing["contradiction_rate"], refusing["severe_violation_rate"]) == (0.0, 0.0)
 
 
-def turn_row(number: int, **values: object) -> dict[str, object]:
+def turn_row(number, **values):
     return {
         "file": "log.jsonl",
         "line": 1,
@@ -197,7 +195,7 @@ def turn_row(number: int, **values: object) -> dict[str, object]:
     } | values
 
 
-def test_cases_stand_by_gravity_then_by_failed_checks() -> None:
+def test_cases_stand_by_gravity_then_by_failed_checks():
     rows = [
         turn_row(1, eligible_m1=True, key_hit_flags=[0, 0]),
         turn_row(2, constraint_contradiction=1),

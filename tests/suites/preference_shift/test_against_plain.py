@@ -7,9 +7,7 @@ redial_movies.jsonl.gz, also all 1,000 dialogues against the whole catalogue.
 import os
 import random
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,7 +18,6 @@ from benchmarks.preference_shift_logs import (
     DATA,
     KINDS,
     SPEAKERS,
-    Movie,
     read_lines,
     read_source,
     write_jsonl,
@@ -29,18 +26,17 @@ from tests.conftest import often
 from tests.oracles import preference_shift as plain
 from tests.oracles import preference_shift_concepts as plain_concepts
 
-Row = dict[str, Any]
 PROFILES = list(plain_concepts.PROFILES)
 
 
-def data_folder() -> Path:
+def data_folder():
     folder = os.environ.get("FASTSCORE_DATA")
     if not folder or not (Path(folder) / "redial_valid.jsonl.gz").exists():
         pytest.skip("FASTSCORE_DATA names no folder with redial_valid.jsonl.gz")
     return Path(folder)
 
 
-def make(kind: str, folder: Path) -> tuple[list[Row], list[Movie]]:
+def make(kind, folder):
     """Make the logs of a kind; ``unaligned`` ones keep every message as a turn of its own."""
     dialogues, movies = read_source(folder)
     if kind != "unaligned":
@@ -60,9 +56,7 @@ def make(kind: str, folder: Path) -> tuple[list[Row], list[Movie]]:
     return logs, movies
 
 
-def compare(
-    logs: Sequence[Row], movies: Sequence[Movie], profile: str, folder: Path
-) -> dict[str, list[Row]]:
+def compare(logs, movies, profile, folder):
     """Score the logs both ways, compare every row, and return the suite's rows by table."""
     catalogue, path = folder / "catalogue.jsonl", folder / "logs.jsonl"
     write_jsonl(catalogue, movies)
@@ -90,7 +84,7 @@ def compare(
     return tables
 
 
-def alike(*columns: str, **renamed: str) -> dict[str, str]:
+def alike(*columns, **renamed):
     """Return the plain scorer's name of each column."""
     return {column: column for column in columns} | renamed
 
@@ -129,9 +123,9 @@ CLOSE = {
 }
 
 
-def rows_by_table(expected: list[Row]) -> dict[str, list[Row]]:
+def rows_by_table(expected):
     """Lay the plain scorer's rows out as the suite's tables."""
-    tables: dict[str, list[Row]] = {
+    tables = {
         "dialogues": expected,
         "turns": [],
         "segments": [],
@@ -157,13 +151,13 @@ def rows_by_table(expected: list[Row]) -> dict[str, list[Row]]:
     ("kind", "profile"),
     [("plain", "published"), ("unaligned", "default"), *(("shifted", one) for one in PROFILES)],
 )
-def test_every_turn_of_the_sample(kind: str, profile: str, tmp_path: Path) -> None:
+def test_every_turn_of_the_sample(kind, profile, tmp_path):
     compare(*make(kind, DATA), profile, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", PROFILES)
-def test_every_turn_of_all_dialogues(profile: str, tmp_path: Path) -> None:
+def test_every_turn_of_all_dialogues(profile, tmp_path):
     logs, movies = make("plain", data_folder())
     assert (len(logs), len(movies)) == (1_000, 6_583)
     tables = compare(logs, movies, profile, tmp_path)
@@ -217,12 +211,7 @@ events = st.lists(st.integers(1, 8).map(lambda turn: {"turn": turn}), max_size=2
     items=st.lists(movies, min_size=1, max_size=5),
     profile=st.sampled_from(PROFILES),
 )
-def test_any_conversation(
-    conversations: list[Any],
-    items: list[Row],
-    profile: str,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+def test_any_conversation(conversations, items, profile, tmp_path_factory):
     logs = [
         {
             "session_id": f"{number}",

@@ -6,8 +6,6 @@ import io
 import json
 import math
 import re
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -17,7 +15,6 @@ import fastscore
 from fastscore.errors import UsageError
 from fastscore.suites.preference_shift.catalogue import (
     PLOT_STOP_WORDS,
-    Catalogue,
     check_fields,
     inverse_document_frequency,
     load_catalogue,
@@ -33,7 +30,7 @@ NESTED = r"(a deeply nested list|\[{60})"
 """How a list in a thousand lists is shown: each Python's `json` writes another depth."""
 
 
-def values(catalogue: Catalogue, field: str) -> dict[str, int]:
+def values(catalogue, field):
     return dict(catalogue.field_terms(field).select("value", "n_items").iter_rows())
 
 
@@ -44,25 +41,25 @@ VALUES = (
 
 
 @pytest.mark.parametrize("field", ["genre", "year", "actor", "name"])
-def test_values_have_the_published_normal_form(field: str) -> None:
+def test_values_have_the_published_normal_form(field):
     found = [normalise(field, value) for value in VALUES]
     assert found == [plain.normalise(field, 1979 if value == 1979.0 else value) for value in VALUES]
     assert normalise("genre", "Fantasy Movie Fiction") == "fantasy"
 
 
-def test_idf_is_the_published_one() -> None:
+def test_idf_is_the_published_one():
     assert inverse_document_frequency(2164, 1773) == 1.1991834775670656
     assert inverse_document_frequency(2164, 1) == 7.987028459876645
     assert inverse_document_frequency(0, 0) == math.log(2.0) + 1.0
 
 
-def test_plot_keywords_are_the_words_of_four_letters_that_say_something() -> None:
+def test_plot_keywords_are_the_words_of_four_letters_that_say_something():
     text = "They DOES what the Crew's cat, Crew and café-owner5 could; with families"
     assert plot_keywords(text) == ["does", "what", "crew", "owner", "could", "families"]
     assert len(PLOT_STOP_WORDS) == 36
 
 
-def test_a_catalogue_knows_each_value_once_and_counts_its_items(tmp_path: Path) -> None:
+def test_a_catalogue_knows_each_value_once_and_counts_its_items(tmp_path):
     catalogue = load_catalogue(write_catalogue(tmp_path))
     assert len(catalogue) == 4
     assert catalogue.items["title"].to_list() == ["Alien", "Heat", "Her", "X"]
@@ -84,18 +81,18 @@ def test_a_catalogue_knows_each_value_once_and_counts_its_items(tmp_path: Path) 
     assert "with" not in values(catalogue, "plot")
 
 
-def test_a_record_without_a_name_is_called_by_its_key(tmp_path: Path) -> None:
+def test_a_record_without_a_name_is_called_by_its_key(tmp_path):
     movies = {"Alien": {}, "Heat": {"name": None}, "Her": {"name": "  "}, "X": {"name": "Y"}}
     catalogue = load_catalogue(write_catalogue(tmp_path, movies))
     assert list(values(catalogue, "name")) == ["alien", "y"]
 
 
-def listed(record: dict[str, Any], field: str) -> list[str]:
+def listed(record, field):
     value = record.get(field, [])
     return [value] if isinstance(value, str) else value
 
 
-def write(path: Path, format: str) -> str:
+def write(path, format):
     """Write the same records in one of the formats."""
     json_lines = "".join(json.dumps(record) + "\n" for record in RECORDS)
     if format == "json":
@@ -131,7 +128,7 @@ def write(path: Path, format: str) -> str:
 
 
 @pytest.mark.parametrize("format", ["jsonl", "jsonl.gz", "jsonl.zst", "parquet", "csv"])
-def test_all_formats_hold_the_same_catalogue(tmp_path: Path, format: str) -> None:
+def test_all_formats_hold_the_same_catalogue(tmp_path, format):
     expected = load_catalogue(write(tmp_path / "movies.json", "json"))
     found = load_catalogue(write(tmp_path / f"movies.{format}", format))
     fields = ["name", "year", "genre", "actor", "director", "language", "plot"]
@@ -159,16 +156,14 @@ def test_all_formats_hold_the_same_catalogue(tmp_path: Path, format: str) -> Non
         ("a.txt", b"", "the suffix names no format"),
     ],
 )
-def test_what_is_no_catalogue_is_refused_with_its_place(
-    tmp_path: Path, name: str, content: bytes, message: str
-) -> None:
+def test_what_is_no_catalogue_is_refused_with_its_place(tmp_path, name, content, message):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(UsageError, match=message):
         load_catalogue(str(path))
 
 
-def test_every_frame_of_a_compressed_catalogue_is_read(tmp_path: Path) -> None:
+def test_every_frame_of_a_compressed_catalogue_is_read(tmp_path):
     lines = [json.dumps(record).encode() + b"\n" for record in RECORDS]
     path = tmp_path / "items.jsonl.zst"
     path.write_bytes(b"".join(map(zstandard.compress, lines)))
@@ -179,7 +174,7 @@ def test_every_frame_of_a_compressed_catalogue_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
-def test_a_catalogue_that_unpacks_to_too_much_is_refused(tmp_path: Path, suffix: str) -> None:
+def test_a_catalogue_that_unpacks_to_too_much_is_refused(tmp_path, suffix):
     packed = gzip.compress if suffix == ".gz" else zstandard.compress
     path = tmp_path / f"items.jsonl{suffix}"
     path.write_bytes(packed(bytes(100 << 20)))
@@ -187,21 +182,21 @@ def test_a_catalogue_that_unpacks_to_too_much_is_refused(tmp_path: Path, suffix:
         load_catalogue(str(path))
 
 
-def test_a_field_of_objects_is_refused_only_when_it_is_asked_for(tmp_path: Path) -> None:
+def test_a_field_of_objects_is_refused_only_when_it_is_asked_for(tmp_path):
     path = write_catalogue(tmp_path, [{"name": "a", "cast": [{"who": "b"}], "genre": "drama"}])
     assert len(concepts_of(load_catalogue(path), options(path))) == 2
     with pytest.raises(UsageError, match=r"field 'cast' cannot be used: record 1 has"):
         concepts_of(load_catalogue(path), options(path, fields="cast"))
 
 
-def test_a_field_of_deeply_nested_lists_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_field_of_deeply_nested_lists_is_refused_by_name(tmp_path):
     path = tmp_path / "items.jsonl"
     path.write_bytes(b'{"name": "x", "genre": %b}' % (b"[" * 1000 + b"]" * 1000))
     catalogue = load_catalogue(str(path))
     assert re.match(rf"line 1 has {NESTED} there, expected", catalogue.unusable["genre"])
 
 
-def test_of_very_many_fields_some_are_listed(tmp_path: Path) -> None:
+def test_of_very_many_fields_some_are_listed(tmp_path):
     path = write_catalogue(tmp_path, [{f"field {number}": "x" for number in range(10_000)}])
     for wanted, message in (("year", "has none of the fields year"), ("colour", "no field 'colo")):
         with pytest.raises(UsageError, match=rf"{message}.*and 9,\d+ more[.:]") as refused:
@@ -209,7 +204,7 @@ def test_of_very_many_fields_some_are_listed(tmp_path: Path) -> None:
         assert len(str(refused.value)) < 5000
 
 
-def test_a_field_that_is_called_nearly_as_a_lacking_one_is_named(tmp_path: Path) -> None:
+def test_a_field_that_is_called_nearly_as_a_lacking_one_is_named(tmp_path):
     catalogue = tmp_path / "items.csv"
     catalogue.write_text("title,genres,year\nHeat,crime,1995\n")
     turns = [{"speaker": "USER", "text": "crime"}, {"speaker": "SYSTEM", "text": "Heat"}]
@@ -222,7 +217,7 @@ def test_a_field_that_is_called_nearly_as_a_lacking_one_is_named(tmp_path: Path)
     assert not any("is not used" in note for note in run.notes)
 
 
-def test_unknown_fields_are_refused(tmp_path: Path) -> None:
+def test_unknown_fields_are_refused(tmp_path):
     path = write_catalogue(tmp_path)
     with pytest.raises(UsageError, match=r"no field 'gener'\. Did you mean 'genre'"):
         concepts_of(load_catalogue(path), options(path, fields="gener"))

@@ -1,7 +1,6 @@
 """The metrics by hand, from their definitions: turns, shifts, profile legacy."""
 
 import math
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -30,7 +29,7 @@ from tests.suites.preference_shift.conversing import (
 EMPTY = "..."
 
 
-def test_a_turn_by_hand(catalogue: str) -> None:
+def test_a_turn_by_hand(catalogue):
     said = "A drama with Al Pacino, like Heat?"
     answered = "A drama like Heat is Her."
     (row,) = turn_rows(score([log(*exchange(said, answered))], options(catalogue)))
@@ -49,7 +48,7 @@ def test_a_turn_by_hand(catalogue: str) -> None:
     assert row["both_empty"] is False
 
 
-def test_copying_by_the_specification(catalogue: str) -> None:
+def test_copying_by_the_specification(catalogue):
     said, answered = "a quick brown fox", "the quick brown fox jumps"
     (row,) = turn_rows(score([log(*exchange(said, answered))], options(catalogue)))
     assert row["i"] == 1 / 3
@@ -57,7 +56,7 @@ def test_copying_by_the_specification(catalogue: str) -> None:
     assert row["i"] == 2 / 4
 
 
-def test_a_text_that_is_not_given_is_no_empty_text(catalogue: str) -> None:
+def test_a_text_that_is_not_given_is_no_empty_text(catalogue):
     lacking = [{"speaker": "USER", "text": None}, {"speaker": "SYSTEM"}]
     tables = score([log(*lacking, *exchange(DRAMA, DRAMA))], options(catalogue))
     first, second = turn_rows(tables)
@@ -70,7 +69,7 @@ def test_a_text_that_is_not_given_is_no_empty_text(catalogue: str) -> None:
     assert (dialogue["cross_coherence"], dialogue["n_turns"]) == (1.0, 2)
 
 
-def test_means_are_missing_where_no_turn_has_both_texts(catalogue: str) -> None:
+def test_means_are_missing_where_no_turn_has_both_texts(catalogue):
     lacking = [{"speaker": "USER", "text": EMPTY}, {"speaker": "SYSTEM"}]
     tables = score([log(*lacking)], options(catalogue))
     (dialogue,) = tables["dialogues"].to_dicts()
@@ -81,7 +80,7 @@ def test_means_are_missing_where_no_turn_has_both_texts(catalogue: str) -> None:
     assert (segment["segment_cc"], segment["segment_tas"]) == (None, None)
 
 
-def test_weights_of_adaptation(catalogue: str) -> None:
+def test_weights_of_adaptation(catalogue):
     said = answered = "drama for the whole evening"
     chosen = options(catalogue, alpha=0.25, beta=0.5, gamma=0.5)
     (row,) = turn_rows(score([log(*exchange(said, answered))], chosen))
@@ -91,7 +90,7 @@ def test_weights_of_adaptation(catalogue: str) -> None:
     assert score([log(*exchange(said, answered))], chosen)["turns"]["tas"].item() == -1.0
 
 
-def test_plot_keywords_of_structured_have_its_prefix(catalogue: str) -> None:
+def test_plot_keywords_of_structured_have_its_prefix(catalogue):
     said = "The other crew explored a spaceship, does it?"
     chosen = options(catalogue, profile="structured", plot_keywords=True, fields="genre,name")
     (row,) = turn_rows(score([log(*exchange(said, EMPTY))], chosen))
@@ -99,7 +98,7 @@ def test_plot_keywords_of_structured_have_its_prefix(catalogue: str) -> None:
     assert row["user_concepts"] == ["name=her", "name=x", "plot_kw=crew", "plot_kw=spaceship"]
 
 
-def test_state_tracking_by_hand(catalogue: str) -> None:
+def test_state_tracking_by_hand(catalogue):
     meta = {"constraints": {"genre": ["Drama", "nothing"], "title": "Heat", "year": 1995,
                             "actor": None, "mood": "x"}}  # fmt: skip
     turns = [
@@ -139,9 +138,7 @@ def test_state_tracking_by_hand(catalogue: str) -> None:
         ({"actor": DRAMA}, DRAMA, (0.0, 1.0, 0.0, 0.0)),
     ],
 )
-def test_state_tracking_of_empty_sets(
-    catalogue: str, constraints: Any, answered: str, expected: tuple[float, ...]
-) -> None:
+def test_state_tracking_of_empty_sets(catalogue, constraints, answered, expected):
     given = log(user("hello", constraints=constraints), system(answered))
     (row,) = turn_rows(score([given], options(catalogue)))
     names = ("dst_precision", "dst_recall", "dst_f1", "dst_joint_accuracy")
@@ -165,12 +162,12 @@ def test_state_tracking_of_empty_sets(
         ({"catalogue": ""}, "No catalogue is named"),
     ],
 )
-def test_options_that_cannot_be_meant_are_refused(values: dict[str, Any], message: str) -> None:
+def test_options_that_cannot_be_meant_are_refused(values, message):
     with pytest.raises(UsageError, match=message):
         PreferenceShift(**{"catalogue": "movies.json", **values})
 
 
-def test_a_profile_is_spelled_out_in_the_options() -> None:
+def test_a_profile_is_spelled_out_in_the_options():
     for profile, match, recovery, threshold in (
         ("default", "word", "cc", 0.65),
         ("published", "substring", "cc", 0.65),
@@ -185,7 +182,7 @@ def test_a_profile_is_spelled_out_in_the_options() -> None:
     assert (changed.plot_keywords, changed.recovery_cc) == (False, 0.35)
 
 
-def test_trivial_agents_by_hand(catalogue: str) -> None:
+def test_trivial_agents_by_hand(catalogue):
     # a refusal agrees in the turn without a concept alone, an echo copies all phrases of four words
     # TAS: 0 and 1, and 1 + 1 - 1 and 1; after the shift the second turn recovers, and the first
     chosen = options(catalogue)
@@ -205,7 +202,7 @@ def test_trivial_agents_by_hand(catalogue: str) -> None:
 # --- shifts
 
 
-def test_windows_of_recovery(catalogue: str) -> None:
+def test_windows_of_recovery(catalogue):
     # turns          1     2    3    4     5    6    7    8     9
     texts = [*GOOD, *BAD, *BAD, *GOOD, *BAD, *BAD, *BAD, *GOOD, *GOOD]
     for window, points, delays in (
@@ -220,11 +217,11 @@ def test_windows_of_recovery(catalogue: str) -> None:
 LACKING = [{"speaker": "USER", "text": DRAMA}, {"speaker": "SYSTEM", "text": None}]
 
 
-def reasons_of(row: dict[str, Any]) -> dict[str, str]:
+def reasons_of(row):
     return {each["metric"]: each["reason"] for each in row["null_reasons"]}
 
 
-def test_a_shift_whose_window_lacks_a_text_is_unknown(catalogue: str) -> None:
+def test_a_shift_whose_window_lacks_a_text_is_unknown(catalogue):
     # turns    1      2      3    4      5     6      7
     # CC       1      ?      0    1      0     0      0; windows of two turns
     turns = [*exchange(*GOOD), *LACKING, *exchange(*BAD, *GOOD, *BAD, *BAD, *BAD)]
@@ -251,7 +248,7 @@ def test_a_shift_whose_window_lacks_a_text_is_unknown(catalogue: str) -> None:
     assert reasons_of(row).keys() <= {metric.id for metric in SUITE.metrics}
 
 
-def test_weights_of_the_conversation_score(catalogue: str) -> None:
+def test_weights_of_the_conversation_score(catalogue):
     chosen = options(catalogue, cas_weights="1,1,0,0,0")
     given = shifted(*GOOD, *BAD, *GOOD, points=[2])
     (row,) = score([given], chosen)["dialogues"].to_dicts()
@@ -259,7 +256,7 @@ def test_weights_of_the_conversation_score(catalogue: str) -> None:
     assert row["cas"] == pytest.approx((1 + 0.8) / 2, rel=1e-15)
 
 
-def test_a_shift_that_never_recovers_counts_in_the_score_over_all_shifts(catalogue: str) -> None:
+def test_a_shift_that_never_recovers_counts_in_the_score_over_all_shifts(catalogue):
     # CC and CR are 1, 0, 0, 0, 0: of shifts at 1, 2 and 9 the first recovers at once
     texts = [*GOOD, *BAD, *BAD, *BAD, *BAD]
     (row,) = score([shifted(*texts, points=[1, 2, 9])], options(catalogue))["dialogues"].to_dicts()
@@ -279,7 +276,7 @@ def test_a_shift_that_never_recovers_counts_in_the_score_over_all_shifts(catalog
     assert row["cas_all"] == row["cas"]
 
 
-def test_copying_around_shifts_by_hand(catalogue: str) -> None:
+def test_copying_around_shifts_by_hand(catalogue):
     copied, own = ("one two three", "one two three"), ("one two three", "four five six")
     # I is 1, 0, 1, 1, 0; windows of two turns from 2 on and from 3 on, and one beyond the end
     texts = [*copied, *own, *copied, *copied, *own]
@@ -296,7 +293,7 @@ def test_copying_around_shifts_by_hand(catalogue: str) -> None:
     )
 
 
-def test_shift_points_come_from_events_and_from_either_metadata(catalogue: str) -> None:
+def test_shift_points_come_from_events_and_from_either_metadata(catalogue):
     turns = [
         user(DRAMA, turn=1), system(DRAMA), user(DRAMA, shift_event=True), system(DRAMA),
         {"speaker": "USER", "text": DRAMA, "meta": {"is_shift": 1}}, system(DRAMA),
@@ -319,7 +316,7 @@ def test_shift_points_come_from_events_and_from_either_metadata(catalogue: str) 
         (log(user(DRAMA), {**system(DRAMA), "user_meta": {"is_shift": True}}), False),
     ],
 )
-def test_when_shift_metadata_are_there(catalogue: str, given: Any, present: bool) -> None:
+def test_when_shift_metadata_are_there(catalogue, given, present):
     (row,) = score([given], options(catalogue))["dialogues"].to_dicts()
     assert row["has_shift_metadata"] is present
     assert row["segments_by"] == ("metadata" if present else "none")
@@ -340,7 +337,7 @@ CORNERS = {
 VECTORS = VectorView.from_texts(list(CORNERS), np.array(list(CORNERS.values())))
 
 
-def legacy(catalogue: str, **more: Any) -> PreferenceShift:
+def legacy(catalogue, **more):
     return PreferenceShift(catalogue=catalogue, profile="legacy", **more)
 
 
@@ -394,9 +391,7 @@ METRICS = (
         ),
     ],
 )  # fmt: skip
-def test_by_hand(
-    catalogue: str, texts: list[str], points: Any, found: Any, expected: tuple[Any, ...]
-) -> None:
+def test_by_hand(catalogue, texts, points, found, expected):
     more = {} if points is None else {"shift_events": [{"turn": point} for point in points]}
     tables = score([log(*exchange(*texts), **more)], legacy(catalogue), VECTORS)
     assert tables["shifts"].select("turn", "delay").rows() == found
@@ -405,7 +400,7 @@ def test_by_hand(
     assert row["cas"] == row["context_adaptation_score"]
 
 
-def test_nothing_to_recover_or_to_say(catalogue: str) -> None:
+def test_nothing_to_recover_or_to_say(catalogue):
     chosen = legacy(catalogue)
     logs = [
         log(*exchange("ghost", "ghost"), session_id="one"),
@@ -420,13 +415,13 @@ def test_nothing_to_recover_or_to_say(catalogue: str) -> None:
     assert rows[1]["cas"] is None
 
 
-def test_segments_are_of_texts(catalogue: str) -> None:
+def test_segments_are_of_texts(catalogue):
     with pytest.raises(UsageError, match="profile legacy"):
         legacy(catalogue, segments="metadata")
     assert legacy(catalogue).segments == "heuristic"
 
 
-def test_of_words_that_score_alike_the_earlier_stay() -> None:
+def test_of_words_that_score_alike_the_earlier_stay():
     # all six have a stem and stand twice; "ghosts" is the last to appear, though not to end
     text = pl.Series(
         ["sadly happy tense darker lovely ghosts ghosts lovely darker tense happy sadly"]

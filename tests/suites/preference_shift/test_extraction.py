@@ -1,8 +1,6 @@
 """Extraction of concepts by words, aliases, character n-grams and vectors."""
 
 import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,7 +16,6 @@ from fastscore.suites.preference_shift import concepts as matching
 from fastscore.suites.preference_shift.catalogue import Record, compile_records, load_catalogue
 from fastscore.suites.preference_shift.concepts import (
     ALIAS_SCHEMA,
-    Concepts,
     concepts_by_ngrams,
     concepts_of,
     is_word_character,
@@ -40,7 +37,7 @@ from tests.suites.preference_shift.conversing import (
 )
 
 
-def concepts_from(values: dict[str, list[str]], plot: str = "") -> Concepts:
+def concepts_from(values, plot=""):
     """Make concepts of fields of values, and of a plot's keywords."""
     catalogue = compile_records([Record("record 1", None, {**values, "plot": plot})])
     fields = ",".join(name for name in values if name in catalogue.fields)
@@ -49,15 +46,13 @@ def concepts_from(values: dict[str, list[str]], plot: str = "") -> Concepts:
     )
 
 
-def plainly(
-    texts: list[str], values: dict[str, list[str]], plot: str = "", *, words: bool
-) -> list[list[str]]:
+def plainly(texts, values, plot="", *, words):
     catalogue = plain.make_catalogue([{**values, "plot": plot}])
     profile = plain.Profile(plot=True, on_words=words)
     return [sorted(plain.concepts(text, catalogue, profile)) for text in texts]
 
 
-def extracted(texts: list[str], concepts: Concepts, *, words: bool) -> list[list[str]]:
+def extracted(texts, concepts, *, words):
     matcher = matcher_of(concepts, pl.DataFrame(schema=ALIAS_SCHEMA), words=words)
     return concepts.names(matcher.extract(pl.Series(texts, dtype=pl.String))).to_list()
 
@@ -92,9 +87,7 @@ ENDS = {
     actors=VALUES,
     words=st.booleans(),
 )
-def test_values_are_found_as_by_the_plain_scorer(
-    texts: list[str], names: list[str], actors: list[str], words: bool
-) -> None:
+def test_values_are_found_as_by_the_plain_scorer(texts, names, actors, words):
     values = {"name": [*names, "fixed"], "actor": [*actors, *names[:2]], "genre": names}
     expected = plainly(texts, values, words=words)
     assert extracted(texts, concepts_from(values), words=words) == expected
@@ -111,14 +104,14 @@ SPOKEN = st.lists(
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(texts=st.lists(SPOKEN, min_size=1, max_size=5, unique=True), plot=SPOKEN)
-def test_the_first_three_plot_keywords_count(texts: list[str], plot: str) -> None:
+def test_the_first_three_plot_keywords_count(texts, plot):
     values = {"name": ["crew", "planet"]}
     expected = plainly(texts, values, plot, words=True)
     assert extracted(texts, concepts_from(values, plot), words=True) == expected
 
 
 @pytest.mark.parametrize("limit", [1, 7, 1 << 18])
-def test_neither_parts_nor_order_change_a_text(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neither_parts_nor_order_change_a_text(limit, monkeypatch):
     monkeypatch.setattr(matching, "_CHARACTERS_PER_PART", limit)
     values, plot = {"name": ["war", "her", "star wars"]}, "war hunted crew"
     concepts = concepts_from(values, plot)
@@ -129,12 +122,12 @@ def test_neither_parts_nor_order_change_a_text(limit: int, monkeypatch: pytest.M
     assert extracted([], concepts, words=True) == []
 
 
-def test_only_one_character_grows_in_lower_case() -> None:
+def test_only_one_character_grows_in_lower_case():
     growing = [chr(code) for code in range(0x110000) if len(chr(code).lower()) != 1]
     assert growing == [matching._GROWS]
 
 
-def test_characters_of_words_are_those_of_the_specification() -> None:
+def test_characters_of_words_are_those_of_the_specification():
     points = np.arange(0x110000, dtype=np.uint32)
     found = is_word_character(points)
     sample = np.concatenate((np.arange(0x3100), np.arange(0x3100, 0x110000, 97)))
@@ -142,7 +135,7 @@ def test_characters_of_words_are_those_of_the_specification() -> None:
     assert found[sample].tolist() == expected
 
 
-def test_values_of_every_control_character_still_have_a_separator() -> None:
+def test_values_of_every_control_character_still_have_a_separator():
     value = "a" + "".join(map(chr, range(0x20))) + "b"
     concepts = concepts_from({"name": [value, "c"]})
     found = extracted([value, "c", "cc", "c d"], concepts, words=True)
@@ -160,19 +153,18 @@ De Niro,Robert De Niro,actor
 """
 
 
-def write_aliases(folder: Path, content: str = ALIASES) -> str:
+def write_aliases(folder, content=ALIASES):
     path = folder / "aliases.csv"
     path.write_text(content)
     return str(path)
 
 
-def concepts_in(text: str, catalogue: str, **values: Any) -> list[str]:
+def concepts_in(text, catalogue, **values):
     found = score([log(*exchange(text, "..."))], options(catalogue, **values))
-    concepts: list[str] = found["turns"]["user_concepts"][0].to_list()
-    return concepts
+    return found["turns"]["user_concepts"][0].to_list()
 
 
-def test_spellings_mean_their_values_in_both_modes(tmp_path: Path, catalogue: str) -> None:
+def test_spellings_mean_their_values_in_both_modes(tmp_path, catalogue):
     aliases = write_aliases(tmp_path)
     said = "A SCI-FI rom-com with De Niro in the tongue of Shakespeare, say an sfumato drama"
     assert concepts_in(said, catalogue) == ["genre=drama"]
@@ -192,12 +184,12 @@ def test_spellings_mean_their_values_in_both_modes(tmp_path: Path, catalogue: st
 
 
 @pytest.mark.parametrize("match", ["word", "substring"])
-def test_the_digits_of_a_title_are_no_year(tmp_path: Path, match: str) -> None:
+def test_the_digits_of_a_title_are_no_year(tmp_path, match):
     movies = [{"name": "2001: A Space Odyssey", "year": 1968}, {"name": "Amelie", "year": "2001"}]
     fields = {"genre": "Drama", "actor": "X Y", "director": "X Z", "language": "English"}
     path = write_catalogue(tmp_path, [movie | fields for movie in movies])
 
-    def found(said: str, lines: str) -> list[str]:
+    def found(said, lines):
         chosen = write_aliases(tmp_path, f"spelling,value,field\n{lines}\n")
         return concepts_in(said, path, aliases=chosen, match=match)
 
@@ -212,7 +204,7 @@ def test_the_digits_of_a_title_are_no_year(tmp_path: Path, match: str) -> None:
         found("nine eleven", "nine eleven,c. 2001,")
 
 
-def test_an_alias_adds_and_never_takes_away(tmp_path: Path, catalogue: str) -> None:
+def test_an_alias_adds_and_never_takes_away(tmp_path, catalogue):
     aliases = write_aliases(tmp_path, "spelling,value\nher,Heat\nheat,Heat\n")
     assert concepts_in("her", catalogue, aliases=aliases) == ["name=heat", "name=her"]
     assert concepts_in("heat", catalogue, aliases=aliases) == ["name=heat"]
@@ -220,7 +212,7 @@ def test_an_alias_adds_and_never_takes_away(tmp_path: Path, catalogue: str) -> N
     assert concepts_in("her drama", catalogue, aliases=aliases, fields="genre") == ["genre=drama"]
 
 
-def test_gold_constraints_know_aliases_too(tmp_path: Path, catalogue: str) -> None:
+def test_gold_constraints_know_aliases_too(tmp_path, catalogue):
     chosen = options(catalogue, aliases=write_aliases(tmp_path))
     turns = [user("?", constraints={"genre": ["sci-fi"]}), {"speaker": "SYSTEM", "text": "an sf"}]
     (row,) = score([log(*turns)], chosen)["turns"].to_dicts()
@@ -228,10 +220,10 @@ def test_gold_constraints_know_aliases_too(tmp_path: Path, catalogue: str) -> No
     assert row["dst_f1"] == 1.0
 
 
-def test_the_table_stands_in_the_signature(tmp_path: Path, catalogue: str) -> None:
+def test_the_table_stands_in_the_signature(tmp_path, catalogue):
     frame = pl.DataFrame({"session_id": ["1"], "conversation": [exchange("sf", "sf")]})
 
-    def signed(aliases: str) -> str:
+    def signed(aliases):
         return fastscore.score(
             frame,
             fastscore.PreferenceShift(catalogue=catalogue, segments="metadata", aliases=aliases),
@@ -266,15 +258,13 @@ def test_the_table_stands_in_the_signature(tmp_path: Path, catalogue: str) -> No
         ("", r"holds no alias"),
     ],
 )  # fmt: skip
-def test_what_is_no_table_of_aliases(
-    tmp_path: Path, catalogue: str, content: str, message: str
-) -> None:
+def test_what_is_no_table_of_aliases(tmp_path, catalogue, content, message):
     with pytest.raises(UsageError) as raised:
         SUITE.check(options(catalogue, aliases=write_aliases(tmp_path, content)))
     assert re.search(message, str(raised.value)), raised.value
 
 
-def test_what_is_no_file_of_aliases(tmp_path: Path, catalogue: str) -> None:
+def test_what_is_no_file_of_aliases(tmp_path, catalogue):
     with pytest.raises(UsageError, match=r"none\.csv: cannot be read: No such file"):
         SUITE.check(options(catalogue, aliases=str(tmp_path / "none.csv")))
     with pytest.raises(UsageError, match=r"expected a CSV file with spelling, value and field"):
@@ -286,10 +276,10 @@ def test_what_is_no_file_of_aliases(tmp_path: Path, catalogue: str) -> None:
 # --- character n-grams
 
 
-def check(texts: list[str], concepts: Concepts, chosen: PreferenceShift) -> None:
+def check(texts, concepts, chosen):
     """Compare every set with the vectoriser's, field by field."""
     found = concepts.names(concepts_by_ngrams(pl.Series(texts), concepts, chosen)).to_list()
-    expected: list[list[str]] = [[] for _ in texts]
+    expected = [[] for _ in texts]
     for (field,), terms in concepts.terms.group_by("field"):
         published = Published(terms["value"].to_list())
         nearest = published.nearest(texts, chosen.embed_top, chosen.embed_threshold)
@@ -298,7 +288,7 @@ def check(texts: list[str], concepts: Concepts, chosen: PreferenceShift) -> None
     assert found == [sorted(names) for names in expected]
 
 
-def test_no_embedder_is_needed_and_constraints_are_found_too(catalogue: str) -> None:
+def test_no_embedder_is_needed_and_constraints_are_found_too(catalogue):
     chosen = options(catalogue, extract="ngrams")
     assert not SUITE.needs_vectors(chosen)
     turns = [
@@ -309,7 +299,7 @@ def test_no_embedder_is_needed_and_constraints_are_found_too(catalogue: str) -> 
     assert row["gold_concepts"] == row["system_concepts"] == ["actor=al pacino"]
 
 
-def test_plot_keywords_are_matched_beside(catalogue: str) -> None:
+def test_plot_keywords_are_matched_beside(catalogue):
     chosen = options(catalogue, extract="ngrams", profile="published", fields="genre")
     tables = score([log(*exchange("horrors of a spaceship crew", "..."))], chosen)
     found = ["genre=horror", "plot=crew", "plot=spaceship"]
@@ -319,7 +309,7 @@ def test_plot_keywords_are_matched_beside(catalogue: str) -> None:
     assert tables["turns"]["system_concepts"].to_list() == [["plot=crew"]]
 
 
-def test_real_texts_against_the_vectoriser(tmp_path: Path) -> None:
+def test_real_texts_against_the_vectoriser(tmp_path):
     _, movies = read_source(DATA)
     chosen = options(write_catalogue(tmp_path, movies), extract="ngrams")
     rows = read_lines(DATA, ("redial_sample.jsonl.gz",))
@@ -347,9 +337,7 @@ texts = st.lists(st.sampled_from(SPELLED), max_size=8).map("".join)
     top=st.integers(1, 4),
     threshold=st.sampled_from((0.05, 0.35, 0.7)),
 )
-def test_any_texts_against_the_vectoriser(
-    said: list[str], values: list[str], top: int, threshold: float
-) -> None:
+def test_any_texts_against_the_vectoriser(said, values, top, threshold):
     chosen = PreferenceShift(
         catalogue="x", extract="ngrams", fields="tag,genre", embed_top=top,
         embed_threshold=threshold,
@@ -362,7 +350,7 @@ def test_any_texts_against_the_vectoriser(
     check(said, concepts_of(compile_records(records), chosen), chosen)
 
 
-def test_a_threshold_of_nothing_is_refused(catalogue: str) -> None:
+def test_a_threshold_of_nothing_is_refused(catalogue):
     with pytest.raises(UsageError, match="expected one above 0 with extract ngrams"):
         options(catalogue, extract="ngrams", embed_threshold=0.0)
 
@@ -370,12 +358,12 @@ def test_a_threshold_of_nothing_is_refused(catalogue: str) -> None:
 # --- vectors
 
 
-def view(texts: list[str], vectors: list[list[float]]) -> VectorView:
+def view(texts, vectors):
     matrix = np.array(vectors, np.float64)
     return VectorView.from_texts(texts, matrix / np.linalg.norm(matrix, axis=1, keepdims=True))
 
 
-def test_extraction_equals_cosines_one_by_one(catalogue: str) -> None:
+def test_extraction_equals_cosines_one_by_one(catalogue):
     rng = np.random.default_rng(3)
     texts = [f"text {number}" for number in range(40)] + ["  ", ""]
     chosen = options(catalogue, extract="embed", embed_threshold=0.2, embed_top=2)
@@ -397,7 +385,7 @@ def test_extraction_equals_cosines_one_by_one(catalogue: str) -> None:
         assert got == sorted(expected)
 
 
-def test_of_equal_values_the_first_wins(catalogue: str) -> None:
+def test_of_equal_values_the_first_wins(catalogue):
     chosen = options(catalogue, extract="embed", embed_top=1, fields="genre")
     concepts = concepts_of(load_catalogue(catalogue), chosen)
     values = concepts.terms["value"].to_list()
@@ -406,7 +394,7 @@ def test_of_equal_values_the_first_wins(catalogue: str) -> None:
     assert concepts.names(found).to_list() == [["genre=crime"]]
 
 
-def test_of_almost_equal_values_the_nearest_wins(catalogue: str) -> None:
+def test_of_almost_equal_values_the_nearest_wins(catalogue):
     """Their cosines differ by less than the margin of the search that chooses candidates."""
     chosen = options(catalogue, extract="embed", embed_top=1, fields="genre")
     concepts = concepts_of(load_catalogue(catalogue), chosen)
@@ -419,12 +407,12 @@ def test_of_almost_equal_values_the_nearest_wins(catalogue: str) -> None:
     assert concepts.names(found).to_list() == [[concepts.terms["concept"].to_list()[-1]]]
 
 
-def wanted(logs: list[Any], catalogue: str, **values: Any) -> set[str]:
+def wanted(logs, catalogue, **values):
     chosen = options(catalogue, **values)
     return set(SUITE.texts(read(logs, chosen), chosen).to_list())
 
 
-def test_only_texts_that_are_compared_get_a_vector(catalogue: str) -> None:
+def test_only_texts_that_are_compared_get_a_vector(catalogue):
     logs = [
         log(*exchange("a", "b", "c", "d")),
         log(*exchange("e", "f", "g", "h"), shift_events=[]),
@@ -444,7 +432,7 @@ VECTORS = view(
 )
 
 
-def test_boundaries_by_vectors_are_no_shifts(catalogue: str) -> None:
+def test_boundaries_by_vectors_are_no_shifts(catalogue):
     # concepts are none, so that topics never overlap: every turn begins a segment, as published
     logs = [log(*exchange("start", "x", "near", "x", "far", "x"))]
     tables = score(logs, options(catalogue, segments="embedding"), VECTORS)
@@ -454,7 +442,7 @@ def test_boundaries_by_vectors_are_no_shifts(catalogue: str) -> None:
     assert tables["turns"]["is_shift"].to_list() == [False] * 3
 
 
-def test_a_turn_stays_where_words_and_concepts_are_near(catalogue: str) -> None:
+def test_a_turn_stays_where_words_and_concepts_are_near(catalogue):
     texts = ["drama a", "drama b", "drama c", "drama horror crime d", "horror crime e"]
     angles = [0.0, 56.0, 113.5, 113.5, 113.5]
     vectors = view(texts, [[np.cos(np.radians(a)), np.sin(np.radians(a))] for a in angles])
@@ -464,9 +452,7 @@ def test_a_turn_stays_where_words_and_concepts_are_near(catalogue: str) -> None:
     assert tables["segments"]["start_turn"].to_list() == [1, 3, 4]
 
 
-def test_segments_by_the_shared_embedder(
-    tmp_path: Path, catalogue: str, default_model: str
-) -> None:
+def test_segments_by_the_shared_embedder(tmp_path, catalogue, default_model):
     frame = pl.DataFrame(
         {
             "session_id": ["1"],

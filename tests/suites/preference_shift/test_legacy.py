@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from typing import Any
 
 import polars as pl
 
@@ -30,7 +29,7 @@ SEGMENT_KEYS = [
 META = {"turn": 1, "note": 'a "quote"\n', "nested": {"x": [1, None]}, "shift_event": True}
 
 
-def files(catalogue: str, **values: Any) -> dict[str, bytes]:
+def files(catalogue, **values):
     logs = [
         log(
             user("drama Heat", **META), system("drama"), user("Her Heat"), system("X horror"),
@@ -44,11 +43,11 @@ def files(catalogue: str, **values: Any) -> dict[str, bytes]:
     return SUITE.legacy_files(tables, ("logs.jsonl",), chosen)
 
 
-def results(content: dict[str, bytes]) -> list[dict[str, Any]]:
+def results(content):
     return [json.loads(line) for line in content["results.jsonl"].decode().splitlines()]
 
 
-def test_results_have_the_published_fields(catalogue: str) -> None:
+def test_results_have_the_published_fields(catalogue):
     first, empty, plain = results(files(catalogue, profile="published"))
     for row in (first, empty, plain):
         assert list(row) == RESULT_KEYS
@@ -73,7 +72,7 @@ def test_results_have_the_published_fields(catalogue: str) -> None:
     assert (plain["model"], plain["judge"]) == (None, {})
 
 
-def test_structured_results_add_the_newer_fields(catalogue: str) -> None:
+def test_structured_results_add_the_newer_fields(catalogue):
     first, *_ = results(files(catalogue, profile="structured"))
     added = [key for key in first if key not in RESULT_KEYS]
     assert added == [
@@ -87,7 +86,7 @@ def test_structured_results_add_the_newer_fields(catalogue: str) -> None:
     assert first["dst_precision_per_turn"] == [1.0, 0.0]
 
 
-def test_structured_results_hold_what_the_system_is_held_to(catalogue: str) -> None:
+def test_structured_results_hold_what_the_system_is_held_to(catalogue):
     turns = [user("drama Heat"), system("horror drama"), user("drama", constraints={"genre": []})]
     chosen = options(catalogue, legacy_files=True, profile="structured")
     tables = score([log(*turns, system("drama"))], chosen)
@@ -102,7 +101,7 @@ def test_structured_results_hold_what_the_system_is_held_to(catalogue: str) -> N
     assert published["turns"]["gold_concepts"].to_list() == [None, []]
 
 
-def test_summary_tables_skip_what_is_missing(catalogue: str) -> None:
+def test_summary_tables_skip_what_is_missing(catalogue):
     content = files(catalogue, profile="published")
     assert set(content) == {
         "results.jsonl",
@@ -136,7 +135,7 @@ SUCCESSOR_HEADER = (
 """The header of the successor's table of models."""
 
 
-def test_the_table_of_models_has_the_successors_columns(catalogue: str) -> None:
+def test_the_table_of_models_has_the_successors_columns(catalogue):
     content = files(catalogue, profile="structured")["model_metrics.csv"].decode()
     rows = list(csv.DictReader(io.StringIO(content)))
     # without the similarity that is not offered, with the names of its other table of models
@@ -151,7 +150,7 @@ def test_the_table_of_models_has_the_successors_columns(catalogue: str) -> None:
     assert (row["judge.proactiveness"], row["proactiveness"]) == ("4.0", "4.0")
 
 
-def test_no_two_models_share_a_file(catalogue: str) -> None:
+def test_no_two_models_share_a_file(catalogue):
     chosen = options(catalogue, legacy_files=True)
     models = ["a/b", "a_b", "a%2Fb", None]
     logs = [log(*exchange("a", "b"), model_name=model) for model in models]
@@ -164,7 +163,7 @@ def test_no_two_models_share_a_file(catalogue: str) -> None:
     }
 
 
-def test_judge_scores_beyond_the_rubric_enter_no_mean_and_are_listed(catalogue: str) -> None:
+def test_judge_scores_beyond_the_rubric_enter_no_mean_and_are_listed(catalogue):
     chosen = options(catalogue, legacy_files=True)
     judged = [
         {"coherence": 2, "proactiveness": 1},
@@ -190,7 +189,7 @@ def test_judge_scores_beyond_the_rubric_enter_no_mean_and_are_listed(catalogue: 
     assert (refused[0]["file"], refused[0]["line"]) == ("logs/a.jsonl", "2")
 
 
-def test_a_judge_that_is_no_json_breaks_no_line(catalogue: str) -> None:
+def test_a_judge_that_is_no_json_breaks_no_line(catalogue):
     chosen = options(catalogue, legacy_files=True)
     tables = score([log(*exchange("a", "b"), session_id=str(n)) for n in range(4)], chosen)
     # Parquet may hold any text there
@@ -206,6 +205,6 @@ def test_a_judge_that_is_no_json_breaks_no_line(catalogue: str) -> None:
     ]
 
 
-def test_no_files_without_the_option(catalogue: str) -> None:
+def test_no_files_without_the_option(catalogue):
     chosen = options(catalogue)
     assert SUITE.legacy_files({}, (), chosen) == {}

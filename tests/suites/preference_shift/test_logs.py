@@ -1,8 +1,6 @@
 """Reading conversations: pairs, merged speakers, names, and rejects."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -25,11 +23,11 @@ from tests.suites.preference_shift.conversing import (
 )
 
 
-def texts(events: Any) -> list[tuple[str, str]]:
+def texts(events):
     return events.frames["turns"].select("user_text", "system_text").rows()
 
 
-def test_a_label_may_be_the_number_of_a_user(catalogue: str) -> None:
+def test_a_label_may_be_the_number_of_a_user(catalogue):
     logs = [log(*exchange("a", "b")) | {"true_genre": genre} for genre in ("drama", 17, 3.2, None)]
     logs = [one | {"session_id": str(at)} for at, one in enumerate(logs)]
     run = fastscore.score(logs, options(catalogue), embedder=None)
@@ -37,10 +35,10 @@ def test_a_label_may_be_the_number_of_a_user(catalogue: str) -> None:
     assert run.rejects.is_empty()
 
 
-def plain_pairs(turns: list[dict[str, Any]], *, merge: bool) -> list[tuple[str, str]]:
+def plain_pairs(turns, *, merge):
     """Pair the turns of one conversation, one by one."""
     if merge:
-        runs: list[dict[str, Any]] = []
+        runs = []
         for turn in turns:
             if runs and runs[-1]["speaker"] == turn["speaker"]:
                 runs[-1]["text"] += "\n" + turn["text"]
@@ -55,7 +53,7 @@ SPEAKERS = st.sampled_from(["USER", "SYSTEM", "USER", "SYSTEM", "OTHER"])
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(conversations=st.lists(st.lists(SPEAKERS, max_size=9), max_size=5), merge=st.booleans())
-def test_pairs_equal_those_made_one_by_one(conversations: list[list[str]], merge: bool) -> None:
+def test_pairs_equal_those_made_one_by_one(conversations, merge):
     turns = [
         [
             {"speaker": speaker, "text": f"{row}.{place}"}
@@ -77,7 +75,7 @@ def test_pairs_equal_those_made_one_by_one(conversations: list[list[str]], merge
     assert events.counts["unpaired_turns"] == events.rejects.height
 
 
-def test_merged_speakers_pair_from_the_first_user_on(catalogue: str) -> None:
+def test_merged_speakers_pair_from_the_first_user_on(catalogue):
     turns = [
         system("hello"), system("there"), user("a", turn=1), user("b", is_shift=True), system("c"),
         system(None), user("d"), system("e"), user("f"),
@@ -97,9 +95,7 @@ def test_merged_speakers_pair_from_the_first_user_on(catalogue: str) -> None:
 
 @settings(max_examples=often(25, 200))
 @given(conversations=st.lists(st.lists(SPEAKERS, max_size=9), max_size=4), data=st.data())
-def test_events_and_flags_name_the_same_merged_turns(
-    conversations: list[list[str]], data: st.DataObject
-) -> None:
+def test_events_and_flags_name_the_same_merged_turns(conversations, data):
     shifted = [
         data.draw(st.sets(st.integers(1, max(1, speakers.count("USER")))))
         for speakers in conversations
@@ -140,9 +136,7 @@ def test_events_and_flags_name_the_same_merged_turns(
         (log(shift_events=[3]), "shift_events[0]", "wrong_type", "integer 3"),
     ],
 )  # fmt: skip
-def test_a_conversation_that_cannot_be_used_is_a_reject(
-    catalogue: str, given: Any, field: str, reason: str, found: str
-) -> None:
+def test_a_conversation_that_cannot_be_used_is_a_reject(catalogue, given, field, reason, found):
     logs = [log(*exchange("a", "b")), given, log(*exchange("c", "d"))]
     events = read(logs, options(catalogue))
     assert texts(events) == [("a", "b"), ("c", "d")]
@@ -153,7 +147,7 @@ def test_a_conversation_that_cannot_be_used_is_a_reject(
     assert events.counts[PARTIAL_REJECTS] == 0
 
 
-def test_a_flag_that_python_does_not_read_rejects_its_conversation(catalogue: str) -> None:
+def test_a_flag_that_python_does_not_read_rejects_its_conversation(catalogue):
     logs = [log(user("a", shift_event=31415926), system("b")), log(*exchange("c", "d"))]
     written = pl.col("conversation").str.replace("31415926", "7" * 5000, literal=True)
     events = SUITE.read(raw_frame(logs).with_columns(written), options(catalogue))
@@ -163,7 +157,7 @@ def test_a_flag_that_python_does_not_read_rejects_its_conversation(catalogue: st
     assert (reject["line"], reject["reason"]) == (1, "out_of_range")
 
 
-def test_shift_events_without_a_turn_count_for_nothing_and_are_listed(catalogue: str) -> None:
+def test_shift_events_without_a_turn_count_for_nothing_and_are_listed(catalogue):
     shift_events = [{"turn": 0}, {"turn": 1}, {"turn": "2"}, {}, {"turn": 1.0}, {"turn": None}]
     events = read([log(*exchange("a", "b"), shift_events=shift_events)], options(catalogue))
     assert events.frames["shifts"].rows() == [(0, 1)]
@@ -178,7 +172,7 @@ def test_shift_events_without_a_turn_count_for_nothing_and_are_listed(catalogue:
     assert events.counts[PARTIAL_REJECTS] == 5
 
 
-def test_a_conversation_without_an_id_is_named_by_its_file(catalogue: str) -> None:
+def test_a_conversation_without_an_id_is_named_by_its_file(catalogue):
     frame = raw_frame([log(*exchange("a", "b"), session_id=None)] * 3).with_columns(
         pl.Series("file", ["logs/gemma:2b_session_00001.json", "x.jsonl.gz", "y.z.parquet"])
     )
@@ -190,7 +184,7 @@ def test_a_conversation_without_an_id_is_named_by_its_file(catalogue: str) -> No
     ]
 
 
-def test_files_are_scored_end_to_end(tmp_path: Path, catalogue: str) -> None:
+def test_files_are_scored_end_to_end(tmp_path, catalogue):
     logs = [
         log(*exchange("drama", "drama", "Heat", "Her"), session_id=1, shift_events=[{"turn": 2}]),
         log(*exchange("drama", "horror"), system("more"), session_id=1, model_name="n"),
@@ -219,7 +213,7 @@ def test_files_are_scored_end_to_end(tmp_path: Path, catalogue: str) -> None:
     assert from_frame.tables["turns"].select(columns).equals(scores.tables["turns"].select(columns))
 
 
-def test_conversations_without_a_model_count_in_the_whole(tmp_path: Path, catalogue: str) -> None:
+def test_conversations_without_a_model_count_in_the_whole(tmp_path, catalogue):
     logs = [log(*exchange("drama", "drama")), log(*exchange("drama", "X"), model_name=None)]
     path = tmp_path / "logs.jsonl"
     path.write_text("".join(json.dumps(each) + "\n" for each in logs))
@@ -235,7 +229,7 @@ def test_conversations_without_a_model_count_in_the_whole(tmp_path: Path, catalo
         assert summary.filter(metric="cas", group="all")["n_not_applicable"].item() == n
 
 
-def test_every_published_form_of_a_log_is_read(tmp_path: Path, catalogue: str) -> None:
+def test_every_published_form_of_a_log_is_read(tmp_path, catalogue):
     folder = tmp_path / "logs"
     folder.mkdir()
     turns = exchange("drama", "drama", "Heat", "Her")
@@ -256,7 +250,7 @@ def test_every_published_form_of_a_log_is_read(tmp_path: Path, catalogue: str) -
     assert tables["turns"]["cc"].to_list() == [1.0, 0.0] * 5
 
 
-def test_a_run_without_a_good_catalogue_is_refused_at_once(tmp_path: Path, catalogue: str) -> None:
+def test_a_run_without_a_good_catalogue_is_refused_at_once(tmp_path, catalogue):
     path = tmp_path / "logs.jsonl"
     path.write_text(json.dumps(log(*exchange("drama", "drama"))))
     bad = tmp_path / "bad.json"
@@ -273,7 +267,7 @@ def test_a_run_without_a_good_catalogue_is_refused_at_once(tmp_path: Path, catal
         assert not run.exists()
 
 
-def test_the_catalogue_verb(catalogue: str) -> None:
+def test_the_catalogue_verb(catalogue):
     shown = fastscore_command(["catalogue", "show", catalogue, "--json"])
     genre = next(row for row in json.loads(shown.stdout) if row["field"] == "genre")
     assert (genre["values"], genre["items"], genre["commonest"]) == (5, 4, "horror")

@@ -2,8 +2,6 @@
 
 import random
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,28 +19,26 @@ from tests.suites.score_dialogue.comparing import raw_frame, score_frame
 LEXICAL = ScoreDialogue(lex_weight=1.0)
 
 
-def predicted(utterance: int, step: Any, prediction: Any, **more: Any) -> dict[str, Any]:
+def predicted(utterance, step, prediction, **more):
     row = {"utterance_index": utterance, "step": step, "prediction": prediction}
     return {"event": "predicted", **row, **more}
 
 
-def complete(utterance: int, ground_truth: Any, **more: Any) -> dict[str, Any]:
+def complete(utterance, ground_truth, **more):
     row = {"utterance_index": utterance, "ground_truth": ground_truth}
     return {"event": "utterance_complete", **row, **more}
 
 
-def revealed(utterance: int, step: Any) -> dict[str, Any]:
+def revealed(utterance, step):
     return {"event": "revealed", "utterance_index": utterance, "step": step}
 
 
-def score(
-    *rows: dict[str, Any], options: ScoreDialogue = LEXICAL, view: VectorView | None = None
-) -> dict[str, pl.DataFrame]:
+def score(*rows, options=LEXICAL, view=None):
     raw, _ = raw_frame([("log.jsonl", line, row) for line, row in enumerate(rows, 1)])
     return score_frame(raw, options, view)[1]
 
 
-def test_every_python_whitespace_character_is_stripped_and_no_other() -> None:
+def test_every_python_whitespace_character_is_stripped_and_no_other():
     characters = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
     assert {c for c in characters if c.isspace()} == set(PYTHON_WHITESPACE)
     column = pl.Series(characters)
@@ -62,11 +58,11 @@ def test_every_python_whitespace_character_is_stripped_and_no_other() -> None:
         ("a\x1fEOF\u3000", "a"),
     ],
 )
-def test_one_final_eof_is_dropped(text: str | None, stripped: str) -> None:
+def test_one_final_eof_is_dropped(text, stripped):
     assert strip_text(pl.Series([text], dtype=pl.String)).to_list() == [stripped]
 
 
-def test_utility_is_similarity_times_earliness() -> None:
+def test_utility_is_similarity_times_earliness():
     tables = score(predicted(0, 0, "abcd"), predicted(0, 1, "abcx"), complete(0, "abcx"))
     assert tables["steps"]["lexical_similarity"].to_list() == [0.75, 1.0]
     assert tables["steps"]["earliness"].to_list() == [1.0, 0.5]
@@ -74,24 +70,24 @@ def test_utility_is_similarity_times_earliness() -> None:
     assert tables["utterances"].row(0, named=True)["best_step"] == 0
 
 
-def test_ties_go_to_the_earliest_step() -> None:
+def test_ties_go_to_the_earliest_step():
     tables = score(predicted(0, 0, "ab"), predicted(0, 1, "abcd"), complete(0, "abcd"))
     assert tables["steps"]["U_step"].to_list() == [0.5, 0.5]
     assert tables["utterances"]["best_step"].to_list() == [0]
 
 
-def test_texts_that_are_null_count_as_empty_ones() -> None:
+def test_texts_that_are_null_count_as_empty_ones():
     options = ScoreDialogue(lex_weight=1.0)
     assert SUITE.read(raw_frame([("log.jsonl", 1, complete(0, None))])[0], options).nulls_are_empty
 
 
-def test_no_rows_give_empty_tables() -> None:
+def test_no_rows_give_empty_tables():
     tables = score()
     assert [table.height for table in tables.values()] == [0, 0, 0]
 
 
-def test_dialogue_ids_tell_miners_and_challenges_apart() -> None:
-    labels: list[dict[str, Any]] = [
+def test_dialogue_ids_tell_miners_and_challenges_apart():
+    labels = [
         {"dialogue_uid": "d"},
         {"dialogue_uid": "d", "miner_uid": 7},
         {"dialogue_uid": "d", "challenge_uid": 7},
@@ -110,11 +106,11 @@ def test_dialogue_ids_tell_miners_and_challenges_apart() -> None:
     ]
 
 
-def unit_view(**vectors: list[float]) -> VectorView:
+def unit_view(**vectors):
     return VectorView.from_texts(list(vectors), np.array(list(vectors.values()), dtype=np.float32))
 
 
-def test_semantic_similarity_is_the_cosine_above_the_baseline() -> None:
+def test_semantic_similarity_is_the_cosine_above_the_baseline():
     view = unit_view(a=[1.0, 0.0], b=[0.6, 0.8], p=[0.8, 0.6])
     rows = [predicted(0, 0, "p"), complete(0, "a"), predicted(1, 0, "a"), complete(1, "b")]
     tables = score(*rows, options=ScoreDialogue(lex_weight=0.0), view=view)
@@ -124,7 +120,7 @@ def test_semantic_similarity_is_the_cosine_above_the_baseline() -> None:
     assert found == pytest.approx([(0.8 - 0.6) / 0.4, 0.0], abs=1e-6)
 
 
-def test_a_single_ground_truth_has_baseline_zero() -> None:
+def test_a_single_ground_truth_has_baseline_zero():
     vectors = np.array([[1.0, 0.0], [0.5, 0.75**0.5], [0.0, 1.0]], np.float32)
     view = VectorView.from_texts(["a", "p", ""], vectors)
     rows = [predicted(0, 0, "p"), complete(0, "a"), complete(1, " EOF")]
@@ -133,7 +129,7 @@ def test_a_single_ground_truth_has_baseline_zero() -> None:
     assert tables["steps"]["semantic_similarity"].to_list() == [0.5]
 
 
-def test_cosine_mode_keeps_the_sign_and_gives_two_empty_texts_nothing() -> None:
+def test_cosine_mode_keeps_the_sign_and_gives_two_empty_texts_nothing():
     vectors = np.array([[1, 0], [-1, 0], [0.6, 0.8]], np.float32)
     view = VectorView.from_texts(["a", "p", ""], vectors)
     rows = [predicted(0, 0, "p"), complete(0, "a"), predicted(1, 0, ""), complete(1, "")]
@@ -144,7 +140,7 @@ def test_cosine_mode_keeps_the_sign_and_gives_two_empty_texts_nothing() -> None:
     assert tables["dialogues"]["semantic_baseline_b"].to_list() == [None]
 
 
-def test_two_empty_texts_mean_the_same_when_calibrated() -> None:
+def test_two_empty_texts_mean_the_same_when_calibrated():
     view = VectorView.from_texts([""], np.array([[0.0, 1.0]], np.float32))
     options = ScoreDialogue(lex_weight=0.5)
     tables = score(predicted(0, 0, ""), complete(0, "EOF"), options=options, view=view)
@@ -153,7 +149,7 @@ def test_two_empty_texts_mean_the_same_when_calibrated() -> None:
     assert tables["steps"]["U_step"].to_list() == [0.5]
 
 
-def test_word_jaccard_by_hand() -> None:
+def test_word_jaccard_by_hand():
     predictions = ["a b c", "a a", "", "A", "x\x1cy\u2003z"]
     texts = pl.DataFrame(
         {"prediction": predictions, "ground_truth": ["b c d", "a", " ", "a", "x y"]}
@@ -162,7 +158,7 @@ def test_word_jaccard_by_hand() -> None:
     assert found.to_list() == [0.5, 1.0, 0.0, 0.0, 2 / 3]
 
 
-def test_texts_are_asked_for_only_where_vectors_count() -> None:
+def test_texts_are_asked_for_only_where_vectors_count():
     raw, _ = raw_frame([("f", 1, predicted(0, 0, "p")), ("f", 2, complete(0, "g"))])
     for options, expected in [
         (ScoreDialogue(), ["p", "g"]),
@@ -174,7 +170,7 @@ def test_texts_are_asked_for_only_where_vectors_count() -> None:
         assert SUITE.needs_vectors(options) is bool(expected)
 
 
-def test_a_revealed_step_beyond_reason_is_a_reject() -> None:
+def test_a_revealed_step_beyond_reason_is_a_reject():
     rows = [predicted(0, 0, "a"), revealed(0, MAXIMUM_STEPS), complete(0, "a")]
     raw, _ = raw_frame([("log.jsonl", line, row) for line, row in enumerate(rows, 1)])
     events, tables = score_frame(raw, LEXICAL)
@@ -185,7 +181,7 @@ def test_a_revealed_step_beyond_reason_is_a_reject() -> None:
     assert tables["utterances"]["total_steps"].to_list() == [1]
 
 
-def test_a_baseline_of_one_pair_is_the_cosine_of_that_pair() -> None:
+def test_a_baseline_of_one_pair_is_the_cosine_of_that_pair():
     # Python's generator, seeded with 0, draws 1 and 1 below 3; equal ones move the second on
     view = unit_view(a=[1.0, 0.0, 0.0], b=[0.0, 1.0, 0.0], c=[0.0, 0.6, 0.8], p=[0.0, 0.0, 1.0])
     rows = [predicted(0, 0, "p"), complete(0, "a"), complete(1, "b"), complete(2, "c")]
@@ -198,7 +194,7 @@ def test_a_baseline_of_one_pair_is_the_cosine_of_that_pair() -> None:
         assert found == pytest.approx(expected, abs=1e-6)
 
 
-def test_similarity_is_at_most_1_where_rounding_makes_a_cosine_greater() -> None:
+def test_similarity_is_at_most_1_where_rounding_makes_a_cosine_greater():
     view = unit_view(a=[1.001, 0.0], b=[0.6, 0.8])
     rows = [predicted(0, 0, "a"), complete(0, "a"), complete(1, "b")]
     tables = score(*rows, options=ScoreDialogue(lex_weight=0.0), view=view)
@@ -206,7 +202,7 @@ def test_similarity_is_at_most_1_where_rounding_makes_a_cosine_greater() -> None
     assert tables["steps"]["semantic_similarity"].to_list() == [1.0]
 
 
-def test_summary_groups_by_miner_and_challenge() -> None:
+def test_summary_groups_by_miner_and_challenge():
     rows = []
     for miner, uid, guesses in [(1, "x", ["ab"]), (1, "y", ["a", "ab"]), (2, "x", ["b"])]:
         labels = {"dialogue_uid": uid, "miner_uid": miner}
@@ -234,7 +230,7 @@ def test_summary_groups_by_miner_and_challenge() -> None:
 # --- ids of dialogues
 
 
-def test_a_dialogue_named_like_a_file_is_not_that_file(tmp_path: Path) -> None:
+def test_a_dialogue_named_like_a_file_is_not_that_file(tmp_path):
     rows = [
         '{"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "yes"%s}',
         '{"event": "utterance_complete", "utterance_index": 0, "ground_truth": "yes"%s}',
@@ -248,7 +244,7 @@ def test_a_dialogue_named_like_a_file_is_not_that_file(tmp_path: Path) -> None:
     assert dialogues.select(pl.col("average_U_best_early").sum()).item() == 2.0
 
 
-def test_miners_by_a_shorter_key_are_told_apart() -> None:
+def test_miners_by_a_shorter_key_are_told_apart():
     rows = [
         {"dialogue_uid": "d", "miner": miner, "utterance_index": 0, "step": 0, "event": event}
         | text

@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,12 +20,12 @@ SUMMARY = {"average_U_best_early", "semantic_baseline_b"}
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} \| ([A-Z]+) \| (.*)")
 
 
-def expected_text(name: str) -> str:
+def expected_text(name):
     return (GOLDEN / f"{name}.expected.json").read_text(encoding="utf-8")
 
 
 @pytest.fixture
-def in_golden_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def in_golden_folder(monkeypatch, tmp_path):
     for log in GOLDEN.glob("*.jsonl"):
         (tmp_path / log.name).write_bytes(log.read_bytes())
     monkeypatch.chdir(tmp_path)
@@ -37,7 +36,7 @@ def in_golden_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def model() -> None:
+def model():
     try:
         Embedder("minilm-l6-v2")
     except ModelError as error:
@@ -45,15 +44,13 @@ def model() -> None:
 
 
 @pytest.mark.parametrize("log", ["a", "b", "empty_steps"])
-def test_lexical_json_is_equal_byte_by_byte(in_golden_folder: Path, log: str) -> None:
+def test_lexical_json_is_equal_byte_by_byte(in_golden_folder, log):
     assert main(["--jsonl", f"{log}.jsonl", "--lex-weight", "1.0"]) == 0
     (written,) = in_golden_folder.glob("scores/*-score.json")
     assert written.read_text(encoding="utf-8") == expected_text(f"{log}.lex1.0")
 
 
-def test_text_log_holds_the_published_lines_in_order(
-    in_golden_folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_text_log_holds_the_published_lines_in_order(in_golden_folder, capsys):
     assert main(["--jsonl", "a.jsonl", "--lex-weight", "1.0"]) == 0
     (written,) = in_golden_folder.glob("scores/a_run_*-score.txt")
     text = written.read_text(encoding="utf-8")
@@ -72,7 +69,7 @@ def test_text_log_holds_the_published_lines_in_order(
         ), f"{line!r} is missing, or out of order"
 
 
-def assert_layout_equal_and_numbers_near(found: Any, expected: Any, key: str = "") -> None:
+def assert_layout_equal_and_numbers_near(found, expected, key=""):
     assert type(found) is type(expected), key
     if isinstance(expected, dict):
         assert list(found) == list(expected)
@@ -90,13 +87,13 @@ def assert_layout_equal_and_numbers_near(found: Any, expected: Any, key: str = "
 
 @pytest.mark.usefixtures("in_golden_folder", "model")
 @pytest.mark.parametrize("name", ["a.lex0.0", "a.lex0.5", "b.lex0.0", "b.lex0.5"])
-def test_semantic_scores_are_within_a_ten_thousandth(name: str) -> None:
+def test_semantic_scores_are_within_a_ten_thousandth(name):
     log, weight = name.split(".lex")
     found = score_jsonl(f"{log}.jsonl", lex_weight=float(weight))
     assert_layout_equal_and_numbers_near(found, json.loads(expected_text(name)))
 
 
-def test_jaccard_mode_is_the_second_version() -> None:
+def test_jaccard_mode_is_the_second_version():
     expected = json.loads(expected_text("b.jaccard.lex0.5"))
     options = ScoreDialogue(lex_weight=0.5, semantic="jaccard")
     raw = read_shard(whole_file(str(GOLDEN / "b.jsonl")), SUITE.source).frame

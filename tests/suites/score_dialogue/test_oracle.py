@@ -50,7 +50,7 @@ def event_rows(draw: st.DrawFn) -> dict[str, Any]:
     event = draw(
         st.sampled_from(["predicted"] * 6 + ["utterance_complete"] * 4 + ["revealed", "step", None])
     )
-    row: dict[str, Any] = {"event": event, **draw(UIDS), **draw(LABELS)}
+    row = {"event": event, **draw(UIDS), **draw(LABELS)}
     if draw(st.integers(0, 9)):
         row["utterance_index"] = draw(INDICES)
     if event != "utterance_complete" or not draw(st.integers(0, 4)):
@@ -66,7 +66,7 @@ def event_rows(draw: st.DrawFn) -> dict[str, Any]:
 def plain_rows(draw: st.DrawFn) -> dict[str, Any]:
     """Rows without odd types, so that most logs have several scored utterances."""
     event = draw(st.sampled_from(["predicted", "predicted", "utterance_complete"]))
-    row: dict[str, Any] = {"event": event, "utterance_index": draw(st.integers(0, 2))}
+    row = {"event": event, "utterance_index": draw(st.integers(0, 2))}
     if event == "predicted":
         return row | {"step": draw(st.integers(0, 3)), "prediction": draw(TEXTS)}
     return row | {"ground_truth": draw(TEXTS)}
@@ -81,7 +81,7 @@ def logs(draw: st.DrawFn) -> list[Row]:
     return first + [("two.jsonl", line, row) for line, row in enumerate(rows[cut:], 1)]
 
 
-def exact_vector(text: str) -> list[float]:
+def exact_vector(text):
     """Give the text a unit vector whose cosines are multiples of 1/4: exact in any order."""
     digest = hashlib.sha256(text.encode()).digest()
     places = sorted(range(8), key=lambda place: digest[place])[:4]
@@ -91,7 +91,7 @@ def exact_vector(text: str) -> list[float]:
     return vector
 
 
-def check(rows: list[Row], options: ScoreDialogue) -> int:
+def check(rows, options):
     """Compare the scores of rows, read from disk, bit by bit; return the number of dialogues."""
     rows = refused_without_id(raw_frame(rows)[0], rows, options)
     raw, rejected = raw_frame(rows)
@@ -125,7 +125,7 @@ def check(rows: list[Row], options: ScoreDialogue) -> int:
 @pytest.mark.parametrize("semantic", ["calibrated", "cosine", "jaccard"])
 @settings(max_examples=often(30, 1_000))
 @given(rows=logs(), weight=st.sampled_from([0.0, 0.3, 0.5, 1.0]), seed=st.integers(-2, 2))
-def test_suite_equals_oracle(rows: list[Row], semantic: str, weight: float, seed: int) -> None:
+def test_suite_equals_oracle(rows, semantic, weight, seed):
     options = ScoreDialogue(
         lex_weight=weight, semantic=semantic, baseline_pairs=7, baseline_seed=seed
     )
@@ -155,13 +155,13 @@ WORDS = (
 OF_OTHER_KINDS = (None, 0, False, [], {}, 1, 2.5, True, ["x"], {"x": 1}, "2", float("nan"))
 
 
-def text(rng: random.Random) -> str:
+def text(rng):
     return rng.choice(("", " ", " ", "\n")).join(rng.choices(WORDS, k=rng.randrange(7)))
 
 
-def dialogue(rng: random.Random, uid: str) -> list[dict[str, Any]]:
+def dialogue(rng, uid):
     """Make a dialogue of a few utterances, now and then with a value of another kind."""
-    rows: list[dict[str, Any]] = []
+    rows = []
     for utterance in range(rng.randrange(1, 4)):
         truth = text(rng)
         for step in range(rng.randrange(5)):
@@ -183,7 +183,7 @@ def dialogue(rng: random.Random, uid: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("seed", range(DIALOGUES // AT_ONCE))
-def test_random_dialogues_are_scored_as_by_the_plain_scorer(seed: int) -> None:
+def test_random_dialogues_are_scored_as_by_the_plain_scorer(seed):
     rng = random.Random(seed)
     options = ScoreDialogue(
         lex_weight=rng.choice((0.0, 0.3, 0.5, 1.0)),

@@ -1,16 +1,13 @@
 """Judge scores: sources, refusals, and correlations."""
 
 import json
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 from fastscore.results.agreement import read_judgements
-from fastscore.suites.judged import MEAN, Judged, collect_judged, describe_rejects, judge_source
-from fastscore.suites.preference_shift.analysis.tables import Scored, convergent_validity
+from fastscore.suites.judged import MEAN, collect_judged, describe_rejects, judge_source
+from fastscore.suites.preference_shift.analysis.tables import convergent_validity
 from tests.suites.preference_shift.analysis.analysing import scored_of, tables_of
 from tests.suites.preference_shift.analysis.test_statistics import log
 
@@ -18,7 +15,7 @@ SCALE = (1.0, 5.0)
 ANSWERS = ("ant", "ant bee", "ant bee cat", "ant bee cat dog", "dog", "ant")
 
 
-def judged_logs(*judges: Any, model: str = "m") -> list[dict[str, Any]]:
+def judged_logs(*judges, model="m"):
     """Make one conversation a judge, each answered differently; no judge where None."""
     logs = [
         log(model, f"{number}", ("ant", answer))
@@ -30,22 +27,20 @@ def judged_logs(*judges: Any, model: str = "m") -> list[dict[str, Any]]:
     ]
 
 
-def scored(logs: list[dict[str, Any]]) -> Scored:
+def scored(logs):
     return scored_of(tables_of(logs))
 
 
-def read_judged(
-    run: Scored, file: Path | None, scale: tuple[float, float], extra: Sequence[str] = ()
-) -> Judged:
+def read_judged(run, file, scale, extra=()):
     judgements = None if file is None else read_judgements(file, judge_source(extra))
     return collect_judged(run.conversations, judgements, scale, extra)
 
 
-def scores_of(judged: Judged) -> list[tuple[Any, ...]]:
+def scores_of(judged):
     return judged.scores.select("conversation", "judge", "score").rows()
 
 
-def test_a_file_names_conversations_as_the_log_or_as_the_run_does(tmp_path: Path) -> None:
+def test_a_file_names_conversations_as_the_log_or_as_the_run_does(tmp_path):
     """Three conversations of two users under two models: ids of the log are not unique."""
     conversations = pl.DataFrame(
         {
@@ -65,7 +60,7 @@ def test_a_file_names_conversations_as_the_log_or_as_the_run_does(tmp_path: Path
     assert found.rejects["reason"].to_list() == ["several conversations of the run"]
 
 
-def test_scores_of_the_log_with_their_mean() -> None:
+def test_scores_of_the_log_with_their_mean():
     judged = read_judged(
         scored(judged_logs({"coherence": 4, "proactiveness": 2}, {"coherence": 5}, None)),
         None,
@@ -82,7 +77,7 @@ def test_scores_of_the_log_with_their_mean() -> None:
     assert describe_rejects(judged) == ""
 
 
-def test_what_is_no_score_in_range_is_refused_with_its_place() -> None:
+def test_what_is_no_score_in_range_is_refused_with_its_place():
     judges = ({"coherence": 7.1}, {"coherence": "4"}, {"coherence": True}, {"coherence": 0})
     judged = read_judged(
         scored(judged_logs(*judges, {"coherence": None}, {"coherence": 1})), None, SCALE
@@ -101,7 +96,7 @@ def test_what_is_no_score_in_range_is_refused_with_its_place() -> None:
     )
 
 
-def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+def write(path, rows):
     if path.suffix == ".jsonl":
         path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     elif path.suffix == ".json":
@@ -114,7 +109,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "json", "csv", "parquet"])
-def test_a_joined_file_with_columns_wins_over_the_log(suffix: str, tmp_path: Path) -> None:
+def test_a_joined_file_with_columns_wins_over_the_log(suffix, tmp_path):
     rows = [
         {"session_id": "1", "model": "m", "coherence": 2, "tone": 3},
         {"session_id": "0", "model": "m", "coherence": 9, "tone": None},
@@ -130,7 +125,7 @@ def test_a_joined_file_with_columns_wins_over_the_log(suffix: str, tmp_path: Pat
     ]
 
 
-def test_rows_that_belong_to_no_conversation_or_to_several_are_refused(tmp_path: Path) -> None:
+def test_rows_that_belong_to_no_conversation_or_to_several_are_refused(tmp_path):
     logs = [*judged_logs(None), *judged_logs(None, None, model="n")]
     rows = [
         {"dialogue": "0", "coherence": 2},
@@ -150,7 +145,7 @@ def test_rows_that_belong_to_no_conversation_or_to_several_are_refused(tmp_path:
     ]
 
 
-def test_one_bad_line_never_loses_the_good_ones(tmp_path: Path) -> None:
+def test_one_bad_line_never_loses_the_good_ones(tmp_path):
     file = tmp_path / "judge.jsonl"
     file.write_text(
         '{"session_id": "0", "coherence": 4}\nnonsense\n{"session_id": "1", "coherence": 2}\n'
@@ -160,7 +155,7 @@ def test_one_bad_line_never_loses_the_good_ones(tmp_path: Path) -> None:
     assert judged.rejects["line"].to_list() == [2]
 
 
-def test_a_score_that_is_given_twice_counts_once(tmp_path: Path) -> None:
+def test_a_score_that_is_given_twice_counts_once(tmp_path):
     logs = judged_logs(None, None, None)
     rows = [
         {"session_id": f"{n}", "judge": {"coherence": 2 + n}, "coherence": 5, "overall": n + 1}
@@ -177,9 +172,9 @@ def test_a_score_that_is_given_twice_counts_once(tmp_path: Path) -> None:
     assert set(table.filter(judge="coherence", score="tas", group="all")["n"]) == {3}
 
 
-def test_a_null_replaces_no_score(tmp_path: Path) -> None:
+def test_a_null_replaces_no_score(tmp_path):
     logs = judged_logs({"coherence": 4}, {"coherence": 3}, {"coherence": 2})
-    rows: list[dict[str, Any]] = [
+    rows = [
         {"session_id": "0", "judge": {"coherence": None}},
         {"session_id": "1", "judge": {"coherence": None}, "coherence": 5},
         {"session_id": "2", "coherence": None},
@@ -193,7 +188,7 @@ def test_a_null_replaces_no_score(tmp_path: Path) -> None:
     assert judged.rejects.is_empty()
 
 
-def test_no_score_is_called_as_their_mean_is(tmp_path: Path) -> None:
+def test_no_score_is_called_as_their_mean_is(tmp_path):
     logs = judged_logs({MEAN: 2, "coherence": 3, "overall": 4}, {"coherence": 5})
     judged = read_judged(scored(logs), None, SCALE)
     assert judged.names == ("coherence", "overall", MEAN)

@@ -5,9 +5,7 @@ import re
 import shutil
 import warnings
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import polars as pl
@@ -16,7 +14,7 @@ import pytest
 import fastscore
 from benchmarks.preference_shift_logs import KINDS, read_source, write_jsonl
 from fastscore.errors import RunConflictError, UsageError
-from fastscore.results.analyse import Analysis, analyse
+from fastscore.results.analyse import analyse
 from fastscore.suites.preference_shift import analysis
 from fastscore.suites.preference_shift.analysis import figures as drawing
 from fastscore.suites.preference_shift.analysis.figures import (
@@ -52,7 +50,7 @@ LONG_NAMES = (
 MODEL = LONG_NAMES[0]
 
 
-def score(folder: Path, kind: str, names: Sequence[str] = ()) -> Path:
+def score(folder, kind, names=()):
     """Score logs of a kind; under these names each of its models stands, again and again."""
     dialogues, movies = read_source()
     rows = list(KINDS[kind](dialogues, movies, random.Random(0)))
@@ -75,22 +73,22 @@ def score(folder: Path, kind: str, names: Sequence[str] = ()) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory):
     return score(tmp_path_factory.mktemp("models"), "models", LONG_NAMES)
 
 
 @pytest.fixture(scope="module")
-def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def few(tmp_path_factory):
     """Return a run of two models, which is analysed in a third of the time."""
     return score(tmp_path_factory.mktemp("few"), "models", LONG_NAMES[:2])
 
 
 @pytest.fixture(scope="module")
-def drawn(run: Path) -> tuple[Analysis, list[Any]]:
+def drawn(run):
     """Return what the analysis of six models leaves, and the figures as they were drawn."""
     figures = []
 
-    def draw(figure: Any) -> str:
+    def draw(figure):
         figures.append(figure)
         return svg_of(figure)
 
@@ -100,16 +98,16 @@ def drawn(run: Path) -> tuple[Analysis, list[Any]]:
 
 
 @pytest.fixture(scope="module")
-def folder(drawn: tuple[Analysis, list[Any]]) -> Path:
+def folder(drawn):
     return drawn[0].page.parent
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
+def files_of(folder):
     found = [path for path in folder.rglob("*") if path.is_file()]
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
 
 
-def test_the_exact_files_that_an_analysis_leaves(run: Path, folder: Path) -> None:
+def test_the_exact_files_that_an_analysis_leaves(run, folder):
     assert folder == run.with_name(f"{run.name}-analysis")
     assert set(files_of(folder)) == {
         "analysis.html",
@@ -119,7 +117,7 @@ def test_the_exact_files_that_an_analysis_leaves(run: Path, folder: Path) -> Non
     assert not (run / "figures").exists()
 
 
-def analyse_again(run: Path, folder: Path, again: Path) -> None:
+def analyse_again(run, folder, again):
     """Check that the command, in a process of its own, leaves the same bytes."""
     done = fastscore_process(["analyse", run, "-o", again])
     assert (done.returncode, done.stderr) == (0, "")
@@ -128,11 +126,11 @@ def analyse_again(run: Path, folder: Path, again: Path) -> None:
 
 
 @pytest.mark.skipif(not NIGHTLY, reason="a smaller run is analysed again by day")
-def test_the_command_gives_the_same_bytes_again(run: Path, folder: Path, tmp_path: Path) -> None:
+def test_the_command_gives_the_same_bytes_again(run, folder, tmp_path):
     analyse_again(run, folder, tmp_path / "again")
 
 
-def test_the_page_stands_alone_and_every_figure_is_described(folder: Path) -> None:
+def test_the_page_stands_alone_and_every_figure_is_described(folder):
     page = (folder / "analysis.html").read_text()
     outside = re.findall(r'(?:src|href)="(?!#)[^"]*"|url\((?!#)[^)]*\)|@import|<script', page)
     assert outside == ["<script"]  # the page's own: its policy knows no other
@@ -149,7 +147,7 @@ def test_the_page_stands_alone_and_every_figure_is_described(folder: Path) -> No
     assert "nan" not in re.sub(r"<(svg|script).*?</\1>", "", page, flags=re.S).lower()
 
 
-def test_six_long_names_leave_room_for_what_is_drawn(drawn: tuple[Analysis, list[Any]]) -> None:
+def test_six_long_names_leave_room_for_what_is_drawn(drawn):
     figures = drawn[-1]
     wide = 0
     for figure in figures:
@@ -174,8 +172,8 @@ def test_six_long_names_leave_room_for_what_is_drawn(drawn: tuple[Analysis, list
 
 
 def test_the_page_opens_with_findings_and_a_table_of_models_and_ends_with_the_signature(
-    run: Path, drawn: tuple[Analysis, list[Any]], browser: Any
-) -> None:
+    run, drawn, browser
+):
     made, _ = drawn
     reports.show(browser, made.page)
     headings = [one.text for one in browser.find_elements("css selector", "h2")]
@@ -203,14 +201,14 @@ def test_the_page_opens_with_findings_and_a_table_of_models_and_ends_with_the_si
     assert table.rect["width"] <= text["width"]
 
 
-def test_figures_are_whole_documents(folder: Path) -> None:
+def test_figures_are_whole_documents(folder):
     for name in FIGURES:
         root = ET.fromstring((folder / "figures" / f"{name}.svg").read_bytes())
         assert root.tag.endswith("svg")
         assert float(root.attrib["width"].removesuffix("pt")) == pytest.approx(7.2 * 72)
 
 
-def test_tables_carry_the_signature_and_no_nan(run: Path, folder: Path) -> None:
+def test_tables_carry_the_signature_and_no_nan(run, folder):
     for name in TABLES:
         path = folder / "tables" / f"{name}.parquet"
         assert (
@@ -225,12 +223,12 @@ def test_tables_carry_the_signature_and_no_nan(run: Path, folder: Path) -> None:
         assert csv.height == frame.height
 
 
-def test_no_two_models_look_alike_even_in_grey() -> None:
+def test_no_two_models_look_alike_even_in_grey():
     for part in (COLOURS, MARKERS, LINES, HATCHES):
         assert len({*map(str, part)}) == len(part) == MODELS_SHOWN
 
 
-def test_without_shifts_or_a_judge_the_page_says_so(folder: Path, tmp_path: Path) -> None:
+def test_without_shifts_or_a_judge_the_page_says_so(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "out")
     assert (tmp_path / "out" / "figures" / "judge.svg").exists()
     plain = score(tmp_path, "plain")
@@ -247,15 +245,13 @@ def test_without_shifts_or_a_judge_the_page_says_so(folder: Path, tmp_path: Path
 
 
 @pytest.fixture
-def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_figures(monkeypatch):
     """Draw nothing, which takes seconds, where tables and notes are the subject."""
     monkeypatch.setattr(analysis, "draw_figures", lambda *_, **__: [])
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_a_judges_file_is_joined_and_what_it_cannot_say_is_listed(
-    few: Path, tmp_path: Path
-) -> None:
+def test_a_judges_file_is_joined_and_what_it_cannot_say_is_listed(few, tmp_path):
     judge = tmp_path / "judge.csv"
     judge.write_text(f"session_id,model,coherence\n00000,{MODEL},7\n00001,{MODEL},4\nx,{MODEL},3\n")
     done = fastscore_command(["analyse", few, "-o", tmp_path / "out", "--judge", judge])
@@ -266,7 +262,7 @@ def test_a_judges_file_is_joined_and_what_it_cannot_say_is_listed(
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_a_catalogue_that_changed_is_not_used(few: Path, tmp_path: Path) -> None:
+def test_a_catalogue_that_changed_is_not_used(few, tmp_path):
     catalogue = Path(fastscore.open_run(few).manifest.options["catalogue"])
     content = catalogue.read_bytes()
     try:
@@ -280,7 +276,7 @@ def test_a_catalogue_that_changed_is_not_used(few: Path, tmp_path: Path) -> None
     assert across["reason"].unique().to_list() == ["missing_input"]
 
 
-def test_what_cannot_be_analysed_is_refused(run: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_analysed_is_refused(run, tmp_path):
     with pytest.raises(UsageError, match="no run there"):
         analyse(tmp_path)
     with pytest.raises(UsageError, match="judge_scale"):
@@ -311,7 +307,7 @@ def test_what_cannot_be_analysed_is_refused(run: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_units_are_the_values_of_a_column(few: Path, tmp_path: Path) -> None:
+def test_units_are_the_values_of_a_column(few, tmp_path):
     done = fastscore_command(["analyse", few, "-o", tmp_path / "out", "--cluster", "model"])
     assert done.returncode == 0, done.stderr
     components = pl.read_csv(tmp_path / "out" / "tables" / "components.csv")
@@ -323,9 +319,7 @@ def test_units_are_the_values_of_a_column(few: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("width", "dark"), [(390, True), (800, False)][: often(1, 2)])
-def test_the_page_fits_every_width_in_light_and_dark(
-    width: int, dark: bool, folder: Path, browser: Any
-) -> None:
+def test_the_page_fits_every_width_in_light_and_dark(width, dark, folder, browser):
     reports.show(browser, folder / "analysis.html", width=width, dark=dark)
     assert browser.get_log("browser") == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width

@@ -2,8 +2,6 @@
 
 import json
 import math
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -33,11 +31,11 @@ from fastscore.suites.preference_shift.analysis.tables import (
 from fastscore.suites.preference_shift.options import PreferenceShift
 from tests.statistics.test_agreement import plain_kendall, plain_spearman
 from tests.suites.preference_shift import conversing
-from tests.suites.preference_shift.analysis.analysing import ITEMS, Row, scored_of, tables_of
+from tests.suites.preference_shift.analysis.analysing import ITEMS, scored_of, tables_of
 from tests.suites.preference_shift.conversing import system, user
 
 
-def log(model: str, session: str, *pairs: tuple[str, str], shifts: tuple[int, ...] = ()) -> Row:
+def log(model, session, *pairs, shifts=()):
     turns = [
         turn
         for number, (asked, answered) in enumerate(pairs, start=1)
@@ -66,18 +64,18 @@ HAND = [
 
 
 @pytest.fixture
-def hand() -> Scored:
+def hand():
     return scored_of(tables_of(HAND))
 
 
-def value(table: pl.DataFrame, column: str, **where: Any) -> Any:
+def value(table, column, **where):
     for name, wanted in where.items():
         table = table.filter(pl.col(name).eq_missing(pl.lit(wanted)))
     assert table.height == 1, table
     return table[column].item()
 
 
-def test_ablations_by_hand(hand: Scored) -> None:
+def test_ablations_by_hand(hand):
     table = ablations(hand)
     # over turns: m/1 (1 + 1/3 + 1 + 0 + 1) / 5, m/2 1/3, n/1 1/2
     cc = [10 / 15, 1 / 3, 1 / 2]
@@ -108,7 +106,7 @@ def test_ablations_by_hand(hand: Scored) -> None:
     assert value(table, "rank", group="all", variant="tas") is None
 
 
-def test_top_concepts_by_hand() -> None:
+def test_top_concepts_by_hand():
     turns = pl.LazyFrame(
         {
             "dialogue": ["1", "1", "2", "3"],
@@ -132,7 +130,7 @@ def test_top_concepts_by_hand() -> None:
     ]
 
 
-def test_a_conversation_without_turns_keeps_the_value_that_the_run_gave(hand: Scored) -> None:
+def test_a_conversation_without_turns_keeps_the_value_that_the_run_gave(hand):
     logs = [*HAND, log("m", "3")]
     for profile, expected in (("default", None), ("published", 0.0)):
         scored = scored_of(tables_of(logs, profile), profile=profile)
@@ -142,7 +140,7 @@ def test_a_conversation_without_turns_keeps_the_value_that_the_run_gave(hand: Sc
         assert last["cas_without_recovery"] is None
 
 
-def test_the_weight_grid_by_hand(hand: Scored) -> None:
+def test_the_weight_grid_by_hand(hand):
     grid = weight_grid(hand)
     assert grid.height == 3 * 66
     assert value(grid, "tas", group="all", w_cc=1.0, w_cr=0.0) == pytest.approx(
@@ -158,7 +156,7 @@ def test_the_weight_grid_by_hand(hand: Scored) -> None:
     assert value(grid, "rank", group="model", value="n", w_cc=0.0, w_cr=0.0) == 1, "all are 0"
 
 
-def test_windows_by_hand(hand: Scored) -> None:
+def test_windows_by_hand(hand):
     delays = first_recoveries(hand, "run")
     assert delays.select("conversation", "turn", "delay").rows() == [
         (0, 3, 0),
@@ -175,7 +173,7 @@ def test_windows_by_hand(hand: Scored) -> None:
     assert rates.filter("is_own")["window"].to_list() == [3]
 
 
-def test_windows_leave_out_shifts_that_a_missing_text_leaves_unknown() -> None:
+def test_windows_leave_out_shifts_that_a_missing_text_leaves_unknown():
     pairs = [("ant", "bee"), ("ant", "ant"), ("ant", "bee"), ("ant", "bee"), ("ant", "ant")]
     tables = tables_of([log("m", "1", *pairs, shifts=(1, 3))])
     lacking = pl.when(pl.col("turn") == 4).then(None)
@@ -190,7 +188,7 @@ def test_windows_leave_out_shifts_that_a_missing_text_leaves_unknown() -> None:
     assert sweep["rate"].to_list() == [0.0, *[1.0] * 9]
 
 
-def test_turns_around_shifts_by_hand(hand: Scored) -> None:
+def test_turns_around_shifts_by_hand(hand):
     near = around_shifts(hand)
     assert near.select("conversation", "turn").rows() == [(0, 3), (1, 2)]
     cc = near.select("cc:before", "cc:at", "cc:after").rows()
@@ -199,7 +197,7 @@ def test_turns_around_shifts_by_hand(hand: Scored) -> None:
     assert of_concepts[0] == (pytest.approx(2 / 3), None)
 
 
-def test_turns_beyond_another_shift_do_not_count() -> None:
+def test_turns_beyond_another_shift_do_not_count():
     pairs = [("ant", "ant"), ("bee", "ant"), ("cat", "cat"), ("dog", "ant"), ("ant", "ant")]
     logs = [log("m", "1", *pairs, shifts=(2, 3))]
     near = around_shifts(scored_of(tables_of(logs)))
@@ -209,7 +207,7 @@ def test_turns_beyond_another_shift_do_not_count() -> None:
     ]
 
 
-def test_construct_contrasts_by_hand(hand: Scored) -> None:
+def test_construct_contrasts_by_hand(hand):
     table = construct_validity(hand, None)
     row = {"group": "all", "score": "cc", "first": "at", "second": "before"}
     assert value(table, "n", **row) == 2
@@ -224,7 +222,7 @@ def test_construct_contrasts_by_hand(hand: Scored) -> None:
     assert value(table, "difference", **across) is None
 
 
-def test_segment_cosines_by_hand() -> None:
+def test_segment_cosines_by_hand():
     pairs = [("ant", "ant"), ("ant bee", "bee"), ("cat", "ant"), ("cat", "cat")]
     logs = [log("m", "1", *pairs, shifts=(3,)), log("m", "2", ("ant", "ant"))]
     tables = tables_of(logs)
@@ -236,7 +234,7 @@ def test_segment_cosines_by_hand() -> None:
     assert found.rows() == [(0, pytest.approx(within), pytest.approx(across))]
 
 
-def test_without_shifts_tables_have_no_numbers_and_no_errors() -> None:
+def test_without_shifts_tables_have_no_numbers_and_no_errors():
     logs = [log("m", "1", ("ant", "ant")), log("n", "1", ("ant", "bee"))]
     scored = scored_of(tables_of(logs))
     sweep = window_sweep(scored)
@@ -254,7 +252,7 @@ def test_without_shifts_tables_have_no_numbers_and_no_errors() -> None:
 UNIT_RANGE = (0.0, 1.0)
 
 
-def scored_of_rows(rows: Sequence[dict[str, Any]]) -> Scored:
+def scored_of_rows(rows):
     """Make the scores of conversations: rows name ``cluster``, ``model`` and some scores."""
     columns = {"cluster": pl.Int64, "model": pl.String} | dict.fromkeys(SCORE_NAMES, pl.Float64)
     frame = (
@@ -266,7 +264,7 @@ def scored_of_rows(rows: Sequence[dict[str, Any]]) -> Scored:
     return Scored(frame, none, none, PreferenceShift(catalogue="c.jsonl"), "signature")
 
 
-def judged_of(**scores: Sequence[float | None]) -> Judged:
+def judged_of(**scores):
     """Make a judge's scores, one a conversation under each name."""
     given = [
         (number, name.replace("_", " "), score)
@@ -281,13 +279,13 @@ def judged_of(**scores: Sequence[float | None]) -> Judged:
     return Judged(frame, rejects, names, (1.0, 5.0), refused, ())
 
 
-def row_of(table: pl.DataFrame, **where: Any) -> dict[str, Any]:
+def row_of(table, **where):
     chosen = table.filter(pl.col(name) == value for name, value in where.items())
     assert chosen.height == 1
     return chosen.row(0, named=True)
 
 
-def crossed(n_users: int, n_models: int, seed: int) -> tuple[list[dict[str, Any]], list[float]]:
+def crossed(n_users, n_models, seed):
     """Draw users by models: models differ in both scores, users in neither."""
     generator = np.random.default_rng(seed)
     users, models = np.indices((n_users, n_models)).reshape(2, -1)
@@ -300,7 +298,7 @@ def crossed(n_users: int, n_models: int, seed: int) -> tuple[list[dict[str, Any]
     return rows, [float(score) for score in judge]
 
 
-def test_conversations_are_ranked_within_their_model() -> None:
+def test_conversations_are_ranked_within_their_model():
     rows, judge = crossed(12, 3, seed=1)
     table = convergent_validity(scored_of_rows(rows), judged_of(overall=judge))
     assert dict(table.schema) == CONVERGENT_SCHEMA
@@ -322,7 +320,7 @@ def test_conversations_are_ranked_within_their_model() -> None:
     assert one["rho"] == pytest.approx(stats.spearmanr(*zip(*ours, strict=True)).statistic)
 
 
-def test_only_headline_correlations_are_one_family() -> None:
+def test_only_headline_correlations_are_one_family():
     rows, judge = crossed(12, 1, seed=3)
     judged = judged_of(coherence=judge, overall=judge[::-1])
     table = convergent_validity(scored_of_rows(rows), judged)
@@ -338,7 +336,7 @@ def test_only_headline_correlations_are_one_family() -> None:
     assert others.filter(score="tas")["rho_p"].null_count() == 0
 
 
-def test_the_mean_of_scores_is_the_headline_without_an_overall_score() -> None:
+def test_the_mean_of_scores_is_the_headline_without_an_overall_score():
     rows, judge = crossed(6, 1, seed=3)
     judged = judged_of(coherence=judge, tone=judge, mean_of_scores=judge)
     assert judged.names[-1] == MEAN
@@ -346,7 +344,7 @@ def test_the_mean_of_scores_is_the_headline_without_an_overall_score() -> None:
     assert set(table.filter("is_headline")["judge"]) == {MEAN}
 
 
-def test_three_dialogues_in_perfect_order_are_not_significant() -> None:
+def test_three_dialogues_in_perfect_order_are_not_significant():
     rows = [{"cluster": k, "model": "m", "tas": k / 4, "cas": 1 - k / 4} for k in range(3)]
     table = convergent_validity(scored_of_rows(rows), judged_of(overall=[1.0, 2.0, 4.0]))
     tas = row_of(table, score="tas")
@@ -360,7 +358,7 @@ def test_three_dialogues_in_perfect_order_are_not_significant() -> None:
     )
 
 
-def test_differences_are_paired_t_tests_if_every_unit_has_one_row() -> None:
+def test_differences_are_paired_t_tests_if_every_unit_has_one_row():
     x, y = np.random.default_rng(8).uniform(size=(2, 9))
     frame = pl.DataFrame({"cluster": np.arange(9), "x": x, "y": y})
     found = paired_difference(frame, "x", "y", UNIT_RANGE)
@@ -374,7 +372,7 @@ def test_differences_are_paired_t_tests_if_every_unit_has_one_row() -> None:
     assert found["effect_g"] == pytest.approx(d_z * (1 - 3 / 31), abs=2e-3)
 
 
-def test_answers_of_several_models_to_one_dialogue_are_one_unit() -> None:
+def test_answers_of_several_models_to_one_dialogue_are_one_unit():
     x, y = np.random.default_rng(9).uniform(size=(2, 6))
     once = pl.DataFrame({"cluster": np.arange(6), "x": x, "y": y})
     thrice = pl.concat([once] * 3)
@@ -388,7 +386,7 @@ def test_answers_of_several_models_to_one_dialogue_are_one_unit() -> None:
         assert alone[end] == pytest.approx(repeated[end])
 
 
-def test_families_of_differences_count_tests_that_exist() -> None:
+def test_families_of_differences_count_tests_that_exist():
     tests = [{"p": p, "difference_low": low, "difference_high": 1.0} for p, low in FAMILY]
     tests.append({"p": 0.2, "difference_low": -1.0, "difference_high": 1.0, "is_headline": False})
     found = with_corrected(tests)
