@@ -2,13 +2,15 @@
 
 import contextlib
 import io
+import json
 import os
 import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -67,6 +69,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         providers._get_local_constants = lambda: constants
 
 
+def write_lines(path: Path, rows: Iterable[object]) -> Path:
+    """Write rows as JSON Lines."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
 def fastscore_command(
     arguments: Sequence[object], **environment: str
 ) -> subprocess.CompletedProcess[str]:
@@ -101,6 +109,15 @@ def fastscore_process(
         check=False,
         env={**os.environ, **environment},
     )
+
+
+def python_process(
+    code: str, *arguments: object, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run code in a process of its own, with options of `subprocess.run`."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    usual = {"capture_output": True, "text": True, "timeout": 300, "check": False}
+    return subprocess.run(command, **usual | options)
 
 
 def without_reader(arguments: Sequence[object]) -> tuple[int, bytes]:

@@ -14,7 +14,7 @@ import pytest
 import fastscore
 from fastscore.errors import InputError, UsageError, names_arguments
 from fastscore.logs.samples.refusals import MissingColumnsError
-from tests.conftest import fastscore_command
+from tests.conftest import fastscore_command, write_lines
 
 WRITE_ROWS = 'Write rows to a file: polars.DataFrame(rows).write_ndjson("chats.jsonl").'
 METRIC = "average_U_best_early"
@@ -393,7 +393,7 @@ def test_dialogues_without_an_id_are_named_by_their_file(run, tmp_path):
         {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "a"},
         {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "a"},
     ]
-    log.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_lines(log, rows)
     other = fastscore.score(log, fastscore.ScoreDialogue(lex_weight=1.0))
     with pytest.raises(UsageError, match=r"is in .*log.jsonl \(such as 'log.jsonl'\)"):
         fastscore.compare(run, other)

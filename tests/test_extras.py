@@ -3,8 +3,6 @@
 import gzip
 import json
 import shlex
-import subprocess
-import sys
 
 import zstandard
 
@@ -12,6 +10,7 @@ from fastscore import scan
 from fastscore.api.examples import write_example
 from fastscore.settings.extras import EXTRAS, install_command
 from fastscore.suites.registry import load_suite
+from tests.conftest import python_process
 
 PROGRAM = """
 import contextlib, importlib.machinery, io, json, sys
@@ -41,14 +40,7 @@ CORE = sorted({module for modules in EXTRAS.values() for module in modules})
 
 def run_without(modules, *commands, cwd):
     """Run commands in a process that finds none of some modules: code, stdout, stderr of each."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        input=json.dumps([modules, commands]),
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        check=False,
-    )
+    done = python_process(PROGRAM, input=json.dumps([modules, commands]), cwd=cwd)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -125,13 +117,11 @@ for call in (scores.to_arrow, scores.to_pandas, lambda: scorer(turns)):
 
 def test_arrow_tables_and_frames_of_pandas_need_arrow(tmp_path):
     run_without(CORE, ["example", "score_dialogue", "-o", "example"], cwd=tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.partition("from fastscore.cli")[0] + TURNS],
+    program = PROGRAM.partition("from fastscore.cli")[0] + TURNS
+    done = python_process(
+        program,
         input=json.dumps([CORE, []]),
-        capture_output=True,
-        text=True,
         cwd=tmp_path,
-        check=False,
     )
     assert done.stdout.count(install_command("arrow")) == 3, (done.stdout, done.stderr)
 
@@ -194,8 +184,6 @@ try:
 except fastscore.FastscoreError as error:
     print(error)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
+    done = python_process(program)
     assert done.stdout.startswith("0.6\n"), done.stderr
     assert install_command("stats") in done.stdout

@@ -1,6 +1,5 @@
 """Data in memory are scored like an equal log on disk."""
 
-import json
 from datetime import date
 
 import numpy as np
@@ -12,6 +11,7 @@ import fastscore
 from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs.frames import as_frame
 from tests.by_keywords import score_by_keywords
+from tests.conftest import write_lines
 from tests.suites.memory_finance.tracing import dialog, turn
 from tests.suites.preference_shift.conversing import exchange, write_catalogue
 
@@ -89,8 +89,7 @@ def without_places(frame):
 @pytest.mark.parametrize("form", FORMS)
 def test_nested_frames_score_as_their_log_does(tmp_path, form):
     options = {"catalogue": write_catalogue(tmp_path), "embedder": "none", "segments": "metadata"}
-    log = tmp_path / "log.jsonl"
-    log.write_text("".join(json.dumps(row) + "\n" for row in CONVERSATIONS))
+    log = write_lines(tmp_path / "log.jsonl", CONVERSATIONS)
     expected = score_by_keywords(log, "preference_shift", **options)
     found = score_by_keywords(FORMS[form](CONVERSATIONS), "preference_shift", **options)
     assert found.signature == expected.signature

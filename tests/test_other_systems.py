@@ -1,14 +1,13 @@
 """fastscore as on macOS and Windows, without the features of Linux."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import fastscore
+from tests.conftest import python_process
 from tests.other_systems import lend_kernels
 
 ROOT = Path(__file__).parents[1]
@@ -29,13 +28,13 @@ def test_an_example_is_scored_without_what_linux_alone_has(tmp_path, platform):
     logs = tmp_path / "example" / "logs"
     here = fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0))
     lend_kernels(tmp_path / "cache", platform)
-    run = subprocess.run(
-        [sys.executable, "-c", SCORE, platform, str(logs), str(tmp_path / "run")],
+    run = python_process(
+        SCORE,
+        platform,
+        logs,
+        tmp_path / "run",
         env={**os.environ, "FASTSCORE_CACHE": str(tmp_path / "cache")},
         cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert (run.stdout, run.returncode) == ("False True\n", 0), run.stderr[-3000:]
     for name, table in here.tables.items():
@@ -45,9 +44,7 @@ def test_an_example_is_scored_without_what_linux_alone_has(tmp_path, platform):
 
 def test_free_threaded_builds_are_refused_in_one_sentence():
     program = "import sys; sys.version = '3.14.0 free-threading build'; import fastscore"
-    run = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    run = python_process(program, cwd=ROOT)
     assert run.returncode == 1
     assert run.stderr.splitlines()[-1].startswith(
         "ImportError: fastscore does not run on free-threaded builds of CPython: use the standard"

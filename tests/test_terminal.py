@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from fastscore import terminal
+from tests.conftest import python_process
 
 PRODUCT = Path(__file__).parents[1] / "fastscore"
 HOME = "terminal"
@@ -341,8 +342,7 @@ def test_no_temporary_folder_is_an_error(one_run):
         "import sys, tempfile; from fastscore.cli import main;"
         "tempfile._candidate_tempdir_list = list; sys.argv[1:] = ['inspect', 'example']; main()"
     )
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=one_run, capture_output=True, text=True, check=False)
+    done = python_process(program, cwd=one_run)
     said = "Error: no temporary folder can be written. Set TMPDIR to one that can be.\n"
     assert (done.returncode, done.stderr) == (4, said)
 
@@ -354,8 +354,7 @@ def test_a_panic_of_polars_prints_no_backtrace(tmp_path):
         "atexit.register(lambda: print(os.environ['RUST_BACKTRACE'])); main()"
     )
     environment = {**os.environ, "RUST_BACKTRACE": "1"}
-    command = [sys.executable, "-c", program, "--version"]
-    shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    shown = python_process(program, "--version", env=environment, check=True)
     assert shown.stdout.splitlines()[-1] == "0"
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fastscore import example
+from tests.conftest import write_lines
 
 yaml = pytest.importorskip("yaml")
 
@@ -134,7 +135,7 @@ def test_the_weekly_workflow_of_the_page_works_as_plain_shell(tmp_path):
     for row in rows:  # a system that says nothing at its first three steps
         if row["event"] == "predicted" and row["step"] < 3:
             row["prediction"] = ""
-    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(log, rows)
     assert week() == [0, 0, 1]
     assert (tmp_path / "baseline" / "manifest.json").read_text() == kept
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from benchmarks.miner_logs import generate
+from tests.conftest import write_lines
 
 A = {
     "id": "a",
@@ -29,9 +30,7 @@ B = {
 
 @pytest.fixture
 def pair(tmp_path):
-    path = tmp_path / "pair.jsonl"
-    path.write_text("".join(json.dumps(dialogue) + "\n" for dialogue in (A, B)))
-    return path
+    return write_lines(tmp_path / "pair.jsonl", (A, B))
 
 
 def read_rows(folder):

@@ -2,13 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import polars as pl
 import pytest
 
-from tests.conftest import fastscore_command
+from tests.conftest import fastscore_command, python_process
 from tests.run.logs import dialogue_lines
 
 LEXICAL = ("--lex-weight", "1")
@@ -109,9 +107,7 @@ def test_a_log_that_changes_while_it_is_scored_is_refused_and_the_next_run_is_wh
         f"{str(tmp_path / 'run')!r}, '--lex-weight', '1']\n"
         "main()\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
-    )
+    done = python_process(script)
     assert done.returncode == 3, done.stderr
     assert f"The file '{log}' was changed while it was read." in done.stderr
     assert "Run the same command again" in done.stderr

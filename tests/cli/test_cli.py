@@ -13,7 +13,7 @@ import fastscore
 from fastscore.api.examples import write_example
 from fastscore.cli import _run, cli
 from fastscore.errors import EXIT_INCOMPLETE
-from tests.conftest import fastscore_command, fastscore_process, without_reader
+from tests.conftest import fastscore_command, fastscore_process, python_process, without_reader
 from tests.documented import commands_by_words
 from tests.run.logs import write_logs
 
@@ -70,7 +70,7 @@ def test_help_imports_no_engine():
         "heavy |= {'secrets'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = python_process(code)
     assert done.returncode == 0, done.stderr
 
 
@@ -349,9 +349,7 @@ def test_commands_are_imported_without_a_search_for_garbage():
         "    cli.get_command(context, 'score')\n"
         "print(searches, gc.isenabled(), gc.get_freeze_count() > 10_000)"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    run = python_process(program, check=True)
     assert run.stdout == "[] True True\n"
 
 

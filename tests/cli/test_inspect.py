@@ -9,7 +9,7 @@ import pytest
 
 import fastscore
 from fastscore.api.examples import example_names, write_example
-from tests.conftest import fastscore_command
+from tests.conftest import fastscore_command, write_lines
 from tests.logs.samples.wrong_logs import RIGHT
 
 
@@ -115,7 +115,7 @@ def test_columns_that_stand_in_arrays_are_not_missed(tmp_path):
     write_example("group_travel", tmp_path / "example")
     log = next((tmp_path / "example" / "logs").iterdir())
     rows = [json.loads(line) for line in log.read_text("utf-8").splitlines()[:8]]
-    log.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    write_lines(log, rows)
     (file,) = found(tmp_path, "example/logs")["files"]
     (fit,) = file["fits"]
     assert (fit["suite"], fit["null_for_want_of"], fit["scored_without"]) == (
@@ -128,7 +128,7 @@ def test_columns_that_stand_in_arrays_are_not_missed(tmp_path):
         for turn in row["turns"]:
             turn.pop("plan", None)
             turn.pop("metadata", None)
-    log.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    write_lines(log, rows)
     (file,) = found(tmp_path, "example/logs")["files"]
     assert "W1" in file["fits"][0]["null_for_want_of"]["turns[].plan"]
     assert file["fits"][0]["scored_without"] == {"turns[].metadata": ["M1"]}
@@ -163,7 +163,7 @@ def test_the_roles_of_speakers_are_one_line_for_all_suites(tmp_path):
     rows = [
         {"id": str(n), "messages": [{"role": "system", "content": "x"}, *turns]} for n in (1, 2)
     ]
-    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(tmp_path / "log.jsonl", rows)
     lines = fast("inspect", "log.jsonl", folder=tmp_path).stdout.splitlines()
     speakers = [line for line in lines if line.startswith("speakers: ")]
     assert speakers == ["speakers: agent = assistant, client = user, system = system"]
@@ -202,7 +202,7 @@ def test_no_line_is_endless(tmp_path):
         for intent in intents
         for who in ("ann", "system")
     ]
-    (tmp_path / "plans.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(tmp_path / "plans.jsonl", rows)
     shown = fast("inspect", "plans.jsonl", folder=tmp_path).stdout
     assert longest_line(shown) < 1800
 

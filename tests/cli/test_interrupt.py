@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from fastscore import cli
+from tests.conftest import python_process, write_lines
 
 LETTERS = "abcdefgh "
 LISTENING = """
@@ -36,9 +37,7 @@ def long_log(folder, characters=1_000_000):
         {**base, "event": "predicted", "step": 0, "prediction": texts[0]},
         {**base, "event": "utterance_complete", "ground_truth": texts[1]},
     ]
-    log = folder / "log.jsonl"
-    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return log
+    return write_lines(folder / "log.jsonl", rows)
 
 
 def is_planned(run):
@@ -56,8 +55,7 @@ def wait_for_plan(run, process):
 
 def ended(script, code, *words):
     """Run a script that ends with this code."""
-    command = [sys.executable, "-c", script, *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = python_process(script, *words)
     assert done.returncode == code, done.stderr
     return done
 

@@ -9,15 +9,10 @@ import pytest
 import fastscore
 from fastscore.logs.inputs.layout import layout_names, load_layout
 from tests.cli.scoring import score
-from tests.conftest import fastscore_command
+from tests.conftest import fastscore_command, write_lines
 
 ASK, REPLY = "A comedy, please.", "Watch Her."
 CHAT = [{"role": "user", "content": ASK}, {"role": "assistant", "content": REPLY}] * 2
-
-
-def written(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def dialogues(run):
@@ -46,7 +41,7 @@ def test_layouts_are_printed_as_files_and_as_json(tmp_path):
 
 
 def test_a_proposed_layout_is_kept_and_scored_by(tmp_path):
-    path = written(tmp_path / "log.jsonl", [{"key": "a", "messages": CHAT}])
+    path = write_lines(tmp_path / "log.jsonl", [{"key": "a", "messages": CHAT}])
     kept = tmp_path / "kept.toml"
     kept.write_text(fastscore_command(["inspect", path, "--as-layout", "preference_shift"]).stdout)
     code, _, said = score("preference_shift", tmp_path, path, "--layout", kept)
@@ -103,7 +98,7 @@ def test_each_dialogue_of_one_document_counts(tmp_path, option, number, lines, e
         {"samples": [{"id": f"{n}{m}", "epoch": 1, "messages": CHAT} for m in range(9 // lines)]}
         for n in range(lines)
     ]
-    path = written(tmp_path / "log.jsonl", rows)
+    path = write_lines(tmp_path / "log.jsonl", rows)
     if lines == 1:
         path = path.rename(tmp_path / "log.json")
     code, _, said = score("preference_shift", tmp_path, path, "--layout=inspect", option, number)
@@ -115,7 +110,7 @@ def test_each_dialogue_of_one_document_counts(tmp_path, option, number, lines, e
 
 def test_many_unpaired_turns_are_refused_with_the_option(tmp_path):
     chat = [{"role": "user", "content": ASK}] * 3 + CHAT[1:2]
-    path = written(tmp_path / "log.jsonl", [{"messages": chat}] * 5)
+    path = write_lines(tmp_path / "log.jsonl", [{"messages": chat}] * 5)
     code, _, said = score("preference_shift", tmp_path, path, "--layout", "openai")
     assert code == 3
     assert "10 of 20 messages pair with nothing" in said

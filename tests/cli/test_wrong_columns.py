@@ -2,8 +2,6 @@
 
 import json
 import shlex
-import subprocess
-import sys
 
 import polars as pl
 import pytest
@@ -12,7 +10,7 @@ import fastscore
 from fastscore.errors import InputError
 from tests.by_keywords import score_by_keywords
 from tests.cli.scoring import options, score
-from tests.conftest import fastscore_command
+from tests.conftest import fastscore_command, python_process
 from tests.logs.samples.wrong_logs import NEEDED, OTHER_NAMES, RIGHT, nulled, renamed, write
 
 TWO = {
@@ -264,8 +262,7 @@ def test_an_error_about_a_renamed_column_calls_little(tmp_path):
         log = write(tmp_path / f"{suite}.jsonl", renamed(suite, OTHER_NAMES[suite]) * 40)
         words = ["score", suite, str(log), "-o", str(tmp_path / "run")]
         commands.append([*words, *options(suite, tmp_path)])
-    counted = [sys.executable, "-c", COUNTED, json.dumps(commands)]
-    done = subprocess.run(counted, capture_output=True, text=True, check=False)
+    done = python_process(COUNTED, json.dumps(commands))
     for suite in suites:
         assert f"Type --column {NEEDED[suite]}={OTHER_NAMES[suite]}" in done.stderr, done.stderr
     assert max(map(int, done.stdout.split())) < MOST_CALLS

@@ -11,6 +11,7 @@ from fastscore.compat import environment
 from fastscore.compat.score_dialogue import main, score_jsonl
 from fastscore.errors import ModelError, UsageError
 from fastscore.vectors.view import VectorView
+from tests.conftest import write_lines
 from tests.vectors.conftest import masked_cache, masked_folder  # noqa: F401
 
 PERPLEXITIES = {"w1 w2": 2.0, "w1 w3": 8.0, "w1 wx": 1.5, "": math.nan}
@@ -28,7 +29,7 @@ def own_folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for variable in ("PPPL_MODEL", "PPPL_WEIGHT", "EMBED_DEVICE", "BB_SCORER_DEVICE"):
         monkeypatch.delenv(variable, raising=False)
-    Path("x.jsonl").write_text("".join(json.dumps(row) + "\n" for row in LOG))
+    write_lines(Path("x.jsonl"), LOG)
 
 
 @pytest.fixture

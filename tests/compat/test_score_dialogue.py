@@ -19,6 +19,7 @@ from fastscore.compat.score_dialogue import (
     write_document,
 )
 from fastscore.errors import InputError, ModelError, UsageError
+from tests.conftest import python_process, write_lines
 
 VARIABLES = (
     "EMBEDDER_NAME",
@@ -38,9 +39,7 @@ def own_folder(monkeypatch, tmp_path):
 
 
 def write_log(name, *rows):
-    path = Path(name)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    return write_lines(Path(name), rows)
 
 
 def predicted(step, prediction, utterance=0):
@@ -346,5 +345,5 @@ def test_importing_loads_nothing_heavy():
         "import sys, fastscore.compat.score_dialogue;"
         "print(sorted({'polars', 'numba', 'numpy', 'onnxruntime', 'pyarrow'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = python_process(code, check=True)
     assert done.stdout == "[]\n"

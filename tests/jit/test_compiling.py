@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -17,7 +15,7 @@ from fastscore_kernels import (
     text_hash128,
 )
 
-from tests.conftest import often
+from tests.conftest import often, python_process
 from tests.jit.processes import FOLDERS, outcome, start
 from tests.run.mounts import small_disk
 
@@ -175,9 +173,7 @@ failure = ValueError("first line\\nsecond line")
 with mock.patch("fastscore_jit.objects.kernel_named", side_effect=[failure, ValueError()]):
     workers.main()
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], input="a\nb\n", capture_output=True, text=True, check=True
-    )
+    done = python_process(program, input="a\nb\n", check=True)
     assert done.stdout.splitlines() == ["failed ValueError: first line", "failed ValueError: "]
 
 

@@ -1,8 +1,6 @@
 """Edit distances against plain Python: short texts, and long ones in lanes."""
 
 import signal
-import subprocess
-import sys
 import textwrap
 
 import numpy as np
@@ -13,7 +11,7 @@ from fastscore_kernels import levenshtein_pairs, levenshtein_similarity_pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import often
+from tests.conftest import often, python_process
 from tests.oracles.kernels import levenshtein, levenshtein_similarity
 
 ALPHABETS = (
@@ -254,13 +252,7 @@ INTERRUPTED = """
 
 
 def test_an_interrupt_ends_the_distance_of_two_megabytes():
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(INTERRUPTED)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
+    done = python_process(textwrap.dedent(INTERRUPTED), check=True)
     seconds, after = done.stdout.split()
     assert float(seconds) < 5.0  # it takes milliseconds on an idle machine
     assert int(after) == int(levenshtein_pairs(["kitten" * 100], ["sitting" * 100])[0])

@@ -10,7 +10,8 @@ from fastscore.llm.annotate import annotate_concepts, annotate_states
 from fastscore.llm.requests import AskingAboutLogs, ModelOptions
 from fastscore.run.progress import SilentReporter
 from tests.by_keywords import score_by_keywords
-from tests.llm.stub_server import PATIENCE, read_lines, stub_fixture, write_lines
+from tests.conftest import write_lines
+from tests.llm.stub_server import PATIENCE, read_lines, stub_fixture
 
 MOVIES = [
     {"name": "Heat", "genre": ["Crime Fiction", "Drama"], "actor": ["Al Pacino"], "year": "1995"},

@@ -15,9 +15,9 @@ from fastscore.llm.client import Expectation
 from fastscore.llm.judgements import load_rubric, rubric_names
 from fastscore.llm.requests import estimated_tokens
 from fastscore.suites.guest_simulation.options import ORDER_COLUMN, STATE_WORDS
+from tests.conftest import write_lines
 from tests.llm.stub_server import Stub, serving
 from tests.llm.stub_server import read_lines as lines
-from tests.llm.stub_server import write_lines as written
 
 SCORES = {"helpfulness": 4, "coherence": 3, "honesty": 5}
 OPENAI = [
@@ -67,7 +67,7 @@ def typed(command, stub, output):
 
 
 def test_chats_are_judged_without_a_suite(stub, tmp_path):
-    log = written(tmp_path / "log.jsonl", OPENAI)
+    log = write_lines(tmp_path / "log.jsonl", OPENAI)
     judged = fastscore.judge(log, "m", output=tmp_path / "judged")
     assert sorted(map(shown, stub.asked)) == [
         ["USER: Hi"],
@@ -82,7 +82,7 @@ def test_chats_are_judged_without_a_suite(stub, tmp_path):
 
 
 def test_columns_and_values_name_where_chats_are(stub, tmp_path):
-    log = written(tmp_path / "own.jsonl", OWN)
+    log = write_lines(tmp_path / "own.jsonl", OWN)
     with pytest.raises(UsageError, match="these are chats under other names") as refused:
         fastscore.judge(log, "m", output=tmp_path / "judged")
     flags = "--column turns=log.turns --column speaker=by --column text=said"
@@ -105,7 +105,7 @@ def test_columns_and_values_name_where_chats_are(stub, tmp_path):
 
 def test_chats_by_other_words_are_judged_by_what_is_proposed(stub, tmp_path):
     turns = [{"role": "customer", "content": "Hi there"}, {"role": "bot", "content": "Hello"}]
-    log = written(tmp_path / "log.jsonl", [{"messages": turns * 2}])
+    log = write_lines(tmp_path / "log.jsonl", [{"messages": turns * 2}])
     with pytest.raises(UsageError, match="these are chats under other names") as refused:
         fastscore.judge(log, "m", output=tmp_path / "judged")
     typed(refused.value.hint.removeprefix("Type "), stub, tmp_path / "judged")
@@ -122,7 +122,7 @@ def test_speakers_told_apart_by_a_flag_are_judged_by_what_is_proposed(
         {key: who, "text": text} for who, text in ((user, "Hi there"), (not user, "Hello"))
     ] * 2
     rows = [{"id": 1} | turn for turn in turns] if are_rows else [{"id": 1, "messages": turns}]
-    log = written(tmp_path / "log.jsonl", rows)
+    log = write_lines(tmp_path / "log.jsonl", rows)
     with pytest.raises(UsageError, match="these are chats under other names") as refused:
         fastscore.judge(log, "m", output=tmp_path / "judged")
     typed(refused.value.hint.removeprefix("Type "), stub, tmp_path / "judged")
@@ -131,7 +131,7 @@ def test_speakers_told_apart_by_a_flag_are_judged_by_what_is_proposed(
 
 def test_speakers_of_which_too_little_is_seen_are_asked_for(stub, tmp_path):
     turns = [{"is_user": True, "text": "Hi"}, {"is_user": False, "text": "Hello"}]
-    log = written(tmp_path / "log.jsonl", [{"id": 1, "messages": turns}])
+    log = write_lines(tmp_path / "log.jsonl", [{"id": 1, "messages": turns}])
     with pytest.raises(UsageError, match="do not say all that a judge needs") as refused:
         fastscore.judge(log, "m", output=tmp_path / "judged")
     command = f"fastscore {refused.value.hint.partition('type fastscore ')[2].removesuffix('.')}"
@@ -141,7 +141,7 @@ def test_speakers_of_which_too_little_is_seen_are_asked_for(stub, tmp_path):
 
 def test_a_speaker_called_false_is_no_missing_one(stub, tmp_path):
     turns = [{"role": who, "content": text} for who, text in [(True, "Hi"), (False, "Hello")]]
-    log = written(tmp_path / "log.jsonl", [{"messages": turns}])
+    log = write_lines(tmp_path / "log.jsonl", [{"messages": turns}])
     fastscore.judge(log, "m", output=tmp_path / "judged")
     assert [shown(body) for body in stub.asked] == [["true: Hi", "false: Hello"]]
 
@@ -200,7 +200,7 @@ def test_what_inspect_prints_for_a_judge_judges_all_turns(kind, suffix, stub, tm
     rows, flags = KINDS[kind]
     log = tmp_path / f"log{suffix}"
     if suffix == ".jsonl":
-        written(log, rows)
+        write_lines(log, rows)
     else:  # names of CSV have no case
         cells = [
             {k: v if isinstance(v, str) else json.dumps(v) for k, v in row.items()} for row in rows
@@ -222,7 +222,7 @@ def test_what_inspect_prints_for_a_judge_judges_all_turns(kind, suffix, stub, tm
 
 
 def test_options_of_chats_are_those_of_score(stub, tmp_path):
-    log = written(tmp_path / "log.jsonl", [{"id": "c1", "say": [text for _, text in TURNS]}])
+    log = write_lines(tmp_path / "log.jsonl", [{"id": "c1", "say": [text for _, text in TURNS]}])
     how = {"columns": {"turns": "say"}, "alternate": "user"}
     fastscore.judge(log, "m", output=tmp_path / "judged", **how)
     assert [len(shown(body)) for body in stub.asked] == [4]
@@ -236,7 +236,7 @@ def test_options_of_chats_are_those_of_score(stub, tmp_path):
 
 
 def test_traces_that_repeat_the_turns_before_are_refused(stub, tmp_path):
-    log = written(tmp_path / "log.jsonl", TRACES)
+    log = write_lines(tmp_path / "log.jsonl", TRACES)
     how = {"layout": "langfuse", "output": tmp_path / "out", "dry_run": True}
     calls = [
         (partial(fastscore.judge, log, "m", **how), 1),
@@ -253,7 +253,9 @@ def test_traces_that_repeat_the_turns_before_are_refused(stub, tmp_path):
 
 def test_a_dialogue_in_which_nobody_is_named_is_not_judged(stub, tmp_path):
     named = [{"conv_id": "a", "role": who, "text": text} for who, text in TURNS]
-    log = written(tmp_path / "log.jsonl", named + [{"conv_id": "b", "text": t} for _, t in TURNS])
+    log = write_lines(
+        tmp_path / "log.jsonl", named + [{"conv_id": "b", "text": t} for _, t in TURNS]
+    )
     with pytest.raises(InputError, match="no turn of dialogue 'b' has a speaker") as refused:
         fastscore.judge(
             log,
@@ -306,7 +308,7 @@ def test_the_reason_why_nothing_is_judged_is_told_once(logs, stub, tmp_path):
 
 def test_speakers_of_no_known_role_are_counted(stub, tmp_path):
     words = {"user": "Ann", "bot": "Zoe"}
-    log = written(
+    log = write_lines(
         tmp_path / "log.jsonl", [{"id": 1, "from": words[w], "text": t} for w, t in TURNS]
     )
     command = f"fastscore judge {log} -o judgements --layout turns --model MODEL --base-url URL"
@@ -316,7 +318,7 @@ def test_speakers_of_no_known_role_are_counted(stub, tmp_path):
 
 
 def test_dialogues_in_which_only_the_assistant_speaks_are_counted(stub, tmp_path):
-    log = written(tmp_path / "log.jsonl", [{"id": 1, "prompt": "Why?", "response_a": "So."}])
+    log = write_lines(tmp_path / "log.jsonl", [{"id": 1, "prompt": "Why?", "response_a": "So."}])
     command = f"fastscore judge {log} -o judgements --model MODEL --base-url URL"
     told = "Only the assistant speaks in 1 of 1 dialogue"
     done = typed(f"{command} --column reply=response_a", stub, tmp_path / "reply")
@@ -327,7 +329,7 @@ def test_dialogues_in_which_only_the_assistant_speaks_are_counted(stub, tmp_path
 
 def test_a_suite_reads_chats_of_a_layout(stub, tmp_path):
     rows = [{"id": "c", "model": "m1", "conversations": [{"from": "human", "value": "a pizza"}]}]
-    log = written(tmp_path / "log.jsonl", rows)
+    log = write_lines(tmp_path / "log.jsonl", rows)
     names = ("proactiveness", "coherence", "personalization")
     stub.answer = lambda body: json.dumps(dict.fromkeys(names, 3))
     how = {"suite": "preference_shift", "layout": "sharegpt"}
@@ -338,7 +340,7 @@ def test_a_suite_reads_chats_of_a_layout(stub, tmp_path):
 
 
 def test_a_dry_run_says_what_would_be_asked(stub, tmp_path, monkeypatch):
-    log = written(tmp_path / "log.jsonl", OPENAI)
+    log = write_lines(tmp_path / "log.jsonl", OPENAI)
     how = {"repeats": 3, "prices": (1e6, 1e6)}
     expected = fastscore.judge(log, "m", output=tmp_path / "j", dry_run=True, **how).expected
     assert (stub.asked, (tmp_path / "j").exists()) == ([], False)
@@ -352,7 +354,7 @@ def test_a_dry_run_says_what_would_be_asked(stub, tmp_path, monkeypatch):
     free = fastscore.judge(log, "m", output=tmp_path / "other", dry_run=True, repeats=3).expected
     assert free.cost is None  # of unknown prices, not for nothing
     monkeypatch.delenv("OPENAI_BASE_URL")  # an estimate needs no server
-    other = written(tmp_path / "other.jsonl", OPENAI)
+    other = write_lines(tmp_path / "other.jsonl", OPENAI)
     pairs = ["judge", str(log), "--against", str(other), "--model", "m", "-o", "x", "--dry-run"]
     told = CliRunner().invoke(cli, pairs)
     assert (told.exit_code, told.output.splitlines()[0]) == (
@@ -370,8 +372,8 @@ def test_a_small_cost_is_not_called_nothing(cost, written):
 
 
 def test_annotations_of_a_layout_and_from_python(stub, tmp_path):
-    log = written(tmp_path / "log.jsonl", OPENAI[:1])
-    catalogue = written(tmp_path / "movies.jsonl", [{"name": "Heat", "genre": ["Drama"]}])
+    log = write_lines(tmp_path / "log.jsonl", OPENAI[:1])
+    catalogue = write_lines(tmp_path / "movies.jsonl", [{"name": "Heat", "genre": ["Drama"]}])
     how = {"output": tmp_path / "concepts.jsonl", "catalogue": catalogue, "layout": "openai"}
     expected = fastscore.annotate(log, "concepts", "m", dry_run=True, **how).expected
     assert (expected.requests, stub.asked) == (2, [])
@@ -393,7 +395,7 @@ def test_annotations_of_a_layout_and_from_python(stub, tmp_path):
 
 def test_states_of_chats_without_a_level_are_scored(stub, tmp_path):
     turns = [{"role": "user", "content": word} for word in ("a pizza", "a cola", "that is all")]
-    log = written(tmp_path / "log.jsonl", [{"id": "c", "messages": turns}])
+    log = write_lines(tmp_path / "log.jsonl", [{"id": "c", "messages": turns}])
     state = {name: words[0] for name, words in STATE_WORDS.items()}
     stub.answer = lambda body: json.dumps(state | {ORDER_COLUMN: []})
     done = fastscore.annotate(log, "states", "m", output=tmp_path / "states", layout="openai")

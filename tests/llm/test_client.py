@@ -2,8 +2,6 @@ import base64
 import json
 import socket
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +28,7 @@ from fastscore.llm.spending import (
     parse_limit,
 )
 from fastscore.run.progress import SilentReporter
+from tests.conftest import python_process
 from tests.llm.stub_server import HASTE, PATIENCE, REFUSALS, Stub, serving
 
 KEY = "sk-very-secret-0123456789"
@@ -555,7 +554,5 @@ other.join()
 
 
 def test_a_signal_that_another_thread_gets_is_heard_while_nothing_is_answered():
-    done = subprocess.run(
-        [sys.executable, "-c", WAITING], capture_output=True, text=True, timeout=120, check=False
-    )
+    done = python_process(WAITING)
     assert done.stdout == "interrupted\n", done.stderr

@@ -15,11 +15,11 @@ from fastscore.suites.registry import load_suite
 from fastscore.suites.showing import spoken
 from fastscore.suites.sums import name_of
 from tests.by_keywords import score_by_keywords
+from tests.conftest import write_lines
 
 
 def transcripts_of(folder, name, *rows):
-    path = folder / f"{name}.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = write_lines(folder / f"{name}.jsonl", rows)
     return read_transcripts(find_logs([str(path)], name))[0]
 
 

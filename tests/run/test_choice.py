@@ -19,7 +19,7 @@ from fastscore.run.drive import execute
 from fastscore.run.progress import SilentReporter
 from fastscore.run.request import Request
 from tests.by_keywords import score_by_keywords
-from tests.conftest import often
+from tests.conftest import often, write_lines
 from tests.run.logs import dialogue_lines, write_logs
 from tests.suites.memory_finance.tracing import dialog, turn
 
@@ -174,7 +174,7 @@ def test_a_chosen_dialogue_is_explained_as_of_the_whole_log(tmp_path, choice):
 def test_lines_that_are_dialogues_are_counted_and_sampled(tmp_path):
     path = tmp_path / "log.jsonl"
     traces = [dialog(turn("hello"), dialog_id=f"d{number}") for number in range(9)]
-    path.write_text("".join(json.dumps(trace) + "\n" for trace in traces))
+    write_lines(path, traces)
     limited = fastscore.score(path, "memory_finance", limit=4)
     assert limited.tables["dialogues"]["line"].to_list() == [1, 2, 3, 4]
     sampled = fastscore.score(path, "memory_finance", sample=4)

@@ -8,6 +8,7 @@ import pytest
 import fastscore
 from fastscore.errors import InputError
 from tests.by_keywords import score_by_keywords
+from tests.conftest import write_lines
 from tests.run.logs import dialogue_lines
 from tests.run.running import run_lexical
 
@@ -97,7 +98,7 @@ def test_messages_that_repeat_a_row_of_their_dialogue(tmp_path):
 def test_a_log_that_was_written_twice_repeats_short_rows_as_well(tmp_path):
     path = tmp_path / "log.jsonl"
     rows = [{"conversation_id": "a", "role": role, "content": role} for role in ("guest", "tool")]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows for _ in "ab"))
+    write_lines(path, [row for row in rows for _ in "ab"])
     (note,) = notes("guest_simulation", [path])
     assert note.startswith("2 rows repeat an earlier row of the same dialogue")
 
@@ -116,7 +117,7 @@ def test_what_chats_without_a_name_share_is_no_repeat(tmp_path):
     turns = [{"role": role, "content": LONG} for role in ("user", "assistant", "user")]
     shared = [{**turn, "content": f"{n} {LONG}"} for n, turn in enumerate(turns)]
     chats = [{"messages": [*shared, {**turns[0], "content": last}]} for last in "ab"]
-    path.write_text("".join(json.dumps(chat) + "\n" for chat in chats))
+    write_lines(path, chats)
     found = notes("guest_simulation", [path], layout="openai")
     assert not [note for note in found if "repeat an earlier row" in note]
 
@@ -141,7 +142,7 @@ def test_steps_that_are_predicted_again(tmp_path):
 def test_systems_under_a_key_that_is_not_read_are_refused(tmp_path):
     path, lines = tmp_path / "log.jsonl", [json.loads(line) for line in dialogue_lines("d")]
     rows = [{**row, "agent_name": name} for name in ("gpt", "llama") for row in lines]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(path, rows)
     options = fastscore.ScoreDialogue(lex_weight=1.0)
     said = r"agent_name tells .* \(it is 'gpt', 'llama'\): type --column miner_uid=agent_name"
     with pytest.raises(InputError, match=said):
@@ -153,7 +154,7 @@ def test_systems_under_a_key_that_is_not_read_are_refused(tmp_path):
     # a time, and whether a row is a retry, are no systems
     for number, row in enumerate(rows):
         row |= {"agent_name": number < len(lines), "at": f"00:{number:02}"}
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(path, rows)
     again = fastscore.score(path, options, embedder=None)
     assert again.tables["dialogues"].height == 1
 
@@ -165,7 +166,7 @@ def test_rows_that_name_no_dialogue_are_refused_if_most_are_replaced(tmp_path):
         rows += [json.loads(line) | {"talk": name} for line in dialogue_lines(name)]
     for row in rows:
         row.pop("dialogue_uid")
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(path, rows)
     options = fastscore.ScoreDialogue(lex_weight=1.0)
     with pytest.raises(InputError, match=r"no row has dialogue_uid, .* --column dialogue_uid=KEY"):
         fastscore.score(path, options, embedder=None)
@@ -187,14 +188,13 @@ def test_a_key_that_tells_dialogues_of_one_name_apart_is_noted(tmp_path):
         for name in ("d1", "d2")
         for model in ("a", "b")
     ]
-    path = tmp_path / "log.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = write_lines(tmp_path / "log.jsonl", rows)
     said = "model tells rows of one name apart (it is 'a', 'b'): type --column run_id=model"
     assert said in notes("memory_finance", [path])
-    path.write_text("".join(json.dumps({**row, "run_id": row["model"]}) + "\n" for row in rows))
+    write_lines(path, [{**row, "run_id": row["model"]} for row in rows])
     assert said not in notes("memory_finance", [path])
     rows[0]["dialog_id"] = None
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(path, rows)
     # the three others have two names
     null = "dialog_id: null in 1 of 4 dialogues, named by their places"
     output = fastscore.score(path, "memory_finance", embedder=None)

@@ -7,15 +7,13 @@ import os
 import random
 import re
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 
 from fastscore import files, open_run
 from fastscore.errors import RunError
-from tests.conftest import NIGHTLY, fastscore_command, often
+from tests.conftest import NIGHTLY, fastscore_command, often, python_process
 from tests.run.logs import write_logs
 from tests.run.running import contents, run_lexical, start_lexical
 
@@ -159,9 +157,7 @@ def test_a_full_disk_is_named(tmp_path):
         f"{str(tmp_path / 'run')!r}, '--lex-weight', '1']\n"
         "main()\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
-    )
+    done = python_process(script)
     assert done.returncode == 4, done.stderr
     assert "run the same command again" in done.stderr.lower()
     assert "Traceback" not in done.stderr
@@ -241,8 +237,7 @@ run_lexical(list(map(Path, logs)), Path(output), shard_bytes=1)
 
 def run_until_killed(logs, run, point, number, *, when="before"):
     """Score until the call of a number at a point of a commit, and be killed there."""
-    words = [sys.executable, "-c", KILLING, point, when, str(number), str(run), *map(str, logs)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    done = python_process(KILLING, point, when, number, run, *logs)
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 

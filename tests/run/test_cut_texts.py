@@ -1,13 +1,11 @@
 """What the model cuts is counted, each text once, whatever the shards; and long texts are kept."""
 
-import json
-
 import polars as pl
 import pytest
 
 import fastscore
 from tests.by_keywords import score_by_keywords
-from tests.conftest import fastscore_command
+from tests.conftest import fastscore_command, write_lines
 from tests.models.tiny_bert import tiny_cache
 from tests.run.running import run_lexical
 
@@ -30,7 +28,7 @@ def write_log(path, uid, truth, prediction):
         {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": prediction},
         {"event": "utterance_complete", "utterance_index": 0, "ground_truth": truth},
     ]
-    path.write_text("".join(json.dumps({**row, "dialogue_uid": uid}) + "\n" for row in rows))
+    write_lines(path, [{**row, "dialogue_uid": uid} for row in rows])
 
 
 LONG = " ".join(WORDS[:15])
@@ -97,8 +95,7 @@ def test_long_texts_of_a_run_are_embedded_once(tmp_path, model):
         {"speaker": "a", "intent": "user_provide_cuisine", "utterance": "w1 w2"},
         {"speaker": "System", "intent": "sys_present_plan", "utterance": "w3", "plan": plan},
     ]
-    path = tmp_path / "trips.jsonl"
-    path.write_text("".join(json.dumps({"dialogue_id": d, "turns": turns}) + "\n" for d in "xy"))
+    path = write_lines(tmp_path / "trips.jsonl", [{"dialogue_id": d, "turns": turns} for d in "xy"])
     found = {}
     for long in ("windows", "cut"):
         options = {"embedder": model, "store": tmp_path / "store", "m12_long": long}

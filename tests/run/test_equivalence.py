@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from fastscore import open_run
-from tests.conftest import fastscore_command, often
+from tests.conftest import fastscore_command, often, write_lines
 from tests.run.logs import write_logs
 from tests.run.running import run_lexical
 
@@ -94,7 +94,7 @@ def spoilt(path, share, change):
     count = round(share * len(rows))
     for at in places[:: max(1, len(places) // count)][:count]:
         rows[at] = change(rows[at])
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(path, rows)
     return count, len(rows)
 
 

@@ -16,6 +16,7 @@ from fastscore.logs.read.chosen import naming_source
 from fastscore.logs.read.rows import read_names
 from fastscore.suites.identity import file_names
 from fastscore.suites.registry import load_suite
+from tests.conftest import write_lines
 
 TURNS = [{"speaker": "USER", "text": "a drama"}, {"speaker": "SYSTEM", "text": "Heat"}]
 
@@ -30,7 +31,7 @@ def turn(id, speaker, **labels):
 
 def lines(path, rows):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(path, rows)
     return path
 
 

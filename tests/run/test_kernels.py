@@ -1,9 +1,6 @@
 """Which kernels a suite's run needs, and the stage that compiles them."""
 
-import json
 import os
-import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner
@@ -12,6 +9,7 @@ from fastscore_jit.objects import find_library
 import fastscore
 from fastscore.cli import cli
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, ship_kernels, unread
+from tests.conftest import python_process, write_lines
 
 OF = {"utterance_index": 0, "dialogue_uid": "d", "challenge_uid": "c", "miner_uid": "0"}
 ROWS = [
@@ -29,9 +27,7 @@ print(*(kernel.identity for kernel in declared_kernels() if kernel._loaded))
 
 @pytest.fixture
 def log(tmp_path):
-    path = tmp_path / "log.jsonl"
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
-    return path
+    return write_lines(tmp_path / "log.jsonl", ROWS)
 
 
 class Told:
@@ -71,9 +67,7 @@ def test_a_run_uses_no_kernel_that_was_not_foreseen(log, tmp_path, suite, format
         example = fastscore.example(suite, str(tmp_path / "example"))
         words = [str(example.logs), *example.options]
     command = ["score", suite, *words, "-o", str(tmp_path / "run")]
-    run = subprocess.run(
-        [sys.executable, "-c", USED, *command], capture_output=True, text=True, check=False
-    )
+    run = python_process(USED, *command)
     used = set(run.stdout.split())
     assert len(used) > 5, run.stderr
     without = unread([format]) + WITHOUT_VECTORS
@@ -102,9 +96,7 @@ def test_missing_kernels_are_a_stage_of_their_own(tmp_path):
         "with compiled([segments._first_argmax], LineReporter(sys.stdout)): print('body')"
     )
     environment = {**os.environ, "FASTSCORE_CACHE": str(tmp_path)}
-    run = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-    )
+    run = python_process(program, env=environment, check=True)
     first, body, last = run.stdout.splitlines()
     assert first == "compiling 1 kernel for this processor, once"
     assert body == "body"

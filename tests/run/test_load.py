@@ -4,8 +4,6 @@ import json
 import os
 import random
 import statistics
-import subprocess
-import sys
 import time
 import tomllib
 from pathlib import Path
@@ -15,7 +13,7 @@ import pytest
 from fastscore.logs.integrity.file_state import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
-from tests.conftest import often
+from tests.conftest import often, python_process
 from tests.oracles.score_dialogue import score_log
 from tests.run.logs import write_varied_logs
 from tests.suites.score_dialogue.comparing import score_frame
@@ -43,10 +41,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
 def peak_memory(logs, output):
     """Return the most memory that a process holds that scores each log as a shard."""
-    words = [sys.executable, "-c", MEASURED, str(output), *map(str, logs)]
-    done = subprocess.run(
-        words, capture_output=True, text=True, timeout=often(900, 5_400), check=True
-    )
+    done = python_process(MEASURED, output, *logs, timeout=often(900, 5_400), check=True)
     return int(done.stdout)
 
 
@@ -139,14 +134,8 @@ def test_a_soak_leaves_memory_descriptors_and_threads_as_they_are(tmp_path):
     Allocators are told to give back what is freed: left alone they keep some of it for each of
     their threads, which takes hundreds of turns to be all that it can be, and hides a leak.
     """
-    words = [sys.executable, "-c", SOAK, str(tmp_path), str(SOAK_SECONDS)]
-    done = subprocess.run(
-        words,
-        env={**os.environ, **GIVEN_BACK},
-        capture_output=True,
-        text=True,
-        timeout=SOAK_SECONDS + 600,
-        check=False,
+    done = python_process(
+        SOAK, tmp_path, SOAK_SECONDS, env={**os.environ, **GIVEN_BACK}, timeout=SOAK_SECONDS + 600
     )
     assert done.returncode == 0, done.stderr
     turns = [list(map(float, line.split()[1:])) for line in done.stdout.splitlines()]

@@ -1,8 +1,6 @@
 """A run beyond its memory limit ends with advice, and a later run resumes it."""
 
 import platform
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -14,6 +12,7 @@ from fastscore.errors import EXIT_INCOMPLETE, MemoryLimitError
 from fastscore.logs.integrity import limits as memory_limits
 from fastscore.logs.integrity.limits import Limits, limit_memory
 from fastscore.run import drive
+from tests.conftest import python_process
 from tests.run.logs import write_logs
 from tests.run.running import contents, run_lexical
 
@@ -137,8 +136,7 @@ print(before, held())
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another library is left alone")
 def test_freed_memory_is_given_back():
-    words = [sys.executable, "-c", FREED]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = python_process(FREED)
     assert done.returncode == 0, done.stderr
     before, after = map(int, done.stdout.split())
     pages = 2_000 * (1 << 16) // 4_096

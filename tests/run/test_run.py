@@ -5,8 +5,6 @@ import gzip
 import io
 import json
 import os
-import subprocess
-import sys
 
 import polars as pl
 import pytest
@@ -20,6 +18,7 @@ from fastscore.run.drive import execute, preview
 from fastscore.run.manifest import read_manifest
 from fastscore.run.progress import LineReporter
 from fastscore.suites.registry import load_suite
+from tests.conftest import python_process
 from tests.run.logs import dialogue_lines, write_logs
 from tests.run.running import contents, lexical_request, run_lexical, table_bytes
 
@@ -68,8 +67,7 @@ def test_a_run_imports_no_module_that_speaks_of_failures(logs, tmp_path):
         "fastscore.score(sys.argv[1], options, output=sys.argv[2], embedder=None)\n"
         "print(*sys.modules)\n"
     )
-    called = [sys.executable, "-c", code, str(logs[0].parent), str(tmp_path / "run")]
-    done = subprocess.run(called, check=True, capture_output=True, text=True)
+    done = python_process(code, logs[0].parent, tmp_path / "run", check=True)
     assert (OF_FAILURES | OF_OTHER_RUNS).isdisjoint(done.stdout.split())
 
 

@@ -10,6 +10,7 @@ import fastscore
 from fastscore.logs.samples.profile import SHOWN
 from fastscore.run.commit import UNKNOWN_WORDS
 from fastscore.run.notes import MOST_NAMED
+from tests.conftest import write_lines
 from tests.logs.samples.wrong_logs import RIGHT
 from tests.run.running import run_lexical, table_bytes
 
@@ -94,7 +95,7 @@ def test_a_part_of_unknown_words_is_made_again_or_removed(tmp_path):
 def test_long_words_are_told_by_their_beginning(tmp_path):
     log = tmp_path / "log.jsonl"
     rows = [*RIGHT["score_dialogue"], {"event": "x" * 1000, "utterance_index": 0}]
-    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(log, rows)
     notes = fastscore.score(log, fastscore.ScoreDialogue(lex_weight=1.0)).notes
     assert notes == (
         f"event: '{'x' * 39}…' in 1 of 4 rows; known: predicted, revealed, utterance_complete",

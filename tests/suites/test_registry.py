@@ -1,7 +1,6 @@
 """Suites as declared: found by name, complete, with families of metrics."""
 
 import os
-import subprocess
 import sys
 import tomllib
 from dataclasses import FrozenInstanceError, replace
@@ -28,6 +27,7 @@ from fastscore.suites.declarations import (
     Table,
 )
 from fastscore.suites.registry import OWN, load_suite
+from tests.conftest import python_process
 from tests.results.conftest import SUITES
 
 TURNS = Table(
@@ -153,7 +153,7 @@ def test_loading_the_suites_imports_none_of_their_functions():
         "print(sorted(name for name in sys.modules if name.startswith('fastscore.suites.') and "
         "name.rpartition('.')[2] in ('events', 'score', 'summarise', 'explain', 'show')))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = python_process(program)
     assert done.stdout == "[]\n", done.stderr
 
 
@@ -163,13 +163,7 @@ def test_another_package_declares_a_suite(tmp_path):
     (declared / "METADATA").write_text("Metadata-Version: 2.1\nName: short\nVersion: 1.0\n")
     (declared / "entry_points.txt").write_text("[fastscore.suites]\nshort = short:SUITE\n")
     named = "from fastscore.suites.registry import suite_names; print(*suite_names())"
-    found = subprocess.run(
-        [sys.executable, "-c", named],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    found = python_process(named, env={**os.environ, "PYTHONPATH": str(tmp_path)}, check=True)
     assert found.stdout.split() == [*sorted({*registry.OWN, "short"})]
 
 
@@ -178,9 +172,7 @@ def test_help_does_not_import_what_reads_packages():
         "import sys; from fastscore.cli import suite_verbs; print(*suite_verbs()); "
         "print('importlib.metadata' in sys.modules)"
     )
-    found = subprocess.run(
-        [sys.executable, "-c", command], capture_output=True, text=True, check=True
-    )
+    found = python_process(command, check=True)
     assert found.stdout.split() == ["catalogue", "False"]
 
 

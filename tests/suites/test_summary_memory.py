@@ -1,8 +1,5 @@
 """The memory of a summary: fixed per dialogue, for tables of any length."""
 
-import subprocess
-import sys
-
 import polars as pl
 import pytest
 from click.testing import CliRunner
@@ -10,7 +7,7 @@ from click.testing import CliRunner
 from fastscore.api.examples import example_names, example_options, write_example
 from fastscore.cli import cli
 from fastscore.suites.registry import load_suite
-from tests.conftest import often
+from tests.conftest import often, python_process
 
 pytestmark = pytest.mark.slow
 
@@ -73,8 +70,7 @@ def test_a_summary_keeps_little_of_a_dialogue(tmp_path, suite):
     n_dialogues = write_parts(run, suite, tmp_path / "parts")
 
     def peak(parts):
-        words = [sys.executable, "-c", SUMMARISE, str(run), str(tmp_path / "parts"), str(parts)]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=True)
+        done = python_process(SUMMARISE, run, tmp_path / "parts", parts, timeout=600, check=True)
         return int(done.stdout)
 
     few, many = peak(FEW), peak(MANY)

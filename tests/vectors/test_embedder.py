@@ -34,6 +34,7 @@ from fastscore.vectors.embedder import (
 )
 from fastscore.vectors.models import list_models
 from fastscore.vectors.store import VectorStore
+from tests.conftest import write_lines
 from tests.models.tiny_bert import (
     forward,
     make_config,
@@ -370,7 +371,7 @@ def test_a_vector_of_zeros_is_refused_by_its_text():
 
 def test_a_run_of_a_function_is_explained_with_it(tmp_path):
     log, output = tmp_path / "log.jsonl", tmp_path / "run"
-    log.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    write_lines(log, ROWS)
     of_frame = fastscore.score(ROWS, OPTIONS, embedder=lengths_and_firsts)
     of_log = fastscore.score(log, OPTIONS, embedder=lengths_and_firsts, output=output)
     # what another process has: the folder alone

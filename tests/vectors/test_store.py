@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -21,7 +19,7 @@ from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.segments import list_segments
 from fastscore.vectors.store import VectorStore, embed_missing
 from fastscore.vectors.view import text_ids
-from tests.conftest import fastscore_command
+from tests.conftest import fastscore_command, python_process
 from tests.vectors.conftest import WORDS
 from tests.vectors.stores import DIM, append_texts, files_of, open_store, vectors_of, window_ids
 
@@ -132,10 +130,7 @@ def test_reading_vectors_does_not_load_faiss(tmp_path):
         "import sys; from pathlib import Path; from tests.vectors.stores import *;"
         "open_store(Path(sys.argv[1])).gather(window_ids(0)); print('faiss' in sys.modules)"
     )
-    command = [sys.executable, "-c", program, str(tmp_path)]
-    shown = subprocess.run(
-        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True
-    )
+    shown = python_process(program, tmp_path, cwd=Path(__file__).parents[2], check=True)
     assert shown.stdout.strip() == "False"
 
 

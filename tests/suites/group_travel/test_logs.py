@@ -7,6 +7,7 @@ import pytest
 
 import fastscore
 from fastscore.suites.group_travel import SUITE, GroupTravel
+from tests.conftest import write_lines
 from tests.suites.group_travel.travelling import (
     dialogue,
     opening,
@@ -177,8 +178,7 @@ def test_a_lone_surrogate_in_any_cell_costs_no_dialogue():
 
 
 def lines(tmp_path, *documents):
-    path = tmp_path / "d.jsonl"
-    path.write_text("".join(json.dumps(document) + "\n" for document in documents))
+    path = write_lines(tmp_path / "d.jsonl", documents)
     run = tmp_path / "run"
     fastscore.score([path], "group_travel", output=run, embedder=None, max_rejects=1.0)
     return (
@@ -191,7 +191,7 @@ def test_files_that_are_read_together_keep_their_rejects(tmp_path):
     for name, last in (("a", 5), ("b", TURNS[2]), ("c", "x")):
         whole = {"turns": TURNS[:2]}
         texts = [whole, {"turns": []}, {"turns": [*TURNS[:2], last]}]
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
+        write_lines(tmp_path / f"{name}.jsonl", texts)
     run = tmp_path / "run"
     fastscore.score(
         sorted(tmp_path.glob("*.jsonl")), "group_travel", output=run, embedder=None, max_rejects=1.0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import fastscore
 from fastscore.suites.declarations import PARTIAL_REJECTS
 from fastscore.suites.preference_shift import SUITE, PreferenceShift
-from tests.conftest import fastscore_command, often
+from tests.conftest import fastscore_command, often, write_lines
 from tests.oracles.preference_shift import pair_turns
 from tests.suites.preference_shift.conversing import (
     exchange,
@@ -189,8 +189,7 @@ def test_files_are_scored_end_to_end(tmp_path, catalogue):
         log(*exchange("drama", "drama", "Heat", "Her"), session_id=1, shift_events=[{"turn": 2}]),
         log(*exchange("drama", "horror"), system("more"), session_id=1, model_name="n"),
     ]
-    path = tmp_path / "logs.jsonl"
-    path.write_text("".join(json.dumps(each) + "\n" for each in logs))
+    path = write_lines(tmp_path / "logs.jsonl", logs)
     scores = fastscore.score(
         path, fastscore.PreferenceShift(catalogue=catalogue, segments="metadata"), embedder=None
     )
@@ -215,10 +214,9 @@ def test_files_are_scored_end_to_end(tmp_path, catalogue):
 
 def test_conversations_without_a_model_count_in_the_whole(tmp_path, catalogue):
     logs = [log(*exchange("drama", "drama")), log(*exchange("drama", "X"), model_name=None)]
-    path = tmp_path / "logs.jsonl"
-    path.write_text("".join(json.dumps(each) + "\n" for each in logs))
+    path = write_lines(tmp_path / "logs.jsonl", logs)
     for kept, n in ((logs, 2), (logs[1:], 1)):
-        path.write_text("".join(json.dumps(each) + "\n" for each in kept))
+        write_lines(path, kept)
         summary = fastscore.score(
             path, fastscore.PreferenceShift(catalogue=catalogue, segments="metadata"), embedder=None
         ).summary

@@ -8,6 +8,7 @@ import pytest
 from fastscore.results.agreement import read_judgements
 from fastscore.suites.judged import MEAN, collect_judged, describe_rejects, judge_source
 from fastscore.suites.preference_shift.analysis.tables import convergent_validity
+from tests.conftest import write_lines
 from tests.suites.preference_shift.analysis.analysing import scored_of, tables_of
 from tests.suites.preference_shift.analysis.test_statistics import log
 
@@ -98,7 +99,7 @@ def test_what_is_no_score_in_range_is_refused_with_its_place():
 
 def write(path, rows):
     if path.suffix == ".jsonl":
-        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        write_lines(path, rows)
     elif path.suffix == ".json":
         path.write_text(json.dumps(rows))
     elif path.suffix == ".csv":
