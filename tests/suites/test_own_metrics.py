@@ -20,7 +20,7 @@ from fastscore.suites import own_metrics, registry
 from fastscore.suites.base import Suite
 from fastscore.suites.own_metrics import _written
 from fastscore.suites.registry import load_suite, suite_names
-from tests.conftest import fastscore_command
+from tests.conftest import fastscore_command, python_process
 from tests.run.logs import write_logs
 from tests.run.running import contents
 
@@ -147,12 +147,7 @@ def test_all_of_a_constant_counts_alike_in_every_process():
         "print(_written({'en': {'a', 'the', 'an', 'some'}, 'de': [{'ein', 'der'}, 1.5]}))"
     )
     seeds = ({**os.environ, "PYTHONHASHSEED": seed} for seed in "12")
-    written = {
-        subprocess.run(
-            [sys.executable, "-c", command], env=env, capture_output=True, text=True, check=True
-        ).stdout
-        for env in seeds
-    }
+    written = {python_process(command, env=env, check=True).stdout for env in seeds}
     assert len(written) == 1
 
 
@@ -475,7 +470,6 @@ def test_a_suite_with_a_summary_of_its_own_has_the_metric_too(tmp_path):
 # --- suites
 
 
-TOY = Path(__file__).parents[2] / "examples" / "toy_suite"
 ROWS = [
     {"dialogue": "a", "text": "one two three", "score": 1.0},
     {"dialogue": "a", "text": "four", "score": 0.0},
@@ -586,35 +580,6 @@ def test_its_run_asks_a_process_that_has_not_imported_it_to_do_so(tmp_path):
     registry._declared_here.clear()
     with pytest.raises(UsageError, match="a suite of your own, import its file first, or install"):
         fastscore.compare(run, run.path)
-
-
-def test_the_toy_suite_has_at_most_25_lines():
-    assert len((TOY / "turn_length" / "__init__.py").read_text().splitlines()) <= 25
-
-
-def command(site, *words):
-    environment = {**os.environ, "PYTHONPATH": f"{site}:{os.environ.get('PYTHONPATH', '')}"}
-    line = [sys.executable, "-m", "fastscore", *words]
-    return subprocess.run(line, capture_output=True, text=True, check=False, env=environment)
-
-
-def test_the_toy_suite_is_installed_and_runs_on_an_engine(tmp_path):
-    pytest.importorskip("distributed")
-    words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    install = [*words, "--no-build-isolation", "--target", str(tmp_path / "site"), str(TOY)]
-    subprocess.run(install, check=True, capture_output=True)
-    log, run = tmp_path / "log.jsonl", tmp_path / "run"
-    log.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    score = ("score", "turn_length", str(log), "--shortest", "4")
-    assert command(tmp_path / "site", *score, "-o", str(run)).returncode == 0
-    whole = contents(run)
-    # a: of four letters or more: "three" and "four", (1 + 1) / 2
-    table = pl.read_parquet(run / "dialogues" / "*.parquet")
-    assert table.select("dialogue", "words").rows() == [("a", 1.0), ("b", 0.0)]
-    engine = ("--engine", "dask", "--workers", "1", "-o", str(tmp_path / "dask"))
-    done = command(tmp_path / "site", *score, *engine)
-    assert done.returncode == 0, done.stderr
-    assert contents(tmp_path / "dask") == whole
 
 
 @pytest.mark.parametrize("id", ["a / b", "d1.json", "50%", "frame"])
