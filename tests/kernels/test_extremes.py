@@ -98,12 +98,6 @@ def test_columns_without_a_row():
     assert max_cosine_ragged(matrix, none, none, none, [0])[0].tolist() == []
 
 
-@pytest.mark.parametrize("value", [0.0, -0.0, SMALLEST, 1e308, -1e308, math.inf, -math.inf])
-def test_the_first_of_equal_values_is_the_greatest(value):
-    values = np.full(MILLION, value)
-    assert segment_first_argmax(values, [0, MILLION]).tolist() == [0]
-
-
 def test_arrays_that_may_not_be_written_or_are_not_contiguous():
     matrix = np.eye(6, dtype=np.float32)
     rows = np.arange(12)[::2] // 2

@@ -8,7 +8,7 @@ import threading
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -198,13 +198,21 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, {"choices": []})
 
 
+def by_text(answers: Sequence[str]) -> Callable[[Body], str]:
+    """Return a model that answers each text in its own way, however often it is asked."""
+    places: dict[str, int] = {}
+    lock = threading.Lock()
+
+    def answer(body: Body) -> str:
+        with lock:
+            place = places.setdefault(body["messages"][1]["content"], len(places))
+        return answers[place % len(answers)]
+
+    return answer
+
+
 def read_lines(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def write_lines(path: Path, rows: Iterable[Any]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 @contextmanager

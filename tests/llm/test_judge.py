@@ -1,7 +1,6 @@
 import itertools
 import json
 import re
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,8 @@ from fastscore.llm.spending import Prices, UnusableError
 from fastscore.results.analyse import analyse
 from fastscore.run.progress import SilentReporter
 from fastscore.simulation.simulate import Simulation, simulate
-from tests.llm.stub_server import HASTE, PATIENCE, REFUSALS, stub_fixture, write_lines
+from tests.conftest import write_lines
+from tests.llm.stub_server import HASTE, PATIENCE, REFUSALS, by_text, stub_fixture
 from tests.llm.stub_server import read_lines as lines
 from tests.simulation.worlds import SAMPLE
 
@@ -101,20 +101,8 @@ def test_scores_stand_beside_their_dialogues(stub, tmp_path, logs):
     assert "proactiveness" in text
 
 
-def by_dialogue(answers):
-    """Return a judge that answers each dialogue in its own way, however often it is asked."""
-    places, lock = {}, threading.Lock()
-
-    def answer(body):
-        with lock:
-            place = places.setdefault(body["messages"][1]["content"], len(places))
-        return answers[place % len(answers)]
-
-    return answer
-
-
 def test_an_answer_that_is_none_is_asked_for_again(stub, tmp_path, logs):
-    bad = by_dialogue(
+    bad = by_text(
         [
             scores(4, 11, 5),
             '{"proactiveness": 4, "coher',
@@ -142,7 +130,7 @@ def test_what_stays_unusable_fails_with_its_answer(stub, tmp_path, logs):
         scores(4, 3.5, 5): "coherence is 3.5, no whole number",
         "four": "not a JSON object",
     }
-    stub.answer = by_dialogue([*reasons])
+    stub.answer = by_text([*reasons])
     found = judged(stub, tmp_path, logs, models={"max_failures": "100%"})
     assert found.refusal is None
     failed = lines(tmp_path / "judged" / "failures.jsonl")

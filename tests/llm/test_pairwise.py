@@ -12,7 +12,8 @@ from fastscore.errors import UsageError
 from fastscore.llm.pairwise import run_judging, summarise_pairs
 from fastscore.llm.requests import Judging, ModelOptions
 from fastscore.run.progress import SilentReporter
-from tests.llm.stub_server import PATIENCE, stub_fixture, write_lines
+from tests.conftest import write_lines
+from tests.llm.stub_server import PATIENCE, by_text, stub_fixture
 from tests.llm.stub_server import read_lines as lines
 
 NAMES = ("proactiveness", "coherence", "personalization", "overall")
@@ -154,22 +155,22 @@ def test_a_pair_fails_alone_and_is_asked_again(stub, tmp_path):
     assert max(stub.answered.values()) == 1
 
 
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        (answered(coherence="3"), 'coherence is \'3\', not "1", "2" or "tie"'),
-        (answered(coherence=True), 'coherence is True, not "1", "2" or "tie"'),
-        (answered(wit="1"), "with 'wit', which nobody asked for"),
-        (json.dumps(dict.fromkeys(NAMES, "1")), "without 'reason'"),
-        (json.dumps({"reason": 3, **dict.fromkeys(NAMES, "1")}), "reason is 3, no text"),
-    ],
-)
-def test_an_answer_that_is_none_is_a_failure(stub, tmp_path, answer, reason):
-    stub.answer = lambda body: answer
+def test_an_answer_that_is_none_is_a_failure(stub, tmp_path):
+    reasons = {
+        answered(coherence="3"): 'coherence is \'3\', not "1", "2" or "tie"',
+        answered(coherence=True): 'coherence is True, not "1", "2" or "tie"',
+        answered(wit="1"): "with 'wit', which nobody asked for",
+        json.dumps(dict.fromkeys(NAMES, "1")): "without 'reason'",
+        json.dumps({"reason": 3, **dict.fromkeys(NAMES, "1")}): "reason is 3, no text",
+    }
+    stub.answer = by_text([*reasons])
     a, b = written(tmp_path, "a", A_SIDE), written(tmp_path, "b", B_SIDE)
     found = run(stub, tmp_path, a, b)
     assert found.refusal.exit_code == 4
-    assert lines(tmp_path / "judged" / "failures.jsonl")[0]["reason"] == reason
+    found = run(stub, tmp_path, a, b, models={"max_failures": "100%"})
+    assert found.refusal is None
+    failed = lines(tmp_path / "judged" / "failures.jsonl")
+    assert {(row["answer"], row["reason"]) for row in failed} == {*reasons.items()}
 
 
 def test_sides_that_cannot_be_paired_are_refused(stub, tmp_path):

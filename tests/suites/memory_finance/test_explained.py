@@ -57,7 +57,6 @@ def test_evidence_has_the_reply_of_its_own_turn(tmp_path, numbers):
     assert [evidence.text for evidence in found.evidence] == ["第一答", "第二答"]
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_lines_of_one_id_have_their_own_evidence(tmp_path):
     rejected, invalid = dialog(turn("甲"), 3), dialog(turn("乙"), valid_dialog=0)
     first = dialog(turn("丙", label="compliant"), profile_gt={"risk_level_gt": "进取"})
@@ -74,7 +73,6 @@ def test_lines_of_one_id_have_their_own_evidence(tmp_path):
     levels = [["level high, texts 进取"], ["level medium, texts 稳健"]]
     assert evidence[0] == evidence[3] == ([], [])
     assert evidence[1:3] == [(["丙"], levels[0]), (["丁"], levels[1])]
-    assert fastscore_command(["report", run, "-o", tmp_path / "page.html"]).returncode == 0
 
 
 def test_a_run_without_a_dialogue_says_so(tmp_path):
