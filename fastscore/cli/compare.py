@@ -338,22 +338,10 @@ def migrate_check(
     all_conversations_metrics.csv. Numbers are equal, differ by the old file's rounding,
     or differ. Then the option that explains it is named, and the exit code is 1.
     """
-    from fastscore.results.migration import (
-        agreement_grids,
-        check_migration,
-        differing_options,
-        verdict,
-    )
+    from fastscore.results.migration import check_migration, show_migration
     from fastscore.results.runs import open_run
-    from fastscore.terminal import result_console
-    from fastscore.terminal.grids import print_grid
 
     found = check_migration(open_run(run), old_scores, tolerance=tolerance)
-    console = result_console()
-    console.print(verdict(found), soft_wrap=True, highlight=False)
-    for grid in agreement_grids(found):
-        print_grid(console, grid)
-    for line in differing_options(found):
-        console.print(line, soft_wrap=True)
+    show_migration(found)
     if not found.agrees:
         ctx.exit(EXIT_CHECK_FAILED)
