@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from fastscore.api.verbs import (
         check,
         example,
-        explain,
         layouts,
         metrics,
         pass_k,
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     from fastscore.results.analyse import Analysis, analyse
     from fastscore.results.compare import compare
     from fastscore.results.comparison import Comparison
-    from fastscore.results.explaining import Explanations
+    from fastscore.results.explaining import Explanations, explain
     from fastscore.results.pair_ranking import PairRanking, rank
     from fastscore.suites.group_travel.options import GroupTravel
     from fastscore.suites.guest_simulation.options import GuestSimulation
@@ -88,7 +87,7 @@ _MODULE_OF = {
     "check": "fastscore.api.verbs",
     "compare": "fastscore.results.compare",
     "example": "fastscore.api.verbs",
-    "explain": "fastscore.api.verbs",
+    "explain": "fastscore.results.explaining",
     "inspect": "fastscore.api.reading",
     "judge": "fastscore.llm.pairwise",
     "layouts": "fastscore.api.verbs",

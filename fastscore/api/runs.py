@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
     from pyarrow import Table as ArrowTable
 
-    from fastscore.api import verbs
     from fastscore.api.arguments import TableName
     from fastscore.results import compare as comparing
+    from fastscore.results import explaining
     from fastscore.results.plots import Picture
 
 _INTERNAL = {
@@ -102,7 +102,7 @@ class Run(runs.Run, metaclass=_Listed):
 
     if TYPE_CHECKING:  # a checker knows the names of arguments and of the package's own tables
         compare = comparing.compare
-        explain = verbs.explain
+        explain = explaining.explain
 
         @property
         def tables(self) -> Mapping[TableName, pl.DataFrame]: ...  # type: ignore[override]  # noqa: D102
@@ -123,7 +123,7 @@ class Run(runs.Run, metaclass=_Listed):
 
         def explain(self, dialogue=None, metric=None, **choice):
             """Explain why a number is what it is; see `fastscore.explain`."""
-            from fastscore.api.verbs import explain
+            from fastscore.results.explaining import explain
 
             return explain(self, dialogue, metric, **choice)
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -14,7 +14,6 @@ from fastscore.logs.inputs.layout import layout_names, layout_text
 from fastscore.results.checks import Check, read_limits
 from fastscore.results.checks import check as check_run
 from fastscore.results.comparison import Comparison, document_grids
-from fastscore.results.explaining import Explanations, explain_run
 from fastscore.results.metric_text import find_metrics, metric_range
 from fastscore.results.repeats import run_passes
 from fastscore.results.report.write import write_report
@@ -23,9 +22,6 @@ from fastscore.results.show import list_runs, summary_grid
 from fastscore.run.commit import place_of
 from fastscore.settings.options import check_arguments
 from fastscore.terminal.grids import Markup, markup
-
-if TYPE_CHECKING:
-    from fastscore.vectors.embedder import Embed
 
 StrPath = str | os.PathLike[str]
 
@@ -235,52 +231,6 @@ def check(
         cluster=cluster,
         different_signatures=allow_different_signatures,
     )
-
-
-@names_arguments
-def explain(
-    run: Run | StrPath,
-    dialogue: str | None = None,
-    metric: str | None = None,
-    *,
-    worst: str | None = None,
-    best: str | None = None,
-    random: bool = False,
-    seed: int | None = None,
-    embedder: "Embed | None" = None,
-) -> Explanations:
-    """Explain a number of a dialogue: formula, values in it, and evidence.
-
-    Parameters
-    ----------
-    run
-        A run, or its directory.
-    dialogue
-        The dialogue's name, or a unique part of it.
-    metric
-        The metric's id. Default: every metric of dialogues.
-    worst, best
-        Instead of a dialogue: a metric, whose worst or best dialogue is explained.
-    random, seed
-        Instead of a dialogue: one at random, drawn by the seed. Default: 0.
-    embedder
-        The function that embedded the texts of the run, if another process scored it.
-
-    Raises
-    ------
-    UsageError
-        No such dialogue or metric, or several dialogues.
-    InputError
-        The log is missing, or has changed since it was scored.
-    ModelError
-        The run's model is not exported, or was a function that is not given.
-
-    Examples
-    --------
-    >>> fastscore.explain("run", worst="average_U_best_early")
-    """
-    choice: dict[str, Any] = {"worst": worst, "best": best, "random": random, "seed": seed}
-    return explain_run(as_run(run), dialogue, metric, embedder=embedder, **choice)
 
 
 @names_arguments

@@ -225,13 +225,12 @@ def explain_command(
     the formula with the values in it, and the evidence: [matched] characters, concepts, places,
     turns.
     """
-    from fastscore.results.explaining import explain_run, print_explanations
-    from fastscore.results.runs import open_run
+    from fastscore.results.explaining import explain, print_explanations
 
     if (worst or best or random) and dialogue is not None and metric is None:
         dialogue, metric = None, dialogue
     choice: dict[str, Any] = {"worst": worst, "best": best, "random": random, "seed": seed}
-    found = explain_run(open_run(run), dialogue, metric, **choice)
+    found = explain(run, dialogue, metric, **choice)
     if as_json:
         write(found.json)
     else:

@@ -4,33 +4,40 @@ import dataclasses
 import io
 import shlex
 import tempfile
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, lru_cache, partial
+from os import PathLike
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fastscore.errors import InputError, ModelError, RunError, UsageError, counted
-from fastscore.logs.inputs.column_map import map_from
+from fastscore.errors import (
+    InputError,
+    ModelError,
+    RunError,
+    UsageError,
+    counted,
+    listed,
+    names_arguments,
+)
+from fastscore.logs.inputs.column_map import map_from, map_source
 from fastscore.logs.inputs.files import STDIN, resolve_inputs
 from fastscore.logs.inputs.folders import split_member
 from fastscore.logs.inputs.frames import FRAME_NAME
-from fastscore.logs.integrity.file_state import Shard
 from fastscore.logs.objects import is_remote, size_of
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.chosen import CHOICE_NAMES
-from fastscore.logs.read.rows import Rows, join_parts, read_shard
+from fastscore.logs.read.rows import join_parts, read_shard
 from fastscore.results.metric_text import json_text, value_text
-from fastscore.results.runs import Run
+from fastscore.results.runs import Run, as_run
 from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.request import Request
 from fastscore.run.scoring import TextsToEmbed, vectors_of
@@ -53,9 +60,7 @@ from fastscore.terminal import plain
 if TYPE_CHECKING:
     from fastscore.vectors.embedder import Embed
 
-
 NAMES_LISTED = 3
-
 NAME = "dialogue"
 
 
@@ -76,11 +81,6 @@ class Dialogues:
         return self.run.options
 
     @cached_property
-    def source(self) -> Source:
-        """How the run's logs are read."""
-        return self._context(scores=False).source(self.suite)
-
-    @cached_property
     def names(self) -> pl.Series:
         """The names of the dialogues, in the order of the table."""
         schema = next(one.schema for one in self.suite.tables if one.name == LABEL_TABLE)
@@ -94,38 +94,29 @@ class Dialogues:
         rows = self.run.scan(LABEL_TABLE).select(pl.col(NAME).cast(pl.String).fill_null("(no id)"))
         return rows.collect(engine="streaming").to_series()
 
-    def place(self, row: int) -> tuple[str, str]:
-        """Return the name of a dialogue and its file."""
-        (tables,) = self.tables([row])
-        return self.names[row], tables[LABEL_TABLE]["file"][0]
-
     def find(self, name: str) -> int:
         """Return the row of the dialogue with a name, or that begins with it, or contains it.
 
         A name that no dialogue has is looked for as logs spell ids.
         """
         names = self.names
-        ways = (
-            way
-            for spelled in (names, unescaped(names))
-            for way in (
+        for spelled in (names, unescaped(names)):
+            for how, matches in (
                 ("are", spelled == name),
                 ("begin with", spelled.str.starts_with(name)),
                 ("hold", spelled.str.contains(name, literal=True)),
-            )
-        )
-        for how, matches in ways:
-            found = np.flatnonzero(matches.to_numpy())
-            if len(found) == 1:
-                return int(found[0])
-            if len(found):
-                raise UsageError(
-                    f"{self.run.path}: the names of {len(found):,} dialogues {how} {name!r}: "
-                    f"{_listed(names.gather(found))}.",
-                    "Give more of the name.",
-                )
+            ):
+                found = matches.arg_true()
+                if len(found) == 1:
+                    return int(found[0])
+                if len(found):
+                    raise UsageError(
+                        f"{self.run.path}: the names of {len(found):,} dialogues {how} {name!r}: "
+                        f"{_listed(names.gather(found))}.",
+                        "Give more of the name.",
+                    )
         hint = f"Its {counted(len(names), 'dialogues')}: {_listed(names)}."
-        if name in {metric.id for metric in self.suite.metrics}:
+        if name in self.suite.metric_by_id:
             hint = f"That is a metric: put a dialogue before it, or set worst to {name}."
         raise UsageError(f"{self.run.path}: no dialogue's name contains {name!r}.", hint)
 
@@ -135,21 +126,15 @@ class Dialogues:
         What has no direction counts by its value.
         """
         declared = self.suite.metric(metric)
-        values = (
-            self.run.scan(declared.table)
-            .group_by(NAME)
-            .agg(pl.col(metric).cast(pl.Float64).mean().alias("value"))
-        )
-        ordered = (
-            self.names.to_frame()
-            .lazy()
-            .with_row_index("row")
-            .join(values.drop_nulls("value"), on=NAME)
+        values = self.run.scan(declared.table).group_by(NAME)
+        means = values.agg(pl.col(metric).cast(pl.Float64).mean().alias("value"))
+        rows = self.names.to_frame().lazy().with_row_index("row")
+        return (
+            rows.join(means.drop_nulls("value"), on=NAME)
             .sort("value", NAME, descending=[declared.scale.better == "lower", False])
-            .select("row")
-            .collect()
+            .collect()["row"]
+            .to_list()
         )
-        return ordered["row"].to_list()
 
     def tables(self, rows: Sequence[int]) -> list[dict[str, pl.DataFrame]]:
         """Return the rows of every table of some dialogues, dialogue by dialogue."""
@@ -169,17 +154,18 @@ class Dialogues:
 
     def read(self, rows: Sequence[int]) -> list[Dialogue]:
         """Read dialogues again from their logs: their rows, and the run's own scores."""
-        found = []
-        with _open_logs(self.run, self.source) as logs:
-            for tables in self.tables(rows):
-                raw = logs.rows_of(tables)
-                events = self.suite.read(raw.frame, self.options)
-                found.append(Dialogue(tables=tables, raw=raw.frame, events=events))
-        return found
+        tables = self.tables(rows)
+        return [
+            Dialogue(tables=of_one, raw=raw, events=self.suite.read(raw, self.options))
+            for of_one, raw in zip(tables, self._raw_rows(tables), strict=True)
+        ]
 
-    def rescore(self, committed: Mapping[str, pl.DataFrame]) -> Dialogue:
-        """Read a dialogue again, by its rows of the run's tables, and score it with evidence."""
-        context = self._context(scores=True)
+    def rescore(self, committed: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+        """Read a dialogue again, by its rows of the run's tables, and score it with evidence.
+
+        Return the frames of its events, its tables, and as ``log`` its rows of the log.
+        """
+        context = self._context()
         differing = deciding_differences(self.run.signature, context.signature)
         # which dialogues were chosen changes none of them
         names = [each.name for each in differing if each.name not in CHOICE_NAMES]
@@ -190,9 +176,8 @@ class Dialogues:
                 f"  now: {context.signature}",
                 "Score the logs again.",
             )
-        with _open_logs(self.run, context.source(self.suite)) as logs:
-            raw = logs.rows_of(committed)
-        events = self.suite.read(raw.frame, self.options)
+        (raw,) = self._raw_rows([committed])
+        events = self.suite.read(raw, self.options)
         compared = TextsToEmbed.of(self.suite, events, self.options)
         vectors = vectors_of(context.load(), events, compared)
         score = self.suite.evidence or self.suite.score
@@ -202,11 +187,11 @@ class Dialogues:
         if own:  # their functions are not part of the run
             values = committed[LABEL_TABLE].select("null_reasons", *own)
             scored = {**scored, LABEL_TABLE: scored[LABEL_TABLE].with_columns(values)}
-        return Dialogue(tables=scored, raw=raw.frame, events=events)
+        return {**events.frames, **scored, "log": raw}
 
-    def _context(self, *, scores: bool) -> RunContext:
+    def _context(self) -> RunContext:
         manifest = self.run.manifest
-        about = manifest.embedder if scores else None
+        about = manifest.embedder
         embedder: Any = (self.run.embedder or about["recipe"]) if about else None
         request = Request(
             suite=manifest.suite,
@@ -228,68 +213,49 @@ class Dialogues:
             ) from error
         return run_context(request, self.suite, identity, map_from(manifest.column_map))
 
+    def _raw_rows(self, dialogues: Iterable[Mapping[str, pl.DataFrame]]) -> Iterator[pl.DataFrame]:
+        """Yield each dialogue's rows of its log; a log is planned once, the last shard kept."""
+        run = self.run
+        source = map_source(self.suite.source, map_from(run.manifest.column_map))
+        files = file_names([*(about["name"] for about in run.manifest.inputs), FRAME_NAME])
+        given = run.frame if run.scores is None else run.scores.source
+        with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
+            plan_of = cache(partial(_plan_log, run, source, Path(scratch)))
+            read = lru_cache(1)(lambda file, shard: read_shard(plan_of(file).shards[shard], source))
+            for tables in dialogues:
+                file, line = _place(tables)
+                if given is not None and given.is_frame:
+                    rows = join_parts(given.read(source), source).frame
+                else:
+                    starts = [shard.file_ranges[0].first_line for shard in plan_of(file).shards]
+                    rows = read(file, max(0, bisect_right(starts, line) - 1)).frame
+                (name,) = tables[LABEL_TABLE][NAME]
+                found = rows.filter(is_named(rows, source, name, files))
+                if found.is_empty():
+                    raise InputError(
+                        f"{file}:{line}: there is no row any more.", "Score the log again."
+                    )
+                yield found
+
 
 def _listed(names: pl.Series) -> str:
-    more = len(names) - NAMES_LISTED
-    first = ", ".join(map(repr, names.head(NAMES_LISTED)))
-    return f"{first} and {more:,} more" if more > 0 else first
+    return listed([*map(repr, names)], NAMES_LISTED)
 
 
-@contextmanager
-def _open_logs(run: Run, source: Source) -> "Iterator[_Logs]":
-    """Open the logs of a run: shards of packed ones are unpacked until the block ends."""
-    with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
-        yield _Logs(run, source, Path(scratch))
-
-
-class _Logs:
-    """The logs of a run, each planned once, the last shard that was read kept."""
-
-    def __init__(self, run: Run, source: Source, scratch: Path) -> None:
-        self._source, self._scratch = source, scratch
-        # of a limited run the last log was read in part
-        self._is_whole = "|limit=" not in run.signature
-        self._scored = {about["name"]: about for about in run.manifest.inputs}
-        self._given = run.frame if run.scores is None else run.scores.source
-        self._plans: dict[str, Plan] = {}
-        self._files = file_names([*self._scored, FRAME_NAME])
-        self._read: tuple[Shard, Rows] | None = None
-
-    def rows_of(self, tables: Mapping[str, pl.DataFrame]) -> Rows:
-        """Read the rows of one dialogue, of which one's place is known from its tables."""
-        file, line = _place(tables)
-        if self._given is not None and self._given.is_frame:
-            rows = join_parts(self._given.read(self._source), self._source)
-        else:
-            plan = self._plan(file)
-            starts = [shard.file_ranges[0].first_line for shard in plan.shards]
-            place = int(np.searchsorted(starts, line, side="right")) - 1
-            rows = self._rows(plan.shards[max(0, place)])
-        source, (name,) = self._source, tables[LABEL_TABLE][NAME]
-        found = rows.frame.filter(is_named(rows.frame, source, name, self._files))
-        if found.is_empty():
-            raise InputError(f"{file}:{line}: there is no row any more.", "Score the log again.")
-        return replace(rows, frame=found, rejects=rows.rejects.clear())
-
-    def _plan(self, file: str) -> Plan:
-        if file not in self._plans:
-            about = self._scored.get(file, {"name": file})
-            (found,) = resolve_inputs((place_of_log(about),), self._source.formats)
-            if found.path != file:  # a log is called as it was typed
-                found = replace(found, path=file, stored=found.location)
-            scored = about if self._is_whole and len(about) > 1 else None
-            if scored and scored["bytes"] != size_of(found.location):
-                raise _log_has_changed(file)
-            plan = plan_shards((found,), self._source, scratch=self._scratch)
-            if scored and scored["content_hash"] != plan.inputs[0].content_hash:
-                raise _log_has_changed(file)
-            self._plans[file] = plan
-        return self._plans[file]
-
-    def _rows(self, shard: Shard) -> Rows:
-        if self._read is None or self._read[0] is not shard:
-            self._read = shard, read_shard(shard, self._source)
-        return self._read[1]
+def _plan_log(run: Run, source: Source, scratch: Path, file: str) -> Plan:
+    """Plan the reading of a log of a run; one that is no longer what was scored is refused."""
+    about = next((one for one in run.manifest.inputs if one["name"] == file), {"name": file})
+    (found,) = resolve_inputs((place_of_log(about),), source.formats)
+    if found.path != file:  # a log is called as it was typed
+        found = replace(found, path=file, stored=found.location)
+    # of a limited run the last log was read in part
+    is_known = len(about) > 1 and "|limit=" not in run.signature
+    has_changed = is_known and about["bytes"] != size_of(found.location)
+    if not has_changed:
+        plan = plan_shards((found,), source, scratch=scratch)
+        if not is_known or about["content_hash"] == plan.inputs[0].content_hash:
+            return plan
+    raise InputError(f"{file}: the log is no longer what was scored.", "Score it again.")
 
 
 def place_of_log(about: Mapping[str, Any]) -> str:
@@ -298,24 +264,15 @@ def place_of_log(about: Mapping[str, Any]) -> str:
     for place in (about.get("path", ""), name):
         if place and (is_remote(place) or Path(place).exists() or split_member(place)):
             return place
-    raise _log_is_gone(name)
-
-
-def _log_is_gone(file: str) -> InputError:
-    """Say that a log is not where it was, or never was a file."""
-    if file in (STDIN, FRAME_NAME):
-        what = "standard input" if file == STDIN else "a frame"
-        return InputError(
+    if name in (STDIN, FRAME_NAME):
+        what = "standard input" if name == STDIN else "a frame"
+        raise InputError(
             f"The run was scored from {what}, of which nothing is kept: no dialogue can be read "
             "again.",
             "Write it to a file and score that.",
         )
-    here = "" if Path(file).is_absolute() else f" (looked for from {Path.cwd()})"
-    return InputError(f"{file}: the log is no longer there{here}.", "Put it back, or score again.")
-
-
-def _log_has_changed(file: str) -> InputError:
-    return InputError(f"{file}: the log is no longer what was scored.", "Score it again.")
+    here = "" if Path(name).is_absolute() else f" (looked for from {Path.cwd()})"
+    raise InputError(f"{name}: the log is no longer there{here}.", "Put it back, or score again.")
 
 
 def _place(tables: Mapping[str, pl.DataFrame]) -> tuple[str, int]:
@@ -382,22 +339,27 @@ class Explanations:
         return self.text
 
 
-def explain(dialogues: Dialogues, row: int, metrics: Sequence[str]) -> list[Explanation]:
+def explain_metrics(dialogues: Dialogues, row: int, metrics: Sequence[str]) -> list[Explanation]:
     """Explain metrics of the dialogue in a row of table ``dialogues``, row by row."""
     chosen = [dialogues.suite.metric(id) for id in metrics]
     dialogues.run.require_declared()
     (committed,) = dialogues.tables([row])
-    dialogue = dialogues.rescore(committed)
+    frames = dialogues.rescore(committed)
+    by_meaning = dialogues.run.manifest.embedder is not None
     found = []
     for metric in chosen:
-        again, before = (tables[metric.table][metric.id] for tables in (dialogue.tables, committed))
-        if not _same(again, before, dialogues.run.manifest.embedder is not None):
+        again, before = (tables[metric.table][metric.id] for tables in (frames, committed))
+        if not _same(again, before, by_meaning):
             raise RunError(
                 f"{dialogues.run.path}: {metric.id} of {dialogues.names[row]!r} is not "
                 "what it is when the dialogue is scored again.",
                 "See what is damaged with `fastscore summary RUN --verify`.",
             )
-        found += _rows(dialogues, dialogue, metric, before.to_list())
+        rows = frames[metric.table].iter_rows(named=True)
+        found += [
+            _explained(metric, one, value, frames, dialogues.options)
+            for one, value in zip(rows, before, strict=True)
+        ]
     return found
 
 
@@ -408,36 +370,6 @@ def _same(again: pl.Series, before: pl.Series, by_meaning: bool) -> bool:
     if len(again) != len(before) or not again.is_null().equals(before.is_null()):
         return False
     return bool(((again - before).abs().fill_null(0.0) <= SEMANTIC_TOLERANCE).all())
-
-
-def _rows(
-    dialogues: Dialogues, dialogue: Dialogue, metric: Metric, committed: Sequence[Number]
-) -> list[Explanation]:
-    found = []
-    rows = dialogue.tables[metric.table].iter_rows(named=True)
-    for row, value in zip(rows, committed, strict=True):
-        if value is None:
-            reasons = {entry["metric"]: entry["reason"] for entry in row["null_reasons"] or ()}
-            reason = reasons.get(metric.id, "switched off")
-            one = Explanation(metric=metric.id, reason=reason, working=metric.formula.text)
-        else:
-            one = derive(dialogue, metric, row, dialogues.options)
-        of_dialogue = metric.table == LABEL_TABLE
-        place = ", ".join(
-            f"{name.replace('_', ' ')} {row[name]}"
-            for name in _PLACES
-            if name in row and not of_dialogue
-        )
-        lines = _lines(dialogue, None if of_dialogue else row.get("line"))
-        found.append(dataclasses.replace(one, value=value, place=place, lines=lines))
-    return found
-
-
-def _lines(dialogue: Dialogue, line: int | None) -> tuple[int, ...]:
-    """Return the line of a row, all lines of its dialogue where a row is one."""
-    if line is not None:
-        return (line,)
-    return () if dialogue.raw is None else tuple(dialogue.raw["line"].unique().sort())
 
 
 def choose_dialogue(
@@ -480,8 +412,9 @@ def choose_dialogue(
     return ranked[0 if worst else -1]
 
 
-def explain_run(
-    run: Run,
+@names_arguments
+def explain(
+    run: Run | str | PathLike[str],
     dialogue: str | None = None,
     metric: str | None = None,
     *,
@@ -491,21 +424,58 @@ def explain_run(
     seed: int | None = None,
     embedder: "Embed | None" = None,
 ) -> Explanations:
-    """Explain numbers of a dialogue that is named or chosen; see `fastscore.explain`."""
-    check_arguments(explain_run, locals())
-    if embedder is not None:
-        from fastscore.vectors.embedder import FunctionEmbedder
+    """Explain a number of a dialogue: formula, values in it, and evidence.
 
-        run = dataclasses.replace(run, embedder=FunctionEmbedder(embedder))
-    dialogues = Dialogues(run)
+    Parameters
+    ----------
+    run
+        A run, or its directory.
+    dialogue
+        The dialogue's name, or a unique part of it.
+    metric
+        The metric's id. Default: every metric of dialogues.
+    worst, best
+        Instead of a dialogue: a metric, whose worst or best dialogue is explained.
+    random, seed
+        Instead of a dialogue: one at random, drawn by the seed. Default: 0.
+    embedder
+        The function that embedded the texts of the run, if another process scored it.
+
+    Raises
+    ------
+    UsageError
+        No such dialogue or metric, or several dialogues.
+    InputError
+        The log is missing, or has changed since it was scored.
+    ModelError
+        The run's model is not exported, or was a function that is not given.
+
+    Examples
+    --------
+    >>> fastscore.explain("run", worst="average_U_best_early")
+    """
+    check_arguments(explain, locals())
+    opened = as_run(run)
+    if embedder is not None:
+        from fastscore.vectors.embedder import FunctionEmbedder  # late: few explanations need it
+
+        opened = replace(opened, embedder=FunctionEmbedder(embedder))
+    dialogues = Dialogues(opened)
     row = choose_dialogue(dialogues, dialogue, worst=worst, best=best, random=random, seed=seed)
     chosen = metric or worst or best
     of_dialogues = [
         one.id for one in dialogues.suite.metrics if one.table == LABEL_TABLE and one.role != "part"
     ]
-    found = explain(dialogues, row, [chosen] if chosen else of_dialogues)
-    shown = {} if run.scores is not None else {"run": str(run.path)}  # no command reads memory
-    return Explanations(*dialogues.place(row), tuple(found), dialogues.suite, **shown)
+    found = explain_metrics(dialogues, row, [chosen] if chosen else of_dialogues)
+    (tables,) = dialogues.tables([row])
+    return Explanations(
+        dialogues.names[row],
+        tables[LABEL_TABLE]["file"][0],
+        tuple(found),
+        dialogues.suite,
+        # no command reads scores in memory
+        "RUN" if opened.scores is not None else str(opened.path),
+    )
 
 
 TEXT_WIDTH = 100
@@ -515,48 +485,34 @@ LONGEST_TEXT, LEAD = 600, 200
 
 def print_explanations(console: Console, found: Explanations) -> None:
     """Print explanations; matched characters are set off by brackets and, in a terminal, colour."""
-    declared = found.suite.metric_by_id
     console.print(Text(plain(found.dialogue), style="bold"), soft_wrap=True)
     console.print(Text(plain(found.file)), soft_wrap=True)
     for one in found.explanations:
-        metric = declared[one.metric]
+        metric = found.suite.metric_by_id[one.metric]
         value = _written(one.value)
         place = f", {one.place}" if one.place else ""
+        shown = value if one.value is not None else f"{value} {one.reason}"
         console.print()
-        heading = f"{metric.name} ({metric.id}){place}: {value}"
-        console.print(
-            Text(plain(heading if one.value is not None else f"{heading} {one.reason}"), "bold")
-        )
+        console.print(Text(plain(f"{metric.name} ({metric.id}){place}: {shown}"), "bold"))
         facts = {"formula": metric.formula.text}
         if one.value is None:
-            console.print(_facts(facts | {"null": metric.null_rule}))
-            continue
-        facts["here"] = f"{one.working} = {value}"
-        if one.denominator is not None:
-            facts["ratio"] = f"{_written(one.numerator or 0)} / {_written(one.denominator)}"
-        if one.lines:
-            ends = sorted({one.lines[0], one.lines[-1]})
-            facts["lines" if ends[1:] else "line"] = f"{'-'.join(map(str, ends))} of the log"
-        console.print(_facts(facts))
+            facts["null"] = metric.null_rule
+        else:
+            facts["here"] = f"{one.working} = {value}"
+            if one.denominator is not None:
+                facts["ratio"] = f"{_written(one.numerator or 0)} / {_written(one.denominator)}"
+            if one.lines:
+                ends = sorted({one.lines[0], one.lines[-1]})
+                facts["lines" if ends[1:] else "line"] = f"{'-'.join(map(str, ends))} of the log"
+        for name, fact in facts.items():
+            _print_beside(console, name, 9, Text(plain(fact)))
         for evidence in one.evidence[:EVIDENCE_SHOWN]:
             print_evidence(console, evidence)
         more = len(one.evidence) - EVIDENCE_SHOWN
         if more > 0:
             words = ("fastscore", "explain", found.run, found.dialogue, one.metric, "--json")
-            typed = shlex.join(words)
-            console.print(
-                Text(plain(f"  ... and {more:,} more: `{typed}` has all")), soft_wrap=True
-            )
-
-
-def _facts(facts: Mapping[str, str]) -> Table:
-    """Lay facts out under each other, long ones beside their name."""
-    table = Table.grid(padding=(0, 1))
-    table.add_column(width=9)
-    table.add_column()
-    for name, fact in facts.items():
-        table.add_row(f"  {name}", Text(plain(fact)))
-    return table
+            more_text = f"  ... and {more:,} more: `{shlex.join(words)}` has all"
+            console.print(Text(plain(more_text)), soft_wrap=True)
 
 
 def _written(value: Number) -> str:
@@ -567,15 +523,20 @@ def _written(value: Number) -> str:
 def print_evidence(console: Console, evidence: Evidence) -> None:
     """Print what a number was computed from; of a long text, the part with the evidence."""
     found = evidence.found
-    found = value_text(found) if isinstance(found, float) else found
-    layout = Table.grid(padding=(0, 1, 0, 0))
-    layout.add_column(width=3, justify="right")
-    layout.add_column(overflow="fold")
-    layout.add_row(
-        "-", Text(plain(evidence.what if found is None else f"{evidence.what}: {found}"))
-    )
+    shown = value_text(found) if isinstance(found, float) else found
+    texts = [Text(plain(evidence.what if shown is None else f"{evidence.what}: {shown}"))]
     if evidence.text:
-        layout.add_row("", _with_marks(evidence.text, evidence.marks))
+        texts.append(_with_marks(evidence.text, evidence.marks))
+    _print_beside(console, "-", 3, *texts)
+
+
+def _print_beside(console: Console, name: str, width: int, *texts: Text) -> None:
+    """Print texts under each other beside a name, which has a column of this width."""
+    layout = Table.grid(padding=(0, 1, 0, 0))
+    layout.add_column(width=width)
+    layout.add_column(overflow="fold")
+    for place, text in enumerate(texts):
+        layout.add_row("" if place else f"  {name}", text)
     console.print(layout)
 
 
@@ -605,34 +566,50 @@ _PLACE_COLUMNS = ("file", "dialogue", "dialogue_row", "null_reasons")
 """Columns that name the dialogue of a row, or say nothing of its values."""
 
 
-def derive(dialogue: Dialogue, metric: Metric, row: Row, options: Any) -> Explanation:
-    """Show how a metric's value in a row came about, by what it declares and the tables have."""
-    found = tuple(piece for of in metric.evidence for piece in _pieces(dialogue, row, of, options))
+def _explained(
+    metric: Metric, row: Row, value: Number, frames: Mapping[str, pl.DataFrame], options: Any
+) -> Explanation:
+    """Show how a metric's value in a row came about, by what it declares and the tables have.
+
+    `value` is the run's own, the row that of the dialogue scored again.
+    """
+    places: tuple[str, ...] = ()
+    lines = tuple(frames["log"]["line"].unique().sort())
+    if metric.table != LABEL_TABLE:
+        places = tuple(f"{_spaced(name)} {row[name]}" for name in _PLACES if name in row)
+        lines = lines if row.get("line") is None else (row["line"],)
+    explanation = partial(
+        Explanation, metric=metric.id, value=value, place=", ".join(places), lines=lines
+    )
+    if value is None:
+        reasons = {entry["metric"]: entry["reason"] for entry in row["null_reasons"] or ()}
+        reason = reasons.get(metric.id, "switched off")
+        return explanation(reason=reason, working=metric.formula.text)
+    found = tuple(piece for of in metric.evidence for piece in _pieces(row, of, frames, options))
     switches = tuple(
         Evidence(what=_spaced(of.column), found=_shown(of.value))
         for of in metric.fixed_where
         if row[of.column] == of.value
     )
-    written, columns = metric.derivation, metric.micro
-    if isinstance(written, Ratio):
-        columns, written = (written.above, written.below), written.working
-    if not isinstance(written, str):
-        written = written(row, options)
     evidence = (*switches, *found) or (Evidence(what=metric.name.lower(), found=0),)
-    value = row[metric.id]
-    derived = partial(Explanation, metric=metric.id, value=value, evidence=evidence)
+    explanation = partial(explanation, evidence=evidence)
+    working, columns = metric.derivation, metric.micro
+    if isinstance(working, Ratio):
+        columns, working = (working.above, working.below), working.working
+    if not isinstance(working, str):
+        working = working(row, options)
+    result = row[metric.id]
     if columns is None:
-        return derived(working=_filled(written, row, found), result=value)
+        return explanation(working=_filled(working, row, found), result=result)
     above, below = columns
-    numerator, denominator = row[above], row[below]
-    if not denominator:
+    if not row[below]:
         because = [f"{piece.what} is {piece.found}" for piece in switches]
-        return derived(working=", ".join([f"{value:g}", *because]), result=value)
-    return derived(
-        working=_filled(written or f"{{{above}}} / {{{below}}}", row, found),
-        result=numerator / denominator,
-        numerator=numerator,
-        denominator=denominator,
+        return explanation(working=", ".join([f"{result:g}", *because]), result=result)
+    return explanation(
+        working=_filled(working or f"{{{above}}} / {{{below}}}", row, found),
+        result=row[above] / row[below],
+        numerator=row[above],
+        denominator=row[below],
     )
 
 
@@ -646,7 +623,10 @@ def _filled(template: str, row: Row, evidence: Sequence[Evidence]) -> str:
     return template.format_map(values | {name: ", ".join(shown) for name, shown in lists.items()})
 
 
-def _pieces(dialogue: Dialogue, row: Row, of: EvidenceRows, options: Any) -> Iterator[Evidence]:
+def _pieces(
+    row: Row, of: EvidenceRows, frames: Mapping[str, pl.DataFrame], options: Any
+) -> Iterator[Evidence]:
+    """Yield the evidence that a metric declares, as it is for a row."""
     if of.only_with is not None and getattr(options, of.only_with[0]) != of.only_with[1]:
         return
     if not of.table and not of.within:
@@ -656,7 +636,7 @@ def _pieces(dialogue: Dialogue, row: Row, of: EvidenceRows, options: Any) -> Ite
         if not of.columns:
             yield evidence(what=_spaced(of.text))
         return
-    for one in _evident_rows(dialogue, row, of, options):
+    for one in _evident_rows(row, of, frames, options):
         names = of.columns
         if not names and not of.text:
             names = tuple(name for name, value in one.items() if value is not None)
@@ -676,14 +656,13 @@ def _text_of(of: EvidenceRows, row: Row) -> dict[str, Any]:
     return {"text": text, "marks": tuple(of.marks(row)) if of.marks else ()} if text else {}
 
 
-def _evident_rows(dialogue: Dialogue, row: Row, of: EvidenceRows, options: Any) -> Iterator[Row]:
+def _evident_rows(
+    row: Row, of: EvidenceRows, frames: Mapping[str, pl.DataFrame], options: Any
+) -> Iterator[Row]:
     if of.within:
         yield from (one for one in row[of.within] or () if one[of.columns[0]] is not None)
         return
-    frames = {} if dialogue.events is None else dialogue.events.frames
-    frame = dialogue.tables.get(of.table, frames.get(of.table))
-    if of.table == "log":
-        frame = dialogue.raw
+    frame = frames.get(of.table)
     if frame is None:
         return
     if of.where is not None:

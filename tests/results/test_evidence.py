@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fastscore.results.explaining import Dialogues, explain
+from fastscore.results.explaining import Dialogues, explain_metrics
 from fastscore.results.runs import Run
 from fastscore.suites.showing import Explanation
 from tests.conftest import often
@@ -22,7 +22,7 @@ def test_shifts_recover_by_the_test_of_the_metric(suite_runs: Mapping[str, Run])
     for row in range(0, dialogues.names.len(), often(3, 1)):
         rates = {"topic_recovery_rate": "recovered", "recovery_rate_cosine": "recovered_cosine"}
         shifts = dialogues.tables([row])[0]["shifts"]
-        for one in explain(dialogues, row, list(rates)):
+        for one in explain_metrics(dialogues, row, list(rates)):
             column = rates[one.metric]
             recovered = sum(part.values.get(column) is True for part in one.evidence)
             assert recovered == (shifts[column].sum() if one.value is not None else 0)
@@ -36,7 +36,9 @@ def test_evidence_of_group_travel_adds_up_to_its_numbers(suite_runs: Mapping[str
     seen: set[str] = set()
     shares = {"M8", "M8a", "M8b", "M9", "M10", "M10b", "M12", "M14", "M4b"}
     for row in range(0, dialogues.names.len(), often(3, 1)):
-        for one in explain(dialogues, row, [*shares, "W1", "W2", "W3", "M11", "M13", "M15"]):
+        for one in explain_metrics(
+            dialogues, row, [*shares, "W1", "W2", "W3", "M11", "M13", "M15"]
+        ):
             if one.value is None:
                 continue
             first = [next(iter(part.values.values())) for part in one.evidence if part.values]
@@ -67,7 +69,7 @@ def test_evidence_of_score_dialogue_adds_up_to_its_numbers(suite_runs: Mapping[s
     seen: set[str] = set()
     for row in range(0, dialogues.names.len(), 7):
         baseline = dialogues.tables([row])[0]["dialogues"]["semantic_baseline_b"][0]
-        for one in explain(dialogues, row, asked):
+        for one in explain_metrics(dialogues, row, asked):
             if one.value is None:
                 continue
             values: dict[str, Any] = {}
@@ -116,7 +118,7 @@ def test_evidence_of_preference_shift_adds_up_to_its_numbers(
     legacy = run.endswith("legacy")
     seen: set[str] = set()
     for row in range(0, dialogues.names.len(), 2):
-        for one in explain(dialogues, row, [*_MEAN_OF, *_PLAIN, *_LISTED]):
+        for one in explain_metrics(dialogues, row, [*_MEAN_OF, *_PLAIN, *_LISTED]):
             if one.value is None:
                 continue
             parts = [part.values for part in one.evidence if part.values]
@@ -223,7 +225,7 @@ def test_evidence_of_guest_simulation_adds_up_to_its_numbers(
     plain = {"PAS": _adherence, "BVS": _variance, "ORA": _overlap, "DEI": _index, "CRRS": _sum}
     seen: set[str] = set()
     for row in range(dialogues.names.len()):
-        for one in explain(dialogues, row, list(plain)):
+        for one in explain_metrics(dialogues, row, list(plain)):
             if one.value is not None:
                 parts = [part.values for part in one.evidence if part.values]
                 assert one.value == pytest.approx(plain[one.metric](parts), abs=1e-9), one
@@ -288,7 +290,7 @@ def test_evidence_of_memory_finance_adds_up_to_its_numbers(suite_runs: Mapping[s
     asked += ["constraints_f1", "preferences_f1", "judge_score_mean", "judge_score_1_5"]
     seen: set[str] = set()
     for row in range(dialogues.names.len()):
-        for one in explain(dialogues, row, asked):
+        for one in explain_metrics(dialogues, row, asked):
             if one.value is None:
                 continue
             parts: list[Any] = [part.values for part in one.evidence if part.values]
@@ -329,7 +331,7 @@ def test_ratios_of_memory_finance_show_the_turns_that_count(
     for row in range(dialogues.names.len()):
         turns = dialogues.tables([row])[0]["turns"]
         for group, metrics in COUNTED.items():
-            for one in explain(dialogues, row, list(metrics)):
+            for one in explain_metrics(dialogues, row, list(metrics)):
                 shown = [part for part in one.evidence if part.values]
                 n_counted = turns[f"eligible_{group}"].sum()
                 assert len(shown) == (0 if one.value is None else n_counted), one

@@ -24,7 +24,7 @@ from fastscore.results.explaining import (
     Dialogues,
     Explanations,
     choose_dialogue,
-    explain,
+    explain_metrics,
     print_evidence,
     print_explanations,
 )
@@ -87,7 +87,7 @@ def test_numbers_are_the_runs_and_follow_from_their_evidence(
     followed: set[str] = set()
     for row, asked in chosen.items():
         committed = dialogues.tables([row])[0]
-        found = explain(dialogues, row, asked)
+        found = explain_metrics(dialogues, row, asked)
         values = [value for id in asked for value in committed[declared[id].table][id]]
         assert [one.value for one in found] == values
         for one in found:
@@ -129,7 +129,7 @@ def test_a_number_of_a_dialogue_stands_on_all_its_lines(tmp_path: Path) -> None:
         embedder=None,
     )
     dialogues = Dialogues(run)
-    (one,) = explain(dialogues, 0, ["PAS"])
+    (one,) = explain_metrics(dialogues, 0, ["PAS"])
     with Path(dialogues.tables([0])[0]["dialogues"]["file"][0]).open(newline="") as log:
         assert one.lines == tuple(range(2, 1 + sum(1 for _ in csv.reader(log))))
 
@@ -153,7 +153,9 @@ def test_perplexities_follow_from_their_evidence(
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
     settings = {"lex_weight": 1.0, "pppl_model": "tiny-mlm", "pppl_weight": 0.5}
     run = score_by_keywords(log, "score_dialogue", output=tmp_path / "run", **settings)
-    found = explain(Dialogues(run), 0, ["pppl_prediction", "pppl_ground_truth", "pppl_penalty"])
+    found = explain_metrics(
+        Dialogues(run), 0, ["pppl_prediction", "pppl_ground_truth", "pppl_penalty"]
+    )
     assert set().union(*map(_check, found)) == {one.metric for one in found}
 
 
@@ -161,7 +163,7 @@ def test_perplexities_follow_from_their_evidence(
 def test_every_metric_is_printed_and_written(suite: str, suite_runs: Mapping[str, Run]) -> None:
     dialogues = Dialogues(suite_runs[suite])
     ids = [metric.id for metric in dialogues.suite.metrics]
-    found = explain(dialogues, 0, ids)
+    found = explain_metrics(dialogues, 0, ids)
     assert {one.metric for one in found} <= set(ids)
     console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     whole = Explanations("d", "log", tuple(found), dialogues.suite)
@@ -175,7 +177,7 @@ def test_every_metric_is_printed_and_written(suite: str, suite_runs: Mapping[str
 
 def test_counts_are_printed_without_decimals(suite_runs: Mapping[str, Run]) -> None:
     dialogues = Dialogues(suite_runs["group_travel"])
-    found = explain(dialogues, 0, ["M7_total_turns"])
+    found = explain_metrics(dialogues, 0, ["M7_total_turns"])
     console = Console(width=80, record=True, file=io.StringIO())
     long = dataclasses.replace(found[0], evidence=found[0].evidence * 2)
     print_explanations(console, Explanations("d", "log", (long,), dialogues.suite, "my run"))
@@ -264,7 +266,7 @@ def test_a_changed_log_is_refused(tmp_path: Path) -> None:
     for changed in (content + b"\n", content.replace(b"a", b"b", 1)):
         log.write_bytes(changed)
         with pytest.raises(InputError, match="no longer what was scored"):
-            explain(Dialogues(run), 0, ["PAS"])
+            explain_metrics(Dialogues(run), 0, ["PAS"])
 
 
 def test_dialogues_of_a_packed_log_are_read_from_any_of_its_shards(

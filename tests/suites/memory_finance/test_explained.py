@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fastscore import open_run
-from fastscore.results.explaining import Dialogues, explain
+from fastscore.results.explaining import Dialogues, explain_metrics
 from tests.conftest import fastscore_command
 from tests.suites.memory_finance.tracing import dialog, turn
 
@@ -24,7 +24,7 @@ def run_of(folder, *dialogs, rejected=0):
 
 
 def explained(run, metric):
-    return explain(Dialogues(open_run(run)), 0, [metric])
+    return explain_metrics(Dialogues(open_run(run)), 0, [metric])
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -65,8 +65,13 @@ def test_lines_of_one_id_have_their_own_evidence(tmp_path):
     opened = Dialogues(open_run(run))
     evidence = [
         (
-            [each.text for each in explain(opened, row, ["compliance_label_acc"])[0].evidence],
-            [each.found for each in explain(opened, row, ["risk_level_acc"])[0].evidence][:1],
+            [
+                each.text
+                for each in explain_metrics(opened, row, ["compliance_label_acc"])[0].evidence
+            ],
+            [each.found for each in explain_metrics(opened, row, ["risk_level_acc"])[0].evidence][
+                :1
+            ],
         )
         for row in range(4)
     ]
