@@ -11,10 +11,9 @@ units, and are merged: rows of one dialogue in several parts are one unit.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import accumulate, count
 from typing import Any
 
@@ -28,7 +27,6 @@ from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Metric
 from fastscore.suites.sums import (
     BETWEEN,
     TOTALS,
-    Size,
     grids_of,
     joined_values,
     joint_size,
@@ -78,8 +76,8 @@ def overall_rows(summary: pl.DataFrame) -> dict[str, dict[str, Any]]:
 
 
 Tables = Mapping[str, pl.LazyFrame]
-Sizes = Sequence[Mapping[str, Size]]
-"""The sizes of tables by name, for each `Summarised` of a suite."""
+Sizes = Sequence[Mapping[str, pl.DataFrame]]
+"""The sizes of tables by name (`size_of`), for each `Summarised` of a suite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +89,7 @@ class Added:
 
     sums: pl.LazyFrame
     reasons: pl.LazyFrame
-    size: Size
+    size: pl.DataFrame
 
 
 def summarise(
@@ -148,7 +146,7 @@ def measure_parts(suite: Suite, tables: Tables, options: Any) -> Sizes:
 def joint_sizes(measured: Sequence[Sizes]) -> Sizes:
     """Return the sizes of the tables of all parts."""
     return [
-        {name: joint_size([size[name] for size in sizes]) for name in sizes[0]}
+        {name: joint_size(size[name] for size in sizes) for name in sizes[0]}
         for sizes in zip(*measured, strict=True)
     ]
 
@@ -181,6 +179,10 @@ def _added_apart(suite: Suite, tables: Tables, options: Any) -> "list[list[_Tabl
     return [_tables_of(tables, one, suite.design.unit) for one in asked if one.by_parts]
 
 
+_Labels = tuple[pl.DataFrame, int]
+"""The labels and ``:unit`` of dialogues by ``:key``, a hash, and the seed that keeps all apart."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
     """A table to summarise; labels and units are in it (``is_labelled``), or in ``labels``."""
@@ -191,7 +193,7 @@ class _Table:
     groups: Sequence[str]
     unit: Sequence[str]
     is_labelled: bool
-    labels: "Future[_Labels] | None" = None
+    labels: Future[_Labels] | None = None
     added: Added | None = None
 
     @property
@@ -210,7 +212,7 @@ class _Table:
         """The columns in the place of `finest_strata`: the labels, or a hash of the dialogue."""
         if self.labels is None:
             return [pl.col(group) for group in self.groups]
-        return [_hash_of(KEY, self.labels.result().seed).alias(":key")]
+        return [_hash_of(KEY, self.labels.result()[1]).alias(":key")]
 
     @property
     def units(self) -> list[pl.Expr]:
@@ -227,7 +229,7 @@ class _Table:
         """Put the labels beside rows that have the hash of the dialogue."""
         if self.labels is None:
             return rows
-        known = self.labels.result().frame.lazy()
+        known = self.labels.result()[0].lazy()
         # what is in no table of dialogues is a unit of its own
         unit = pl.col(":unit").fill_null(pl.col(":key"))
         return rows.join(known, on=":key", how="left").with_columns(unit)
@@ -243,24 +245,15 @@ def _hash_of(columns: Sequence[str], seed: int) -> pl.Expr:
     return pl.struct(columns).hash(seed)
 
 
-@dataclass(frozen=True, slots=True)
-class _Labels:
-    """The labels and ``:unit`` of dialogues by ``:key``, a hash whose seed keeps all apart."""
-
-    frame: pl.DataFrame
-    seed: int
-
-    @classmethod
-    def read(cls, table: pl.LazyFrame, groups: Sequence[str], unit: Sequence[str]) -> "_Labels":
-        """Read the labels of each dialogue: of several rows, those of the first."""
-        found = collected(table.select(*dict.fromkeys((*KEY, *groups, *unit))))
-        found = found.unique(KEY, keep="first", maintain_order=True)
-        for seed in count():
-            hashed = _hash_of(KEY, seed).alias(":key")
-            frame = found.select(hashed, *groups, _unit_of(unit))
-            if frame[":key"].n_unique() == frame.height:
-                break
-        return cls(frame, seed)
+def _read_labels(dialogues: pl.LazyFrame, groups: Sequence[str], unit: Sequence[str]) -> _Labels:
+    """Read the labels of each dialogue: of several rows, those of the first."""
+    found = collected(dialogues.select(*dict.fromkeys((*KEY, *groups, *unit))))
+    found = found.unique(KEY, keep="first", maintain_order=True)
+    hashed = (
+        (found.select(_hash_of(KEY, seed).alias(":key"), *groups, _unit_of(unit)), seed)
+        for seed in count()
+    )
+    return next(one for one in hashed if one[0][":key"].n_unique() == found.height)
 
 
 def _tables_of(tables: Tables, asked: Summarised, unit: Sequence[str]) -> list[_Table]:
@@ -268,20 +261,17 @@ def _tables_of(tables: Tables, asked: Summarised, unit: Sequence[str]) -> list[_
     named = dict(tables)
     if asked.dialogues is not None:
         named[LABEL_TABLE] = asked.dialogues(tables[LABEL_TABLE])
-    found = []
-    for name in dict.fromkeys(metric.table for metric in asked.metrics):
-        columns = named[name].collect_schema()
-        found.append(
-            _Table(
-                name=name,
-                rows=named[name],
-                metrics=[metric for metric in asked.metrics if metric.table == name],
-                groups=asked.groups,
-                unit=unit,
-                is_labelled={*asked.groups, *unit} <= set(columns),
-            )
+    return [
+        _Table(
+            name=name,
+            rows=named[name],
+            metrics=[metric for metric in asked.metrics if metric.table == name],
+            groups=asked.groups,
+            unit=unit,
+            is_labelled={*asked.groups, *unit} <= set(named[name].collect_schema()),
         )
-    return found
+        for name in dict.fromkeys(metric.table for metric in asked.metrics)
+    ]
 
 
 def _summarise_metrics(
@@ -290,14 +280,17 @@ def _summarise_metrics(
     asked: Summarised,
     added: Mapping[str, Added] | None,
 ) -> pl.DataFrame:
-    columns_at_once = _columns_at_once(dialogues)
+    n_dialogues = int(collected(dialogues.select(pl.len())).item())
+    # fewer of very many dialogues
+    of_bytes = BYTES_AT_ONCE // (_UNIT_BYTES * max(1, n_dialogues))
+    columns_at_once = max(1, min(COLUMNS_AT_ONCE, of_bytes))
     # one query of a small table does not fill the processors
     at_once = len(tables) if columns_at_once == COLUMNS_AT_ONCE else 1
     with StoppablePool(max_workers=at_once + 1) as pool:
         lacking = [table for table in tables if not table.is_labelled]
         labels = None
         if lacking:
-            labels = pool.submit(_Labels.read, dialogues, asked.groups, lacking[0].unit)
+            labels = pool.submit(_read_labels, dialogues, asked.groups, lacking[0].unit)
 
         def summarise(table: _Table) -> pl.DataFrame:
             known = replace(
@@ -314,28 +307,22 @@ def _summarise_metrics(
     return _sorted(found, (ALL, *asked.groups), (metric.id for metric in asked.metrics))
 
 
-def _columns_at_once(dialogues: pl.LazyFrame) -> int:
-    """Return how many columns are summed by dialogue at once: fewer of very many dialogues."""
-    n_dialogues = int(collected(dialogues.select(pl.len())).item())
-    return max(1, min(COLUMNS_AT_ONCE, BYTES_AT_ONCE // (_UNIT_BYTES * max(1, n_dialogues))))
-
-
 def _summarise_table(table: _Table, columns_at_once: int, asked: Summarised) -> pl.DataFrame:
-    by = [*table.strata, *table.units]
-    add_up: Callable[..., pl.DataFrame]
-    if table.added is None:
+    by, added = [*table.strata, *table.units], table.added
+    if added is None:
         numbers = hold_if_small(table.numbers(table.finest))
-        size, add_up = size_of(numbers, table.metrics), partial(sum_rows, numbers, table.finest, by)
+        grids = grids_of(size_of(numbers, table.metrics), table.metrics)
     else:
-        size, add_up = table.added.size, partial(merge_sums, table.added.sums, by)
-    grids = grids_of(size, table.metrics)
+        grids = grids_of(added.size, table.metrics)
     columns: dict[str, list[Any]] = {name: [] for name in _WITHOUT_REASONS}
     for metrics in _batches(table.metrics, columns_at_once):
         raise_if_stopped()
         own = {name: grids[name] for name in summed_columns(metrics)}
-        added = add_up(own, tuple(scale_columns(metrics)))
-        sums = collected(table.labelled(added.lazy()))
-        del added
+        if added is None:
+            sums = sum_rows(numbers, table.finest, by, own, tuple(scale_columns(metrics)))
+        else:
+            sums = merge_sums(added.sums, by, own)
+        sums = collected(table.labelled(sums.lazy()))
         for group in (ALL, *table.groups):
             of_group = _of_group(group, sums)
             for metric in metrics:
@@ -498,19 +485,16 @@ def _count_reasons(table: _Table) -> pl.DataFrame:
     found = collected(listed)
     by_group = [
         found.select(
-            pl.lit(group).alias("group"),
-            (pl.lit(None, pl.String) if group == ALL else pl.col(group)).alias("value"),
-            pl.col(":metric").alias("metric"),
-            ":reason",
-            ":n",
+            group=pl.lit(group),
+            value=pl.lit(None, pl.String) if group == ALL else group,
+            metric=":metric",
+            reason=":reason",
+            n=":n",
         )
         for group in (ALL, *table.groups)
     ]
-    return (
-        pl.concat(by_group)
-        .group_by("group", "value", "metric")
-        .agg(
-            pl.col(":n").filter(pl.col(":reason") == reason).sum().alias(name)
-            for name, reason in _REASON_COUNTS.items()
-        )
+    keys = ["group", "value", "metric"]
+    counts = pl.concat(by_group).pivot(
+        "reason", on_columns=NULL_REASONS, index=keys, values="n", aggregate_function="sum"
     )
+    return counts.rename({reason: name for name, reason in _REASON_COUNTS.items()})

@@ -13,7 +13,7 @@ value a definition fixes (`Metric.fixed_where`) are left out, and rows of differ
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
@@ -37,21 +37,12 @@ _WIDEST = 1024.0
 """Beyond this end of a range, the largest magnitude is read as if there was no range."""
 _RUNS_AT_ONCE = 1 << 20
 """The number of sums that are merged at once, or twice what the last merge left if that is more."""
-MOMENTS = ("n", "sum", "squares", "minimum", "maximum")
 TOTALS = (
-    pl.col(r"^.*:(rows|n|sum|squares)$").sum(),
+    pl.col(r"^.*:(rows|n|sum|squares|fixed|at_minimum|at_maximum|parts)$").sum(),
     pl.col(r"^.*:(minimum|least)$").min(),
     pl.col(r"^.*:(maximum|largest)$").max(),
 )
 """How the sums of rows (`sum_rows`) are added up again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """What grids depend on: rows, and the largest magnitude of columns without a declared range."""
-
-    rows: int
-    largest: Mapping[str, float]
 
 
 def summed_columns(metrics: Iterable[Metric]) -> dict[str, pl.Expr]:
@@ -79,38 +70,29 @@ def scale_columns(metrics: Iterable[Metric]) -> dict[str, pl.Expr]:
     }
 
 
-def choose_grids(rows: Rows, metrics: Sequence[Metric]) -> dict[str, int]:
-    """Return the grid of every column that these metrics sum, as the bits after the point.
-
-    A metric's largest magnitude is that of its declared range; only columns without one are read.
-    """
-    return grids_of(size_of(rows, metrics), metrics)
-
-
-def size_of(rows: Rows, metrics: Sequence[Metric]) -> Size:
-    """Count rows, and find the largest magnitude of the columns without a declared range."""
+def size_of(rows: Rows, metrics: Sequence[Metric]) -> pl.DataFrame:
+    """Return what grids depend on: ``:rows``, and the largest magnitudes without a range."""
     ranges = _largest_of_ranges(metrics)
     # open values are among all values
     columns = (name for name in summed_columns(metrics) if not name.endswith(":open"))
     unbounded = [column for column in columns if column not in ranges]
-    found = collected(
-        rows.select(pl.len().alias(":rows"), pl.col(unbounded).cast(pl.Float64).abs().max())
-    )
-    largest = {column: found[column].item() or 0.0 for column in unbounded}
-    return Size(int(found[":rows"].item()), largest)
+    n_rows = pl.len().cast(pl.Int64).alias(":rows")
+    return collected(rows.select(n_rows, pl.col(unbounded).cast(pl.Float64).abs().max()))
 
 
-def joint_size(sizes: Sequence[Size]) -> Size:
+def joint_size(sizes: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """Return the size of a table from those of its parts."""
-    columns = sizes[0].largest
-    largest = {column: max(size.largest[column] for size in sizes) for column in columns}
-    return Size(sum(size.rows for size in sizes), largest)
+    return pl.concat(sizes).select(pl.col(":rows").sum(), pl.exclude(":rows").max())
 
 
-def grids_of(size: Size, metrics: Sequence[Metric]) -> dict[str, int]:
-    """Return the grid of every column of a table of this size."""
-    largest = {**_largest_of_ranges(metrics), **size.largest}
-    bits = min(_GRID_BITS, (_SUM_BITS - size.rows.bit_length()) // 2)
+def grids_of(size: pl.DataFrame, metrics: Sequence[Metric]) -> dict[str, int]:
+    """Return the grid of every summed column of a table of this size: bits after the point.
+
+    A metric's largest magnitude is that of its declared range; only columns without one are read.
+    """
+    found = size.row(0, named=True)
+    largest = {**{name: end or 0.0 for name, end in found.items()}, **_largest_of_ranges(metrics)}
+    bits = min(_GRID_BITS, (_SUM_BITS - found[":rows"].bit_length()) // 2)
     return {
         column: bits - max(math.frexp(largest[column.removesuffix(":open")])[1], _LOWEST_EXPONENT)
         for column in summed_columns(metrics)
@@ -144,39 +126,46 @@ def sum_rows(
     """Return the number of rows, sums of values, ends of scales and true flags.
 
     Each run of rows with equal ``keys`` is summed first. ``by`` are expressions of the keys.
+    Scales and flags are named ``ID:scale`` and ``ID:FLAG``.
     """
     # of a table that is scanned, what other passes add up is not read
     rows = rows.lazy().select(*dict.fromkeys((*keys, *grids, *scales, *flags)))
-    parts: list[pl.DataFrame] = []
+    others = [
+        *(pl.col(scales).min().name.suffix(":least"), pl.col(scales).max().name.suffix(":largest")),
+        pl.col(flags).sum().cast(pl.Int64),
+    ]
+
+    def sum_runs(batch: pl.DataFrame) -> pl.DataFrame:
+        runs = batch.select(pl.struct(keys).rle_id().alias(":run")).to_series()
+        begins = np.flatnonzero(np.diff(runs.to_numpy(), prepend=np.uint32(0xFFFFFFFF)))
+        offsets = np.append(begins, batch.height)
+        sums = _moments_of_runs(batch, offsets, grids)
+        summed = batch.select(keys)[begins].select(*by).hstack(sums)
+        if not scales and not flags:
+            return summed
+        return summed.hstack(batch.group_by(runs, maintain_order=True).agg(others).drop(":run"))
 
     def merged() -> pl.DataFrame:
-        names = parts[0].columns[: len(by)]
-        return merge_sums(pl.concat(parts).lazy(), names, grids, scales, flags)
+        names = parts[0].columns
+        return merge_sums(pl.concat(parts).lazy(), names[: len(by)], grids).select(names)
 
+    parts: list[pl.DataFrame] = []
     height, most = 0, _RUNS_AT_ONCE
     for batch in rows.collect_batches(chunk_size=4 * BATCH_ROWS, engine="streaming"):
-        parts.append(_sum_runs(batch, keys, by, grids, scales, flags))
+        parts.append(sum_runs(batch))
         height += parts[-1].height
         if height > most:
             parts = [merged()]
             height, most = parts[0].height, max(most, 2 * parts[0].height)
     if not parts:  # a table without rows may have no batch
-        parts = [_sum_runs(collected(rows.head(0)), keys, by, grids, scales, flags)]
+        parts = [sum_runs(collected(rows.head(0)))]
     return merged()
 
 
-def _sum_runs(
-    rows: pl.DataFrame,
-    keys: Sequence[str],
-    by: Sequence[str | pl.Expr],
-    grids: Mapping[str, int],
-    scales: Sequence[str],
-    flags: Sequence[str],
-) -> pl.DataFrame:
-    """Sum each run of rows with equal keys."""
-    runs = rows.select(pl.struct(keys).rle_id().alias(":run")).to_series()
-    begins = np.flatnonzero(np.diff(runs.to_numpy(), prepend=np.uint32(0xFFFFFFFF)))
-    offsets = np.append(begins, rows.height)
+def _moments_of_runs(
+    rows: pl.DataFrame, offsets: npt.NDArray[np.int64], grids: Mapping[str, int]
+) -> list[pl.Series]:
+    """Return the rows of each run, and of each column its sums on a grid and its ends."""
     moments = {}
     for column, bits in grids.items():
         values = rows[column]
@@ -188,7 +177,7 @@ def _sum_runs(
         moments[column] = found
     # of all columns in one query
     whole = _whole_numbers([half for of in moments.values() for half in (of.sums, of.squares)])
-    sums, n = [pl.Series(":rows", np.diff(offsets))], begins.size
+    sums, n = [pl.Series(":rows", np.diff(offsets))], offsets.size - 1
     for place, (column, found) in enumerate(moments.items()):
         sums += [
             pl.Series(f"{column}:n", found.counts),
@@ -197,16 +186,7 @@ def _sum_runs(
             pl.Series(f"{column}:minimum", found.ends[0], nan_to_null=True),
             pl.Series(f"{column}:maximum", found.ends[1], nan_to_null=True),
         ]
-    summed = rows.select(keys)[begins].select(*by).hstack(sums)
-    if not scales and not flags:
-        return summed
-    ends = [
-        getattr(pl.col(name), end)().alias(f"{name}:{of}")
-        for name in scales
-        for end, of in (("min", "least"), ("max", "largest"))
-    ]
-    of_runs = rows.group_by(runs, maintain_order=True)
-    return summed.hstack(of_runs.agg(*ends, pl.col(flags).sum().cast(pl.Int64)).drop(":run"))
+    return sums
 
 
 def _whole_numbers(words: Sequence[npt.NDArray[np.uint64]]) -> pl.Series:
@@ -229,21 +209,13 @@ def _check_values(values: pl.Series, found: Moments, bits: int) -> None:
 
 
 def merge_sums(
-    sums: pl.LazyFrame,
-    by: Sequence[str | pl.Expr],
-    grids: Mapping[str, int],
-    scales: Iterable[str] = (),
-    flags: Sequence[str] = (),
+    sums: pl.LazyFrame, by: Sequence[str | pl.Expr], grids: Iterable[str]
 ) -> pl.DataFrame:
     """Add up sums of several tables, made by `sum_rows` by finer columns."""
-    kept = [":rows"]
-    kept += [f"{name}:{of}" for name in grids for of in MOMENTS]
-    kept += [f"{name}:{of}" for name in scales for of in ("least", "largest")]
-    of_columns = sums.select(*by, *kept, *flags)
-    names = of_columns.collect_schema().names()[: len(by)]
-    added = of_columns.group_by(names).agg(*TOTALS, pl.col(flags).sum())
-    # in the order of what is added to it
-    return collected(added.select(*names, *kept, *flags))
+    of_columns = (pl.col(rf"^{re.escape(name)}:(scale:)?\w+$") for name in grids)
+    chosen = sums.select(*by, ":rows", *of_columns)
+    names = chosen.collect_schema().names()[: len(by)]
+    return collected(chosen.group_by(names).agg(*TOTALS))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -321,11 +293,13 @@ def sum_by_dialogue(
         )
         for metric in metrics
     ]
-    grids = choose_grids(rows, known)
-    scales = dict.fromkeys(metric.scale.by for metric in metrics if metric.scale.by)
-    flags = {
-        f"{metric.id}:{name}": flag for metric in known for name, flag in _flags(metric).items()
-    }
+    grids = grids_of(size_of(rows, known), known)
+    flags = {}
+    for metric in known:
+        value, ends = defined_value(metric), metric.scale.ends
+        for name, end in zip(("at_minimum", "at_maximum"), ends, strict=True):
+            flags[f"{metric.id}:{name}"] = pl.lit(False) if end is None else value.eq(end)
+        flags[f"{metric.id}:fixed"] = is_fixed(metric)
     for metric in metrics:
         part = metric.micro[1] if metric.micro else ""
         if part in design.asked and part in columns:
@@ -333,49 +307,37 @@ def sum_by_dialogue(
     # a metric may be called as a column of places is
     own = {name: f":{name}" for name in places.drop("dialogue").columns}
     placed = rows.join(places.rename(own).lazy(), on="dialogue", how="left", nulls_equal=True)
-    by = [*own.values(), *(f"scale:{scale}" for scale in scales)]
-    added = {**{f"scale:{scale}": pl.col(scale) for scale in scales}, **flags}
-    frame = sum_rows(
-        placed.with_columns(**added, **summed_columns(known)).select(*by, *grids, *flags),
-        by,
-        by,
-        grids,
-        flags=tuple(flags),
-    ).sort(by)
+    scales = {f":scale:{metric.scale.by}": metric.scale.by for metric in metrics if metric.scale.by}
+    by = [*own.values(), *scales]
+    added = {**{name: pl.col(scale) for name, scale in scales.items()}, **flags}
+    numbers = placed.with_columns(**added, **summed_columns(known)).select(*by, *grids, *flags)
+    frame = sum_rows(numbers, by, by, grids, flags=tuple(flags)).sort(by)
+    named = [
+        pl.col(by).name.map(lambda name: name.removeprefix(":")),
+        pl.col(":rows").alias("rows"),
+    ]
+    for metric in known:
+        id, bits = metric.id, grids[metric.id]
+        exact, n = (pl.col(f"{open_column(metric)}:{of}") for of in ("sum", "n"))
+        named += [
+            exact.alias(f"{id}:exact"),
+            (exact.cast(pl.Float64) * 2.0**-bits).alias(f"{id}:sum"),
+            n.alias(f"{id}:n"),
+            (pl.col(f"{id}:n") - n).alias(f"{id}:left_out"),
+            pl.col(f"^{re.escape(id)}:(at_minimum|at_maximum|fixed|parts)$"),
+        ]
     nulls = list_reasons(placed, [":id"], metrics).sort(":id", ":metric", ":reason")
-    lacking = {
-        columns: int(places.filter(pl.col(name).str.starts_with(ALONE)).height)
+    alone = {
+        columns: int(places[name].str.starts_with(ALONE).sum())
         for name, columns in (("pair", design.pair), ("unit", design.unit))
     }
     return Sums(
         metrics=tuple(metrics),
-        frame=frame.select(
-            pl.col(by).name.map(lambda name: name.removeprefix(":")),
-            pl.col(":rows").alias("rows"),
-            *(column for metric in known for column in _named_sums(metric, grids[metric.id])),
-        ),
+        frame=frame.select(named),
         nulls=collected(nulls).rename(lambda name: name.removeprefix(":")),
         bits={metric.id: grids[metric.id] for metric in metrics},
-        lacking={columns: n for columns, n in lacking.items() if n},
+        lacking={columns: n for columns, n in alone.items() if n},
     )
-
-
-def _flags(metric: Metric) -> dict[str, pl.Expr]:
-    """Tell of each row whether its value is fixed, or at an end of the range."""
-    ends = {"at_minimum": metric.scale.minimum, "at_maximum": metric.scale.maximum}
-    value = defined_value(metric)
-    at_ends = {name: pl.lit(False) if end is None else value.eq(end) for name, end in ends.items()}
-    return {**at_ends, "fixed": is_fixed(metric)}
-
-
-def _named_sums(metric: Metric, bits: int) -> Iterator[pl.Expr]:
-    """Return the sums of a metric's open values, and its counts, as `Sums` names them."""
-    exact, n = (pl.col(f"{open_column(metric)}:{of}") for of in ("sum", "n"))
-    yield exact.alias(f"{metric.id}:exact")
-    yield (exact.cast(pl.Float64) * 2.0**-bits).alias(f"{metric.id}:sum")
-    yield n.alias(f"{metric.id}:n")
-    yield (pl.col(f"{metric.id}:n") - n).alias(f"{metric.id}:left_out")
-    yield pl.col(f"^{re.escape(metric.id)}:(at_minimum|at_maximum|fixed|parts)$")
 
 
 def sum_values(rows: pl.DataFrame, metric: Metric, *by: str) -> pl.DataFrame:
@@ -552,23 +514,6 @@ class Part:
         )
         total, n = (int(self.units[name].sum()) for name in ("exact", "n"))
         return replace(found, value=mean_of(total, n, self.bits) if n else None)
-
-
-def estimate_metrics(
-    suite: Suite,
-    tables: Mapping[str, pl.LazyFrame],
-    metrics: Sequence[Metric],
-    *,
-    options: Any,
-    labels: Sequence[str] = (),
-    cluster: str | None = None,
-) -> list[Part]:
-    """Return the parts of metrics that have a value, in order; `cluster` names other units."""
-    design = suite.design.clustered_by(cluster)
-    sums = sum_metrics(suite, tables, metrics, options=options, design=design, labels=labels)
-    places = {metric.id: place for place, metric in enumerate(metrics)}
-    found = (part for one in sums for part in estimate(one))
-    return sorted(found, key=lambda part: places[part.metric.id])
 
 
 def estimate(sums: Sums, metrics: Sequence[Metric] | None = None) -> list[Part]:

@@ -25,10 +25,11 @@ from fastscore.suites.declarations import NULL_REASONS_DTYPE, Design, Fixed, For
 from fastscore.suites.summary import Added, add_up_parts, joint_sizes, measure_parts, summarise
 from fastscore.suites.sums import (
     ALONE,
-    choose_grids,
     estimate,
+    grids_of,
     joined_values,
     name_of,
+    size_of,
     sum_by_dialogue,
     sum_rows,
 )
@@ -86,7 +87,8 @@ def reasons_of(tables, **known):
 )
 def test_a_grid_leaves_room_for_the_sum_of_squares(rows, minimum, maximum, bits):
     metric = replace(SCORE, scale=Scale("higher", minimum, maximum))
-    assert choose_grids(pl.DataFrame({"score": [0.5] * rows}), [metric]) == {"score": bits}
+    scores = pl.DataFrame({"score": [0.5] * rows})
+    assert grids_of(size_of(scores, [metric]), [metric]) == {"score": bits}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,8 @@ def test_a_grid_leaves_room_for_the_sum_of_squares(rows, minimum, maximum, bits)
 def test_a_grid_without_a_whole_range_is_that_of_the_largest_magnitude(values, bits):
     for minimum, maximum in ((None, None), (0.0, None), (None, 99.0)):
         metric = replace(SCORE, scale=Scale("higher", minimum, maximum))
-        assert choose_grids(pl.DataFrame({"score": values}), [metric]) == {"score": bits}
+        scores = pl.DataFrame({"score": values})
+        assert grids_of(size_of(scores, [metric]), [metric]) == {"score": bits}
 
 
 def test_a_number_on_a_grid_is_a_multiple_of_a_power_of_two():
@@ -115,14 +118,15 @@ def test_sums_are_merged_while_runs_are_read(monkeypatch):
     monkeypatch.setattr(sums_module, "_RUNS_AT_ONCE", 4)
     monkeypatch.setattr(sums_module, "BATCH_ROWS", 1)
     values = {"value": [1.0, None, -3.0] * 9, "other": [2.0] * 27}
-    rows = pl.DataFrame({"key": ["a", "b", None] * 9, **values, "fixed": [True, True, False] * 9})
-    grids, flags = {"value": 0, "other": 0}, ("fixed",)
-    sums = sum_rows(rows.lazy(), ["key"], ["key"], grids, ("other",), flags).sort("key")
-    other = (9, 18, 36, 2.0, 2.0)
-    assert sums.rows() == [
-        (None, 9, 9, -27, 81, -3.0, -3.0, *other, 2.0, 2.0, 0),
-        ("a", 9, 9, 9, 9, 1.0, 1.0, *other, 2.0, 2.0, 9),
-        ("b", 9, 0, 0, 0, None, None, *other, 2.0, 2.0, 9),
+    flags = {"value:fixed": [True, True, False] * 9, "other:scale": [7] * 27}
+    rows = pl.DataFrame({"key": ["a", "b", None] * 9, **values, **flags})
+    grids = {"value": 0, "other": 0}
+    sums = sum_rows(rows.lazy(), ["key"], ["key"], grids, ["other:scale"], ["value:fixed"])
+    other = (9, 18, 36, 2.0, 2.0, 7, 7)
+    assert sums.sort("key").rows() == [
+        (None, 9, 9, -27, 81, -3.0, -3.0, *other, 0),
+        ("a", 9, 9, 9, 9, 1.0, 1.0, *other, 9),
+        ("b", 9, 0, 0, 0, None, None, *other, 9),
     ]
 
 
@@ -292,9 +296,8 @@ def test_a_summary_by_label_is_that_of_plain_python(dialogues, rows, data):
     summary = summarise_rows(dialogues, rows)
     expected = members(dialogues, rows)
     assert summary.select("group", "value").rows() == list(expected)
-    bits = choose_grids(
-        pl.DataFrame({"score": [row[2] for row in rows]}, {"score": pl.Float64}), [OF_ROWS]
-    )["score"]
+    scores = pl.DataFrame({"score": [row[2] for row in rows]}, {"score": pl.Float64})
+    bits = grids_of(size_of(scores, [OF_ROWS]), [OF_ROWS])["score"]
     for row in summary.rows(named=True):
         of_group = expected[row["group"], row["value"]]
         values = [one[2] for one in of_group if one[2] is not None]
