@@ -43,7 +43,14 @@ from fastscore.suites.base import Suite
 from fastscore.suites.declarations import LABEL_TABLE, REJECTS_TABLE, Metric
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL, SUMMARY_SCHEMA, summarise
-from fastscore.suites.sums import BETWEEN, Part, estimate_metrics, joined_values, require_labels
+from fastscore.suites.sums import (
+    BETWEEN,
+    Part,
+    estimate,
+    joined_values,
+    require_labels,
+    sum_metrics,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
@@ -121,27 +128,19 @@ class Run:
 
     @property
     def summary(self) -> pl.DataFrame:
-        """The summary, one row a group and metric.
-
-        Where an earlier release wrote other means and intervals, the tables are summarised again.
-        """
+        """The summary, one row a group and metric."""
         if self.scores is not None:
             return self.scores.summary
         summary = self._read_beside_parts(SUMMARY_PARQUET, partial(pl.read_parquet, glob=False))
-        if set(SUMMARY_SCHEMA) <= set(summary.columns):
-            return summary
-        self.require_declared()
-        return summarise(self.suite, self.lazy_tables, self.options)
+        self._require(SUMMARY_PARQUET, summary.lazy(), SUMMARY_SCHEMA)
+        return summary
 
     @property
     def summary_json(self) -> str:
         """The text of ``summary.json``: the signature, and the summary as objects."""
-        text = None
-        if self.scores is None:
-            text = self._read_beside_parts(SUMMARY_JSON, partial(Path.read_text, encoding="utf-8"))
-        if text is None or '"mean_all_rows"' not in text:
+        if self.scores is not None:
             return as_json({"signature": self.signature, "summary": self.summary.to_dicts()})
-        return text
+        return self._read_beside_parts(SUMMARY_JSON, partial(Path.read_text, encoding="utf-8"))
 
     @property
     def rejects(self) -> pl.DataFrame:
@@ -207,20 +206,27 @@ class Run:
         """Return the files whose content is no longer what was committed, sorted."""
         if self.scores is not None:
             return []
+        receipts, damaged = self._receipts()
         committed = [Committed(**output) for output in self.manifest.outputs]
-        receipts = {path: load_receipt(path) for path in self._receipt_paths()}
-        whole = [receipt for receipt in receipts.values() if receipt is not None]
+        committed += (output for receipt in receipts for output in receipt.outputs)
+        check = partial(is_intact, self.folder) if self.copy is None else self.copy.is_intact
+        return sorted([*damaged, *(output.path for output in committed if not check(output))])
+
+    def _receipts(self) -> tuple[list[Receipt], list[str]]:
+        """Return the receipts that can be read, and the damaged files or folder of receipts."""
+        folder = self.folder / RECEIPTS
+        paths = [receipt_path(folder, "score", index) for index in range(self.manifest.shards)]
+        found = {path: load_receipt(path) for path in paths}
+        receipts = [receipt for receipt in found.values() if receipt is not None]
         damaged = [
             path.relative_to(self.folder).as_posix()
-            for path, receipt in receipts.items()
+            for path, receipt in found.items()
             if receipt is None
         ]
-        if not damaged and not self._are_ours(whole):
-            damaged.append(RECEIPTS)
-        committed += (output for receipt in whole for output in receipt.outputs)
-        check = partial(is_intact, self.folder) if self.copy is None else self.copy.is_intact
-        damaged += [output.path for output in committed if not check(output)]
-        return sorted(damaged)
+        # the manifest was made of all of them, each in its place
+        if not damaged and hash_of_outputs(receipts) != self.manifest.parts_hash:
+            damaged = [RECEIPTS]
+        return receipts, damaged
 
     def _scan(self, folder: str) -> pl.LazyFrame:
         if self.scores is not None:
@@ -229,7 +235,12 @@ class Run:
         if not self.verify and self.copy is None:
             found = [self.folder / folder / part_name(index) for index in shards]
             return pl.scan_parquet(found, glob=False)
-        self._read_receipts()
+        if not self._committed_files:
+            receipts, damaged = self._receipts()
+            if damaged:
+                raise _damaged(self.path / damaged[0])
+            outputs = (output for receipt in receipts for output in receipt.outputs)
+            self._committed_files.update((output.path, output) for output in outputs)
         parts = [name for name in self._committed_files if name.startswith(f"{folder}/")]
         if len(parts) != len(shards):
             raise _damaged(self.path / folder)
@@ -239,31 +250,6 @@ class Run:
                 list(pool.map(self._verify_committed, parts, map(self._committed_files.get, parts)))
             self._verified.add(folder)
         return pl.scan_parquet([self.folder / part for part in parts], glob=False)
-
-    def _read_receipts(self) -> None:
-        """Take in what was committed of all tables, once."""
-        if self._committed_files:
-            return
-        receipts = []
-        for path in self._receipt_paths():
-            receipt = load_receipt(path)
-            if receipt is None:
-                raise _damaged(path)
-            receipts.append(receipt)
-        if not self._are_ours(receipts):
-            raise _damaged(self.path / RECEIPTS)
-        self._committed_files.update(
-            {output.path: output for receipt in receipts for output in receipt.outputs}
-        )
-
-    def _receipt_paths(self) -> list[Path]:
-        folder = self.folder / RECEIPTS
-        return [receipt_path(folder, "score", index) for index in range(self.manifest.shards)]
-
-    def _are_ours(self, receipts: Iterable[Receipt]) -> bool:
-        """Tell whether receipts are those that the manifest was made of, each in its place."""
-        stated = self.manifest.parts_hash
-        return not stated or hash_of_outputs(receipts) == stated
 
     def _read_beside_parts(self, name: str, read: Callable[[Path], Content]) -> Content:
         committed = [Committed(**output) for output in self.manifest.outputs]
@@ -468,7 +454,18 @@ def defined_parts(
     cluster: str | None = None,
     tables: Mapping[str, pl.LazyFrame] | None = None,
 ) -> list[Part]:
-    """Estimate metrics of a run by `estimate_metrics`, or of tables in the place of its own."""
-    tables = run.lazy_tables if tables is None else tables
-    how: dict[str, Any] = {"options": run.options, "labels": label_columns(run), "cluster": cluster}
-    return estimate_metrics(run.suite, tables, metrics, **how) if metrics else []
+    """Estimate the parts of metrics, in their order: of a run, or of tables in place of its own."""
+    if not metrics:
+        return []
+    suite = run.suite
+    sums = sum_metrics(
+        suite,
+        run.lazy_tables if tables is None else tables,
+        metrics,
+        options=run.options,
+        design=suite.design.clustered_by(cluster),
+        labels=label_columns(run),
+    )
+    places = {metric.id: place for place, metric in enumerate(metrics)}
+    parts = (part for one in sums for part in estimate(one))
+    return sorted(parts, key=lambda part: places[part.metric.id])

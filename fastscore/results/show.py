@@ -100,7 +100,10 @@ def show_summary(
     if by:
         grids = [groups_grid(suite, summary, ids, average=average, unit=unit)]
     else:
-        grids = [_whole(suite, summary, ids, everything, unit), *_cases(suite, run)]
+        overall = overall_rows(summary)
+        rows = [overall[id] for id in ids if id in overall]
+        whole = whole_grid(suite, rows, everything=everything, unit=unit)
+        grids = [whole, *_cases(suite, run)]
         shown, others = _first_groups(suite, summary, ids, average, unit)
         grids += shown
         more += others
@@ -120,14 +123,6 @@ def show_summary(
         result_console().print(line)
 
 
-def _whole(
-    suite: Suite, summary: pl.DataFrame, ids: Sequence[str], everything: bool, unit: str
-) -> Grid:
-    rows = overall_rows(summary)
-    of_ids = [rows[id] for id in ids if id in rows]
-    return whole_grid(suite, of_ids, everything=everything, unit=unit)
-
-
 def summary_grid(
     run: Run,
     by: str | Sequence[str] = (),
@@ -140,7 +135,9 @@ def summary_grid(
     unit = unit_name(run.suite, cluster)
     if by:
         return groups_grid(run.suite, summary, ids, average="macro", unit=unit)
-    return _whole(run.suite, summary, ids, False, unit)
+    overall = overall_rows(summary)
+    rows = [overall[id] for id in ids if id in overall]
+    return whole_grid(run.suite, rows, everything=False, unit=unit)
 
 
 def _first_groups(

@@ -9,7 +9,7 @@ from fastscore.suites.memory_finance.schema import TURNS
 from fastscore.suites.memory_finance.show import report_sections
 from fastscore.suites.memory_finance.summarise import legacy_summary
 from fastscore.suites.summary import summarise
-from fastscore.suites.sums import estimate_metrics
+from fastscore.suites.sums import estimate, sum_metrics
 from tests.suites.memory_finance.tracing import dialog, score, turn
 
 
@@ -144,7 +144,8 @@ def test_estimates_merge_lines_of_one_id_as_the_summary_does():
         for row in summarise(SUITE, tables, MemoryFinance()).filter(group="all").to_dicts()
     }
     chosen = [metric for metric in SUITE.metrics if metric.table == "dialogues"]
-    parts = estimate_metrics(SUITE, tables, chosen, options=MemoryFinance())
+    sums = sum_metrics(SUITE, tables, chosen, options=MemoryFinance(), design=SUITE.design)
+    parts = [part for one in sums for part in estimate(one)]
     assert 0 < rows["rubric_hit_rate"]["n"] <= 6
     for part in parts:
         found, row = part.estimate, rows[part.metric.id]
