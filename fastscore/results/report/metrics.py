@@ -328,7 +328,6 @@ def _metric(
 ) -> Values:
     return {
         "metric": metric,
-        "arrow": ARROWS[metric.scale.better].strip(),
         "range": metric_range(metric),
         "bands": bands_text(metric.scale.bands),
         "sides": [_side(metric, one) for one in shown],

@@ -106,10 +106,8 @@ def make_content(headlines: Sequence[Headlines], how: Inference, texts: bool = T
         ],
         "dialogues": {one.name: dialogues_of(suite, one, texts) for one in shown},
         "turns_shown": TURNS_SHOWN,
-        "nulls": [
-            {"run": one.name, "rows": [row for row in one.whole.values() if row["n_null"]]}
-            for one in shown
-        ],
+        "inputs_shown": REJECTS_SHOWN,
+        "summaries": {one.name: one.whole.values() for one in shown},
         "rejects": [_rejects(one, texts) for one in shown],
         "null_reasons": NULL_REASONS,
     }
@@ -164,12 +162,8 @@ def _about(one: Headlines) -> Values:
         "name": one.name,
         "path": str(one.run.path),
         "date": date_of(one.run),
-        "signature": one.run.signature,
         "counts": ", ".join(tables),
-        "inputs": manifest.inputs[:REJECTS_SHOWN],
-        "n_inputs": len(manifest.inputs),
-        "options": manifest.options,
-        "environment": manifest.environment,
+        "manifest": manifest,
     }
 
 
@@ -236,22 +230,15 @@ def _findings(
 
 
 def _repeated(shown: Sequence[Headlines]) -> list[str]:
-    """Say which runs have the very scores of the first one."""
+    """Say which runs have the very scores of the first one: they are the same, or a copy of it."""
     first, *others = shown
     return [
         f"{one.name} has the same scores as {first.name}, so every difference is 0: a run is "
         "compared with itself."
         for one in others
-        if has_same_scores(first.run, one.run)
+        if (one.run.scores is first.run.scores)
+        and one.run.manifest.parts_hash == first.run.manifest.parts_hash
     ]
-
-
-def has_same_scores(run: Run, other: Run) -> bool:
-    """Return whether two runs are one, or a copy of it."""
-    if run.scores is not None or other.scores is not None:
-        return run.scores is other.scores
-    hashes = run.manifest.parts_hash, other.manifest.parts_hash
-    return run.path == other.path or (hashes[0] == hashes[1] != "")
 
 
 def _sections(suite: Suite, shown: Sequence[Headlines], charts: Charts) -> list[Values]:
@@ -375,12 +362,10 @@ def _indexed(runs: pl.DataFrame, folder: Place, reports: Path, charts: Charts) -
     readable_runs = [run for run in opened if run is not None]
     declared = common_suite(readable_runs).metrics if readable_runs else ()
     metrics = [one for one in headline_metrics(declared) if one.id in measured]
-    empty = {"mean": None, "ci_low": None, "ci_high": None, "n": 0}
-    cells = [[whole.get(one.id, empty) for one in metrics] for whole in summaries]
     names = [os.path.relpath(run, str(folder)) for run in runs["run"]]
-    rows = []
-    for about, name, run, of_run in zip(
-        runs.iter_rows(named=True), names, opened, cells, strict=True
+    rows, means = [], []
+    for about, name, run, whole in zip(
+        runs.iter_rows(named=True), names, opened, summaries, strict=True
     ):
         report = reports / f"{about['number']:03}-{Path(about['run']).name[:_NAME_SHOWN]}.html"
         problem = about["problem"]
@@ -389,32 +374,24 @@ def _indexed(runs: pl.DataFrame, folder: Place, reports: Path, charts: Charts) -
                 write_report([run], report)
         except RunError as error:  # the other runs have their pages
             problem = str(error)
+        of_run = [whole.get(one.id, _NO_MEAN) for one in metrics]
+        means.append([(one["mean"], one["ci_low"], one["ci_high"], one["n"]) for one in of_run])
         rows.append(
             {
                 "name": name,
                 "report": "" if problem else quote(f"{reports.name}/{report.name}"),
                 "n": about["rows"],
-                "cells": [
-                    {
-                        "mean": one["mean"],
-                        "text": interval_text(one["mean"], one["ci_low"], one["ci_high"], 3),
-                    }
-                    for one in of_run
-                ],
+                "means": means[-1],
                 "finished": about["finished"] and about["finished"].isoformat(timespec="minutes"),
                 "options": problem or about["options"],
             }
         )
-    panels = [
-        (one, [(row["mean"], row["ci_low"], row["ci_high"], row["n"]) for row in column])
-        for one, column in zip(metrics, zip(*cells, strict=True), strict=True)
-    ]
-    shown = [
-        {"name": one.name, "arrow": ARROWS[one.scale.better].strip(), "better": one.scale.better}
-        for one in metrics
-    ]
+    panels = list(zip(metrics, zip(*means, strict=True), strict=True))
     chart = charts.of_runs(names, panels) if len(names) > 1 else None
-    return {"name": runs["suite"][0], "metrics": shown, "rows": rows, "chart": chart}
+    return {"name": runs["suite"][0], "metrics": metrics, "rows": rows, "chart": chart}
+
+
+_NO_MEAN = {"mean": None, "ci_low": None, "ci_high": None, "n": 0}
 
 
 def render_page(template: str, content: Mapping[str, Any]) -> str:
@@ -427,6 +404,8 @@ def render_page(template: str, content: Mapping[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {
+        "arrow": lambda metric: ARROWS[metric.scale.better].strip(),
+        "interval": lambda mean: interval_text(mean[0], mean[1], mean[2], 3),
         "readable": readable,
         "in_lines": lambda text: text.replace(" [", "\n["),
         "cell": cell_of,
@@ -434,17 +413,10 @@ def render_page(template: str, content: Mapping[str, Any]) -> str:
         "listing": listing_of,
         "marked": marked,
     }
-    style, script = (
-        environment.loader.get_source(environment, name)[0]  # type: ignore[union-attr]
-        for name in ("page.css", "page.js")
-    )
+    script = environment.get_template("page.js").render()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template(template).render(
-        **content,
-        style=Markup(style),
-        script=Markup(script),
-        script_hash=f"sha256-{digest}",
-        version=__version__,
+        **content, script=Markup(script), script_hash=f"sha256-{digest}", version=__version__
     )
 
 
@@ -521,11 +493,13 @@ def _common_start(names: pl.Series) -> str:
     return re.sub(r"[^\W_]*$", "", start) if len(names) > 1 else ""
 
 
-def _picks(
-    values: pl.DataFrame, metrics: Sequence[Metric]
-) -> tuple[dict[int, list[tuple[str, str]]], dict[str, Values]]:
+Picks = dict[int, dict[str, list[str]]]
+"""The rows of dialogues that are shown, with the metrics of which each is the worst, the best..."""
+
+
+def _picks(values: pl.DataFrame, metrics: Sequence[Metric]) -> tuple[Picks, dict[str, Values]]:
     """Choose the rows that are shown, with why, and name them by metric."""
-    picks: dict[int, list[tuple[str, str]]] = {}
+    picks: Picks = {}
     by_metric: dict[str, Values] = {}
     for metric in metrics:
         ordered = values.select("row", "name", metric.id).drop_nulls(metric.id)
@@ -538,7 +512,7 @@ def _picks(
         for word, place in _places(ordered[metric.id], metric).items():
             row, name, value = ordered.row(place)
             if row in picks or len(picks) < DIALOGUES_SHOWN:
-                picks.setdefault(row, []).append((word, metric.name))
+                picks.setdefault(row, {}).setdefault(word, []).append(metric.name)
                 by_metric[metric.id][word] = {"name": name, "value": value}
     return picks, by_metric
 
@@ -557,9 +531,7 @@ def _places(ordered: pl.Series, metric: Metric) -> dict[str, int]:
     return {words[0]: 0, "median": ordered.len() // 2, words[ordered.len() - 1]: ordered.len() - 1}
 
 
-def _listed(
-    values: pl.DataFrame, metrics: Sequence[Metric], picks: Mapping[int, list[tuple[str, str]]]
-) -> pl.DataFrame:
+def _listed(values: pl.DataFrame, metrics: Sequence[Metric], picks: Picks) -> pl.DataFrame:
     """Keep all dialogues, or those that are shown and the worst by the first metric."""
     if values.height <= DIALOGUES_LISTED or not metrics:
         return values.head(DIALOGUES_LISTED)
@@ -572,18 +544,22 @@ def _listed(
 
 
 def _shown(
-    suite: Suite,
-    dialogues: Dialogues,
-    values: pl.DataFrame,
-    picks: Mapping[int, list[tuple[str, str]]],
+    suite: Suite, dialogues: Dialogues, values: pl.DataFrame, picks: Picks
 ) -> tuple[list[Values], str]:
+    """Read the chosen dialogues: from the tables, and from the logs where the texts are there."""
     if suite.show is None or not picks:
         return [], ""
-    rows = sorted(picks)
-    found, note = _read(suite, dialogues, rows)
+    rows, found, note = sorted(picks), list[Dialogue](), ""
+    if suite.texts_in_logs:
+        try:
+            found = dialogues.read(rows)
+        except (InputError, UsageError, OSError) as error:
+            note = f"The texts of dialogues are not shown. {error}"
+            warn_caller(note, LogsWarning)
+    found = found or [Dialogue(tables=tables) for tables in dialogues.tables(rows)]
     shown = [
         {
-            "picked": _why(picks[row]),
+            "picked": "; ".join(f"{word}: {', '.join(of)}" for word, of in picks[row].items()),
             "file": dialogue.tables[LABEL_TABLE]["file"][0],
             "scores": values.row(row, named=True),
             "view": suite.show(dialogue),
@@ -591,23 +567,3 @@ def _shown(
         for row, dialogue in zip(rows, found, strict=True)
     ]
     return shown, note
-
-
-def _why(picked: Sequence[tuple[str, str]]) -> str:
-    """Say for which metrics a dialogue is shown, the worst, median and best ones together."""
-    words = dict.fromkeys(word for word, _ in picked)
-    return "; ".join(
-        f"{word}: {', '.join(name for one, name in picked if one == word)}" for word in words
-    )
-
-
-def _read(suite: Suite, dialogues: Dialogues, rows: Sequence[int]) -> tuple[list[Dialogue], str]:
-    """Read the chosen dialogues: from the tables, and from the logs where the texts are there."""
-    note = ""
-    if suite.texts_in_logs:
-        try:
-            return dialogues.read(rows), note
-        except (InputError, UsageError, OSError) as error:
-            note = f"The texts of dialogues are not shown. {error}"
-            warn_caller(note, LogsWarning)
-    return [Dialogue(tables=tables) for tables in dialogues.tables(rows)], note
