@@ -495,19 +495,13 @@ def _with_raters(frames: Sequence[pl.DataFrame], files: Sequence[str]) -> pl.Dat
     """Join the ratings of files under their raters' names; a name of two files gets its file."""
     named = [
         frame.with_columns(
-            pl.col("judged_by").fill_null(file).alias("rater"), source=pl.lit(number)
+            rater=pl.col("judged_by").fill_null(file), source=pl.lit(number), name=pl.lit(file)
         )
         for number, (frame, file) in enumerate(zip(frames, files, strict=True))
     ]
-    ratings = pl.concat(named)
     is_shared = pl.col("source").n_unique().over("rater") > 1
-    of_file = pl.col("source").replace_strict(dict(enumerate(files)), return_dtype=pl.String)
-    return ratings.with_columns(
-        pl.when(is_shared)
-        .then(pl.format("{} ({})", "rater", of_file))
-        .otherwise("rater")
-        .alias("rater")
-    )
+    of_file = pl.format("{} ({})", "rater", "name")
+    return pl.concat(named).with_columns(rater=pl.when(is_shared).then(of_file).otherwise("rater"))
 
 
 def with_keys(ratings: pl.DataFrame) -> pl.DataFrame:

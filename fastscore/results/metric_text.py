@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import groupby
+from operator import ge, gt, le, lt
 from typing import Any
 
 import polars as pl
@@ -83,7 +84,13 @@ def reading_of(
     if value is None or low is None or high is None:
         return None
     return next(
-        (band.reading for band in bands if all(_holds(band, end) for end in (low, value, high))),
+        (
+            band.reading
+            for band in bands
+            if all(
+                holds(end, bound) for _, holds, bound in _bounds(band) for end in (low, value, high)
+            )
+        ),
         None,
     )
 
@@ -94,27 +101,23 @@ def band_bounds(band: Band) -> str:
         return f"{band.at_least:g}"
     if band.at_least is not None and band.at_most is not None:
         return f"{band.at_least:g} to {band.at_most:g}"
-    named = (
-        ("at least", band.at_least),
-        ("above", band.above),
-        ("at most", band.at_most),
-        ("below", band.below),
+    return " and ".join(f"{word} {bound:g}" for word, _, bound in _bounds(band))
+
+
+def _bounds(band: Band) -> list[tuple[str, Callable[[float, float], bool], float]]:
+    """Return the words, comparisons and values of a band's bounds."""
+    bounds = (
+        ("at least", ge, band.at_least),
+        ("above", gt, band.above),
+        ("at most", le, band.at_most),
+        ("below", lt, band.below),
     )
-    return " and ".join(f"{word} {bound:g}" for word, bound in named if bound is not None)
+    return [(word, holds, bound) for word, holds, bound in bounds if bound is not None]
 
 
 def bands_text(bands: Sequence[Band]) -> str:
     """Write all bands of a metric in a line: ``above 0.8 excellent, below 0.5 poor``."""
     return ", ".join(f"{band_bounds(band)} {band.reading}" for band in bands)
-
-
-def _holds(band: Band, value: float) -> bool:
-    return (
-        (band.at_least is None or value >= band.at_least)
-        and (band.above is None or value > band.above)
-        and (band.at_most is None or value <= band.at_most)
-        and (band.below is None or value < band.below)
-    )
 
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -224,7 +227,10 @@ def metrics_text(suite: Suite) -> str:
     lines = [f"{suite.name} (version {suite.version}): {suite.title}"]
     lines += [f"  source   {paper}" for paper in suite.papers]
     lines += [f"  people   {suite.agreement}"] if suite.agreement else []
-    return "\n\n".join(["\n".join(lines), *(_card(metric) for metric in suite.metrics)])
+    for metric in suite.metrics:
+        lines += ["", f"{metric.id}  {metric.name}"]
+        lines += [f"  {name:<8} {fact}" for name, fact in metric_facts(metric).items()]
+    return "\n".join(lines)
 
 
 def metric_facts(metric: Metric) -> dict[str, str]:
@@ -257,11 +263,6 @@ def fixed_rows(metric: Metric) -> str:
     """Return the rows in which a definition fixes the value, such as ``multi_user is false``."""
     rules = [f"{one.column} is {str(one.value).lower()}" for one in metric.fixed_where]
     return " or ".join(rules)
-
-
-def _card(metric: Metric) -> str:
-    lines = [f"  {name:<8} {fact}" for name, fact in metric_facts(metric).items()]
-    return "\n".join([f"{metric.id}  {metric.name}", *lines])
 
 
 def metrics_json(suites: Sequence[Suite]) -> str:

@@ -6,6 +6,7 @@ Plain data. A suite fills it by pure functions over frames; terminals and pages 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 import polars as pl
@@ -231,7 +232,9 @@ def matched_characters(text: str, other: str) -> tuple[Mark, ...]:
             i -= 1
         else:
             j -= 1
-    return _join_places(sorted(kept))
+    runs = groupby(enumerate(sorted(kept)), lambda numbered: numbered[1] - numbered[0])
+    places = ([place for _, place in run] for _, run in runs)
+    return tuple(Mark(run[0], run[-1] + 1, label="matched") for run in places)
 
 
 def occurrences(text: str, words: str, *, good: bool = True, label: str = "") -> tuple[Mark, ...]:
@@ -256,17 +259,6 @@ def disjoint(marks: Sequence[Mark]) -> tuple[Mark, ...]:
         if all(mark.stop <= other.start or mark.start >= other.stop for other in kept):
             kept.append(mark)
     return tuple(sorted(kept, key=lambda mark: mark.start))
-
-
-def _join_places(places: list[int]) -> tuple[Mark, ...]:
-    """Join ascending places of matched characters into marks."""
-    marks: list[Mark] = []
-    for place in places:
-        if marks and marks[-1].stop == place:
-            marks[-1] = Mark(marks[-1].start, place + 1, label="matched")
-        else:
-            marks.append(Mark(place, place + 1, label="matched"))
-    return tuple(marks)
 
 
 def _distances(text: str, other: str) -> list[list[int]]:
