@@ -357,7 +357,7 @@ def explain_metrics(dialogues: Dialogues, row: int, metrics: Sequence[str]) -> l
             )
         rows = frames[metric.table].iter_rows(named=True)
         found += [
-            _explained(metric, one, value, frames, dialogues.options)
+            explain_value(metric, one, value, frames, dialogues.options)
             for one, value in zip(rows, before, strict=True)
         ]
     return found
@@ -566,7 +566,7 @@ _PLACE_COLUMNS = ("file", "dialogue", "dialogue_row", "null_reasons")
 """Columns that name the dialogue of a row, or say nothing of its values."""
 
 
-def _explained(
+def explain_value(
     metric: Metric, row: Row, value: Number, frames: Mapping[str, pl.DataFrame], options: Any
 ) -> Explanation:
     """Show how a metric's value in a row came about, by what it declares and the tables have.

@@ -8,9 +8,8 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from fastscore.results.explaining import derive
+from fastscore.results.explaining import explain_value
 from fastscore.results.metric_text import metrics_text
-from fastscore.suites.base import Dialogue
 from fastscore.suites.columns import find_nulls
 from fastscore.suites.declarations import Formula, Metric, NullRule, Ratio, Scale
 from fastscore.suites.formulas import plain_formula, plain_words
@@ -192,7 +191,8 @@ def derived(*evidence, row=ROW, **declared):
         **declared,
     )
     options = SimpleNamespace(mode="plain", window=2)
-    return derive(Dialogue(tables={"turns": TURNS}), metric, row, options)
+    frames = {"turns": TURNS, "log": pl.DataFrame({"line": [1]})}
+    return explain_value(metric, row, row[metric.id], frames, options)
 
 
 def test_a_ratio_of_columns_that_evidence_adds_is_written_with_its_values():
