@@ -177,10 +177,11 @@ class Finder(importlib.machinery.PathFinder):
 sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Finder
 import fastscore
 from fastscore.statistics.agreement import clustered_correlation
-from fastscore.statistics.significance import mann_whitney_u
+from fastscore.statistics.significance import published_statistics
+import numpy as np
 print(clustered_correlation("spearman", [1, 2, 3, 4], [2, 1, 4, 3], range(4)).value)
 try:
-    mann_whitney_u([1.0, 1.0, 2.0], [2.0, 3.0])
+    published_statistics(np.array([1.0, 1.0, 2.0]), np.array([2.0, 3.0]))
 except fastscore.FastscoreError as error:
     print(error)
 """

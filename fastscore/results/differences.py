@@ -19,10 +19,10 @@ import polars as pl
 from fastscore.errors import UsageError, counted
 from fastscore.results.comparison import SCHEMAS, Comparison, lacking_text
 from fastscore.results.repeats import describe_passes, describe_repeats
-from fastscore.statistics import ALPHA, significance
+from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import Clusters, hedges_g, repeated_difference
 from fastscore.statistics.curves import GRID, Curve, Test, difference_curve, sign_test, wild_omnibus
-from fastscore.statistics.significance import Values, holm
+from fastscore.statistics.significance import Values, holm, published_statistics
 from fastscore.suites.base import families
 from fastscore.suites.declarations import NULL_REASONS, Design, Metric
 from fastscore.suites.sums import BETWEEN, Sums, estimate, joint_estimate, shown_name, sum_values
@@ -715,24 +715,10 @@ def _described(side: Side, metrics: Sequence[Metric]) -> Iterator[dict[str, Any]
 def _published(a: Side, b: Side, metrics: Sequence[Metric]) -> Iterator[dict[str, Any]]:
     """Compute the statistics of the public guest_simulation code, one value a dialogue."""
     for metric in metrics:
-        values = []
-        row: dict[str, Any] = {"group": a.group, "a": a.name, "b": b.name, "metric": metric.id}
-        for name, side in (("a", a), ("b", b)):
-            dialogues = sum_values(_with_value(side, metric), metric, "id")
-            values.append((dialogues["sum"] / dialogues["n"]).to_numpy())
-            columns = (f"mean_{name}", f"normal_low_{name}", f"normal_high_{name}")
-            row |= zip(columns, significance.published_interval(values[-1]), strict=True)
-            row[f"n_{name}"] = dialogues.height
-        x, y = values
-        for name, one_variance in (("student", True), ("welch", False)):
-            found = significance.independent_t(y, x, one_variance=one_variance)
-            row |= {f"{name}_t": found.statistic, f"{name}_p": found.p_value}
-        ranks = significance.mann_whitney_u(y, x)
-        yield row | {
-            "cohens_d": significance.cohens_d(y, x),
-            "mann_whitney_u": ranks.statistic,
-            "mann_whitney_p": ranks.p_value,
-        }
+        dialogues = [sum_values(_with_value(side, metric), metric, "id") for side in (a, b)]
+        x, y = ((each["sum"] / each["n"]).to_numpy() for each in dialogues)
+        place = {"group": a.group, "a": a.name, "b": b.name, "metric": metric.id}
+        yield place | published_statistics(x, y)
 
 
 def _check_pattern(pattern: str) -> None:

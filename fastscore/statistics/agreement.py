@@ -21,13 +21,7 @@ import polars as pl
 
 from fastscore.settings.extras import scipy_stats
 from fastscore.statistics.clustered import LEAST_UNITS, LEVEL, POWER, EstimateReason, clustered_mean
-from fastscore.statistics.significance import (
-    Values,
-    paired,
-    quotients,
-    t_below,
-    t_inverse,
-)
+from fastscore.statistics.significance import Values, finite, t_below, t_inverse
 
 Codes = npt.NDArray[np.int64]
 Level = Literal["interval", "ordinal"]
@@ -278,17 +272,6 @@ def detectable_correlation(found: Correlation, *, alpha: float = 1 - LEVEL) -> f
     return math.tanh(sum(quantiles) * found.error)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pairs:
-    """Pairs sorted by cluster and stratum, both numbered from 0: shape (n,) each."""
-
-    first: Values
-    second: Values
-    cluster: Codes
-    stratum: Codes
-    n_clusters: int
-
-
 def clustered_correlation(
     measure: Measure,
     a: npt.ArrayLike,
@@ -301,35 +284,37 @@ def clustered_correlation(
     Spearman's rho is that of ranks within strata, divided by their sizes and centred, over all
     strata. Kendall's tau-b counts pairs of pairs of one stratum.
     """
-    pairs = _sorted_pairs(a, b, clusters, strata)
-    counts = pairs.first.size, pairs.n_clusters
-    if pairs.first.size < LEAST_UNITS:
-        return Correlation(None, *counts, reason="too_few_units")
-    parts = min(pairs.n_clusters, JACKKNIFE_PARTS)
-    left_out = _spearman if measure == "spearman" else _kendall
-    value, *replicates = left_out(pairs, pairs.cluster % parts, parts).tolist()
-    if math.isnan(value):
-        return Correlation(None, *counts, reason="zero_variance")
-    if pairs.n_clusters < LEAST_UNITS:
-        return Correlation(value, *counts, reason="too_few_units")
-    found = _jackknifed(value, np.array(replicates), pairs)
-    if pairs.n_clusters > EXACT_UNITS or not _is_complete(pairs):
+    first, second = finite(a, "a"), finite(b, "b")
+    if first.size != second.size:
+        raise ValueError(f"a has {first.size} values and b {second.size}, expected pairs")
+    n_clusters, cluster = _numbered(clusters, "clusters", first.size)
+    n_strata, stratum = 1, np.zeros(first.size, np.int64)
+    if strata is not None:
+        n_strata, stratum = _numbered(strata, "strata", first.size)
+    order = np.lexsort((second, first, stratum, cluster))
+    first, second, cluster, stratum = first[order], second[order], cluster[order], stratum[order]
+    found = Correlation(None, first.size, n_clusters, reason="too_few_units")
+    if first.size < LEAST_UNITS:
         return found
-    tables = (side.reshape(pairs.n_clusters, -1) for side in (pairs.first, pairs.second))
+    parts = min(n_clusters, JACKKNIFE_PARTS)
+    left_out = _spearman if measure == "spearman" else _kendall
+    joint, of_x, of_y = left_out(first, second, stratum, cluster % parts, parts)
+    scale = np.sqrt(of_x * of_y)
+    undefined = np.full(scale.shape, np.nan)
+    value, *replicates = np.divide(joint, scale, out=undefined, where=scale > 0).tolist()
+    if math.isnan(value):
+        return replace(found, reason="zero_variance")
+    found = replace(found, value=value)
+    if n_clusters < LEAST_UNITS:
+        return found
+    found = _jackknifed(found, value, np.array(replicates))
+    # every cluster has exactly one pair in every stratum
+    is_complete = np.array_equal(cluster * n_strata + stratum, np.arange(n_clusters * n_strata))
+    if n_clusters > EXACT_UNITS or not is_complete:
+        return found
+    tables = (side.reshape(n_clusters, -1) for side in (first, second))
     p_value, smallest_p = _exact_test(measure, *tables)
     return replace(found, p_value=p_value, smallest_p=smallest_p, method="exact")
-
-
-def _sorted_pairs(
-    a: npt.ArrayLike, b: npt.ArrayLike, clusters: npt.ArrayLike, strata: npt.ArrayLike | None
-) -> _Pairs:
-    first, second = paired(a, b)
-    n_clusters, cluster = _numbered(clusters, "clusters", first.size)
-    stratum = np.zeros(first.size, np.int64)
-    if strata is not None:
-        _, stratum = _numbered(strata, "strata", first.size)
-    order = np.lexsort((second, first, stratum, cluster))
-    return _Pairs(first[order], second[order], cluster[order], stratum[order], n_clusters)
 
 
 def _numbered(labels: npt.ArrayLike, name: str, rows: int) -> tuple[int, Codes]:
@@ -341,11 +326,9 @@ def _numbered(labels: npt.ArrayLike, name: str, rows: int) -> tuple[int, Codes]:
     return distinct.size, codes.astype(np.int64)
 
 
-def _jackknifed(value: float, replicates: Values, pairs: _Pairs) -> Correlation:
+def _jackknifed(found: Correlation, value: float, replicates: Values) -> Correlation:
     """Test Fisher's z, the mean of its pseudovalues, against 0 by Student's t."""
-    counts = pairs.first.size, pairs.n_clusters
-    undecided = Correlation(value, *counts, reason="zero_variance")
-    parts = replicates.size
+    undecided, parts = replace(found, reason="zero_variance"), replicates.size
     if np.isnan(replicates).any() or abs(value) > _NEARLY_ONE:
         return undecided
     of_replicates = np.arctanh(np.clip(replicates, -_NEARLY_ONE, _NEARLY_ONE))
@@ -354,23 +337,15 @@ def _jackknifed(value: float, replicates: Values, pairs: _Pairs) -> Correlation:
     if error < _LEAST_ERROR:
         return undecided
     half = -t_inverse(parts - 1, (1 - LEVEL) / 2) * error
-    return Correlation(
-        value,
-        *counts,
+    return replace(
+        found,
         low=min(math.tanh(z - half), value),
         high=max(math.tanh(z + half), value),
         p_value=2 * t_below(parts - 1, -abs(z / error)),
         method="jackknife",
         error=error,
         smallest_p=0.0,
-    )
-
-
-def _is_complete(pairs: _Pairs) -> bool:
-    """Return whether every cluster has exactly one pair in every stratum."""
-    clusters, strata = np.arange(pairs.n_clusters), np.arange(int(pairs.stratum.max()) + 1)
-    return np.array_equal(pairs.stratum, np.tile(strata, clusters.size)) and np.array_equal(
-        pairs.cluster, np.repeat(clusters, strata.size)
+        reason=None,
     )
 
 
@@ -404,14 +379,14 @@ def _all_orders(units: int) -> Codes:
     return orders
 
 
-def _spearman(pairs: _Pairs, part: Codes, parts: int) -> Values:
-    """Return rho of all pairs, then without each part of them; NaN if a side is constant."""
+def _spearman(first: Values, second: Values, stratum: Codes, part: Codes, parts: int) -> Values:
+    """Return the parts of rho, a product and two squares: of all pairs, then without each part."""
     found = np.zeros((3, 1 + parts))
     for omitted in range(-1, parts):
         kept = part != omitted
-        x, y = (_grades(side[kept], pairs.stratum[kept]) for side in (pairs.first, pairs.second))
+        x, y = (_grades(side[kept], stratum[kept]) for side in (first, second))
         found[:, 1 + omitted] = x @ y, x @ x, y @ y
-    return quotients(found[0], np.sqrt(found[1] * found[2]))
+    return found
 
 
 def _ranks(values: Values) -> Values:
@@ -429,18 +404,14 @@ def _grades(values: Values, strata: Codes) -> Values:
     return grades
 
 
-def _kendall(pairs: _Pairs, part: Codes, parts: int) -> Values:
-    """Return tau-b of all pairs, then without each part of them; NaN if a side is constant."""
-    of_stratum = [pairs.stratum == k for k in range(int(pairs.stratum.max()) + 1)]
-    compare = _comparisons
-    if sum(int(chosen.sum()) ** 2 for chosen in of_stratum) > _MOST_COMPARISONS:
-        compare = _repeated_comparisons
-    sums = sum(
-        compare(pairs.first[chosen], pairs.second[chosen], part[chosen], parts)
-        for chosen in of_stratum
-    )
-    concordance, of_x, of_y = np.asarray(sums, np.float64)
-    return quotients(concordance, np.sqrt(of_x * of_y))
+def _kendall(first: Values, second: Values, stratum: Codes, part: Codes, parts: int) -> Values:
+    """Return the counts of tau-b of all pairs, then without each part of them."""
+    sizes = np.bincount(stratum)
+    compare = _comparisons if (sizes**2).sum() <= _MOST_COMPARISONS else _repeated_comparisons
+    found = np.zeros((3, 1 + parts))
+    for chosen in (stratum == number for number in range(sizes.size)):
+        found += compare(first[chosen], second[chosen], part[chosen], parts)
+    return found
 
 
 def _comparisons(x: Values, y: Values, part: Codes, parts: int) -> Values:

@@ -1,17 +1,13 @@
 """Intervals, tests and effect sizes over plain arrays, and the distributions that they need.
 
-Values are one-dimensional and finite: null and NaN are refused, because leaving them out is the
-caller's decision, who also counts them. A statistic that cannot be computed is None with a reason,
-never NaN. No result depends on the order of the values (or of the pairs).
+A statistic that cannot be computed is None, never NaN. No result depends on the order of values.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 from statistics import NormalDist
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -175,14 +171,6 @@ def _quadrature() -> tuple[Values, Values]:
     return (nodes + 1) / 2, weights / 2
 
 
-def paired(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Values, Values]:
-    """Return two finite arrays of one length, in their order."""
-    first, second = finite(a, "a"), finite(b, "b")
-    if first.size != second.size:
-        raise ValueError(f"a has {first.size} values and b {second.size}, expected pairs")
-    return first, second
-
-
 def finite(values: npt.ArrayLike, name: str) -> Values:
     """Return values as a one-dimensional float64 array."""
     array = np.asarray(values, dtype=np.float64)
@@ -192,11 +180,6 @@ def finite(values: npt.ArrayLike, name: str) -> Values:
     if bad.size:
         raise ValueError(f"{name}[{bad[0]}] is {array[bad[0]]}, expected finite values only")
     return array
-
-
-def ascending(values: npt.ArrayLike, name: str) -> Values:
-    """Return values in ascending order, so that sums are the same for any order."""
-    return np.sort(finite(values, name))
 
 
 def is_constant(sample: Values) -> bool:
@@ -209,81 +192,57 @@ def deviation(sample: Values, ddof: int) -> float:
     return 0.0 if is_constant(sample) else float(sample.std(ddof=ddof))
 
 
-def quotients(numerators: Values, denominators: Values) -> Values:
-    """Return numerators / denominators; NaN where a denominator is not positive."""
-    undefined = np.full(denominators.shape, np.nan)
-    return np.asarray(np.divide(numerators, denominators, out=undefined, where=denominators > 0))
-
-
-StatisticReason = Literal["too_few_values", "zero_variance"]
 NORMAL_QUANTILE = 1.96
 """The published half width of a 95 % interval, in standard errors."""
 EXACT_AGAINST_MANY = 8
 """The most values of the smaller sample for which Mann and Whitney's U is exact, without ties."""
 
 
-@dataclass(frozen=True, slots=True)
-class Significance:
-    """A test's statistic (t, U, rho or tau) with its two-sided p; ``reason`` if there is none."""
+def published_statistics(a: Values, b: Values) -> dict[str, float | None]:
+    """Return the statistics of the public guest_simulation code for independent samples.
 
-    statistic: float | None
-    p_value: float | None
-    degrees_of_freedom: float | None = None
-    reason: StatisticReason | None = None
-
-
-def published_interval(values: npt.ArrayLike) -> tuple[float | None, float | None, float | None]:
-    """Return the mean and its 95 % interval as the published guest_simulation code has them."""
-    sample = ascending(values, "values")
-    if sample.size < 2:
-        return (float(sample[0]) if sample.size else None), None, None
-    mean = float(sample.mean())
-    half = NORMAL_QUANTILE * deviation(sample, 0) / np.sqrt(sample.size)
-    return mean, float(mean - half), float(mean + half)
-
-
-def independent_t(a: npt.ArrayLike, b: npt.ArrayLike, *, one_variance: bool) -> Significance:
-    """Test whether two independent samples have one mean, by Student's t or by Welch's."""
-    first, second = ascending(a, "a"), ascending(b, "b")
-    reason = _no_spread(first, second)
-    if reason:
-        return Significance(None, None, reason=reason)
-    n, m = first.size, second.size
-    if one_variance:
-        degrees = n + m - 2.0
-        parts = [deviation(part, 1) * math.sqrt(part.size - 1) for part in (first, second)]
-        error = math.hypot(*parts) / math.sqrt(n + m - 2) * math.sqrt(1 / n + 1 / m)
-    else:
-        errors = [deviation(part, 1) / math.sqrt(part.size) for part in (first, second)]
-        error = math.hypot(*errors)
+    Variances of intervals and of Cohen's d are over n. Tests and effects are of b against a.
+    """
+    x, y = np.sort(a), np.sort(b)
+    n, m = x.size, y.size
+    found: dict[str, float | None] = {}
+    for name, sample in (("a", x), ("b", y)):
+        mean = float(sample.mean()) if sample.size else None
+        low = high = None
+        if mean is not None and sample.size > 1:
+            half = NORMAL_QUANTILE * deviation(sample, 0) / math.sqrt(sample.size)
+            low, high = mean - half, mean + half
+        found[f"n_{name}"], found[f"mean_{name}"] = sample.size, mean
+        found[f"normal_low_{name}"], found[f"normal_high_{name}"] = low, high
+    if min(n, m) > 1 and (deviation(x, 1) or deviation(y, 1)):
+        difference = y.mean() - x.mean()
+        spreads = deviation(y, 1) * math.sqrt(m - 1), deviation(x, 1) * math.sqrt(n - 1)
+        student = math.hypot(*spreads) / math.sqrt(m + n - 2) * math.sqrt(1 / m + 1 / n)
+        errors = deviation(y, 1) / math.sqrt(m), deviation(x, 1) / math.sqrt(n)
+        welch = math.hypot(*errors)
         # Welch and Satterthwaite's degrees, each error as a share of the whole
-        inverse = (errors[0] / error) ** 4 / (n - 1) + (errors[1] / error) ** 4 / (m - 1)
-        degrees = 1 / inverse
-    t = float((first.mean() - second.mean()) / error)
-    return Significance(t, 2 * t_below(degrees, -abs(t)), degrees)
+        inverse = (errors[0] / welch) ** 4 / (m - 1) + (errors[1] / welch) ** 4 / (n - 1)
+        for name, error, degrees in (
+            ("student", student, m + n - 2.0),
+            ("welch", welch, 1 / inverse),
+        ):
+            t = float(difference / error)
+            found |= {f"{name}_t": t, f"{name}_p": 2 * t_below(degrees, -abs(t))}
+        pooled = math.hypot(deviation(y, 0), deviation(x, 0)) / math.sqrt(2)
+        found["cohens_d"] = float(difference / pooled)
+    found["mann_whitney_u"], found["mann_whitney_p"] = mann_whitney_u(y, x)
+    return found
 
 
-def cohens_d(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
-    """Return Cohen's d of two independent samples, (mean a - mean b) / pooled deviation."""
-    first, second = ascending(a, "a"), ascending(b, "b")
-    if _no_spread(first, second):
-        return None
-    pooled = math.hypot(deviation(first, 0), deviation(second, 0)) / math.sqrt(2)
-    return float((first.mean() - second.mean()) / pooled)
-
-
-def mann_whitney_u(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
-    """Test whether values of one independent sample tend to be larger, by Mann and Whitney's U."""
-    first, second = ascending(a, "a"), ascending(b, "b")
-    if not first.size or not second.size:
-        return Significance(None, None, reason="too_few_values")
+def mann_whitney_u(first: Values, second: Values) -> tuple[float | None, float | None]:
+    """Return Mann and Whitney's U of the first of two ascending samples, and its two-sided p."""
     together = np.concatenate([first, second])
-    if is_constant(together):
-        return Significance(None, None, reason="zero_variance")
+    if not first.size or not second.size or is_constant(together):
+        return None, None
     is_tied = np.unique(together).size < together.size
     if is_tied or min(first.size, second.size) > EXACT_AGAINST_MANY:
         found = scipy_stats().mannwhitneyu(first, second, method="asymptotic")
-        return Significance(float(found.statistic), float(found.pvalue))
+        return float(found.statistic), float(found.pvalue)
     return _exact_mann_whitney(first, second)
 
 
@@ -300,14 +259,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return corrected
 
 
-def _no_spread(*samples: Values) -> StatisticReason | None:
-    if any(sample.size < 2 for sample in samples):
-        return "too_few_values"
-    varying = any(deviation(sample, 1) > 0.0 for sample in samples)
-    return None if varying else "zero_variance"
-
-
-def _exact_mann_whitney(first: Values, second: Values) -> Significance:
+def _exact_mann_whitney(first: Values, second: Values) -> tuple[float, float]:
     """Count every choice of places, in time linear in the larger sample (SciPy's is quadratic).
 
     How many choices have a U of k is the coefficient of q^k in the Gaussian binomial, the product
@@ -324,4 +276,4 @@ def _exact_mann_whitney(first: Values, second: Values) -> Significance:
         choices = rows.cumsum(axis=0).ravel()[: choices.size]
         choices[many + i :] -= choices[: -(many + i)].copy()
     p_value = min(1.0, 2 * float(choices.sum()) / math.comb(few + many, few))
-    return Significance(float(u), p_value)
+    return float(u), p_value
