@@ -2,10 +2,9 @@
 
 import math
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 import polars as pl
@@ -53,7 +52,7 @@ class CheckLimits:
         return [*dict.fromkeys((*self.max_drop, *self.no_worse, *self.equal_within))]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Check:
     """One check: what was asked, what was found, and how that came out, in texts for readers."""
 
@@ -95,18 +94,15 @@ def check(
         has_no_direction = run.suite.metric(id).scale.better == "neither"
         if has_no_direction and (id in limits.max_drop or id in limits.no_worse):
             raise UsageError(f"{id} has no direction, so that it cannot drop.")
-    found = _of_one_run(run, limits)
+    found = [*_bounds(run, limits), *_nulls_and_rejects(run, limits)]
     if against is not None and needs_another:
         _refuse_damage(against)
         notes: Sequence[str] = ()
         if limits.of_differences:
             compared = _compared(against, run, limits, how, different=different_signatures)
             found += _drops(compared, limits)
-            for margins, p, word in (
-                (limits.no_worse, "p_no_worse", "no worse within"),
-                (limits.equal_within, "p_equal", "equal within"),
-            ):
-                found += _margins(compared, margins, p, word)
+            found += _margins(compared, limits.no_worse, "p_no_worse", "no worse within")
+            found += _margins(compared, limits.equal_within, "p_equal", "equal within")
             notes = compared.notes
         if not unpaired:
             found.append(_missing(run, against, limits, how, notes))
@@ -115,59 +111,48 @@ def check(
     return [replace(one, outcome="failed") if one.outcome == "undecided" else one for one in found]
 
 
-def _of_one_run(run: Run, limits: CheckLimits) -> list[Check]:
-    """Check nulls, rejects, and bounds of the summary's means, of several scales one by one."""
+def _bounds(run: Run, limits: CheckLimits) -> Iterator[Check]:
+    """Check bounds of the summary's means, of metrics with several scales one by one."""
     whole = overall_rows(run.summary)
     bounded = [run.suite.metric(id) for id in {**limits.minimum, **limits.maximum}]
     scaled = [metric for metric in bounded if metric.scale.by]
-    means: dict[str, dict[str, float | None]] = {
-        metric.id: {metric.id: whole.get(metric.id, {}).get("mean")} for metric in bounded
-    }
+    means = {one.id: {one.id: whole.get(one.id, {}).get("mean")} for one in bounded}
     means |= {metric.id: {} for metric in scaled}
     for part in defined_parts(run, scaled):
         name = f"{part.metric.id} ({part.where})" if part.where else part.metric.id
         means[part.metric.id][name] = part.estimate.value
-    found: list[Check] = []
-    for word, bounds in (("at least", limits.minimum), ("at most", limits.maximum)):
+    for word, sign, bounds in (("least", 1, limits.minimum), ("most", -1, limits.maximum)):
         for id, limit in bounds.items():
             # decimals leave dust: a mean of .1, .2 and .6 is .3
             reach = GRID * max(1.0, abs(limit))
             for name, mean in (means[id] or {id: None}).items():
                 value = "no value" if mean is None else f"{mean:.6g}"
-                sign = 1 if word == "at least" else -1
                 kept = mean is not None and sign * (limit - mean) <= reach
-                numbers = {"mean": mean}
-                found.append(_decided(f"{name} {word}", value, f"{limit:g}", kept, numbers=numbers))
+                yield _decided(f"{name} at {word}", value, f"{limit:g}", kept, mean=mean)
+
+
+def _nulls_and_rejects(run: Run, limits: CheckLimits) -> Iterator[Check]:
+    """Check shares of null rows and of rejected lines."""
+    whole = overall_rows(run.summary)
     for id, limit in limits.max_null.items():
         n, n_fixed, n_null = (whole.get(id, {}).get(name, 0) for name in ("n", "n_fixed", "n_null"))
         n_rows = n + n_fixed + n_null
         share = n_null / n_rows if n_rows else None
         value = "no row" if share is None else _percent(share)
-        kept = share is not None and share <= limit
-        numbers = {"n_null": n_null, "n_rows": n_rows}
-        found.append(_decided(f"{id} null at most", value, _percent(limit), kept, numbers=numbers))
+        kept, numbers = share is not None and share <= limit, {"n_null": n_null, "n_rows": n_rows}
+        yield _decided(f"{id} null at most", value, _percent(limit), kept, **numbers)
     if limits.max_rejects is not None:
         rejects, lines = run.manifest.lost_lines
         share = rejects / max(1, lines)
         kept, detail = share <= limits.max_rejects, f"{rejects:,} of {lines:,} lines"
         shares = _percent(share), _percent(limits.max_rejects)
-        numbers = {"n_rejects": rejects, "n_lines": lines}
-        found.append(_decided("rejects at most", *shares, kept, detail, numbers))
-    return found
+        yield _decided("rejects at most", *shares, kept, detail, n_rejects=rejects, n_lines=lines)
 
 
 def _decided(
-    name: str,
-    found: str,
-    limit: str,
-    kept: bool,
-    detail: str = "",
-    numbers: Mapping[str, float | None] = MappingProxyType({}),
+    name: str, found: str, limit: str, kept: bool, detail: str = "", **numbers: float | None
 ) -> Check:
-    outcome: Outcome = "passed" if kept else "failed"
-    return Check(
-        name=name, found=found, limit=limit, outcome=outcome, detail=detail, numbers=numbers
-    )
+    return Check(name, found, limit, "passed" if kept else "failed", detail, numbers)
 
 
 def _refuse_damage(run: Run) -> None:
@@ -191,11 +176,10 @@ def _compared(
     return compared
 
 
-def _drops(compared: Comparison, limits: CheckLimits) -> list[Check]:
+def _drops(compared: Comparison, limits: CheckLimits) -> Iterator[Check]:
     """Check drops, and beside each how many dialogues it leaves out."""
     rows = {row["metric"]: row for row in compared.differences.iter_rows(named=True)}
     n_tests = compared.drops["p"].count()
-    found = []
     for drop in compared.drops.iter_rows(named=True):
         row = rows[drop["metric"]]
         # the pairs of the base that have a value there, or its dialogues
@@ -204,29 +188,26 @@ def _drops(compared: Comparison, limits: CheckLimits) -> list[Check]:
         details = [
             _verdict(drop, n_tests),
             f"{drop['n_a']:,} of {counted(n_base, kind)} compared",
-            *([counted(drop["n_units"], "units")] if drop["n_units"] != drop["n_a"] else []),
+            counted(drop["n_units"], "units") if drop["n_units"] != drop["n_a"] else "",
             f"was {number_text(drop['mean_a'])}, is {number_text(drop['mean_b'])}",
-            *([row["lacking"]] if row["lacking"] else []),
+            row["lacking"],
             design_text(row),
         ]
         value = interval_text(drop["drop"], drop["low"], drop["high"])
-        found.append(
-            Check(
-                name=f"{row['metric']} drop at most",
-                found="no value" if drop["drop"] is None else value,
-                limit=f"{drop['limit']:g}",
-                outcome=drop["outcome"],
-                detail="; ".join(details),
-                numbers={name: drop[name] for name in ("drop", "low", "high", "p", "p_holm")}
-                | {"n_compared": drop["n_a"], "n_against": n_base, "n_units": drop["n_units"]},
-            )
+        numbers = {name: drop[name] for name in ("drop", "low", "high", "p", "p_holm")}
+        numbers |= {"n_compared": drop["n_a"], "n_against": n_base, "n_units": drop["n_units"]}
+        yield Check(
+            f"{row['metric']} drop at most",
+            "no value" if drop["drop"] is None else value,
+            f"{drop['limit']:g}",
+            drop["outcome"],
+            "; ".join(filter(None, details)),
+            numbers,
         )
         if n_null and n_base and limits.max_missing is not None:
             name, limit = f"{row['metric']} null here only at most", _allowed(limits.max_missing)
-            kept = _is_allowed(n_null, n_base, limits.max_missing)
-            numbers = {"n_null": n_null, "n_against": n_base}
-            found.append(_decided(name, _share_text(n_null, n_base), limit, kept, numbers=numbers))
-    return found
+            kept, value = _is_allowed(n_null, n_base, limits.max_missing), _share(n_null, n_base)
+            yield _decided(name, value, limit, kept, n_null=n_null, n_against=n_base)
 
 
 def _verdict(drop: Mapping[str, Any], n_tests: int) -> str:
@@ -241,18 +222,18 @@ def _verdict(drop: Mapping[str, Any], n_tests: int) -> str:
     return f"{verdict}, p = {p_text(drop['p_holm'])}{family}"
 
 
-def _margins(compared: Comparison, margins: Mapping[str, float], p: str, word: str) -> list[Check]:
+def _margins(
+    compared: Comparison, margins: Mapping[str, float], p: str, word: str
+) -> Iterator[Check]:
     """Check that means are shown to be within margins: by the corrected one-sided tests."""
     rows = {row["metric"]: row for row in compared.differences.iter_rows(named=True)}
-    found = []
     for id, margin in margins.items():
         row = rows[id]
         value = interval_text(row["difference"], row["low"], row["high"])
         shown = "no test" if row[p] is None else f"p = {p_text(row[p])}{beside(row)}"
         kept = row[p] is not None and row[p] < ALPHA
         numbers = {name: row[name] for name in ("difference", "low", "high", p)}
-        found.append(_decided(f"{id} {word}", value, f"{margin:g}", kept, shown, numbers))
-    return found
+        yield _decided(f"{id} {word}", value, f"{margin:g}", kept, shown, **numbers)
 
 
 def _missing(
@@ -270,16 +251,16 @@ def _missing(
     if outcome == "undecided":
         details.append("max_missing sets how many may be missing")
     return Check(
-        name="missing dialogues" + ("" if limit is None else " at most"),
-        found=_share_text(n_lost, n_there),
-        limit="" if limit is None else _allowed(limit),
-        outcome=outcome,
-        detail="; ".join(details),
-        numbers={"n_missing": n_lost, "n_against": n_there, "n_run": n_here},
+        "missing dialogues" + ("" if limit is None else " at most"),
+        _share(n_lost, n_there),
+        "" if limit is None else _allowed(limit),
+        outcome,
+        "; ".join(details),
+        {"n_missing": n_lost, "n_against": n_there, "n_run": n_here},
     )
 
 
-def _share_text(n: int, of: int) -> str:
+def _share(n: int, of: int) -> str:
     return f"{n:,} of {of:,} ({_percent(n / max(1, of))})"
 
 
@@ -354,19 +335,20 @@ def junit(found: Sequence[Check], run: Run) -> bytes:
 
 def _read_number(flag: str, text: str, kind: str) -> int | float:
     """Read a number of a kind, of a count a whole number as one and anything else as a share."""
-    is_percent = text.endswith("%")
     try:
-        value = int(text) if kind == "count" and not {*text} & {*".%eE"} else None
+        if kind == "count" and not {*text} & {*".%eE"}:
+            count = int(text)
+            if count < 0:
+                raise UsageError(
+                    f"{flag}: {text!r} is below 0.", "Write a number such as 2, or 5%."
+                )
+            return count
         number = float(text.removesuffix("%"))
     except ValueError as error:
         raise UsageError(f"{flag}: {text!r} is not a number.") from error
-    if value is not None:
-        if value < 0:
-            raise UsageError(f"{flag}: {text!r} is below 0.", "Write a number such as 2, or 5%.")
-        return value
     if not math.isfinite(number):
         raise UsageError(f"{flag}: {text!r} is no finite number.")
-    number = number / 100 if is_percent else number
+    number = number / 100 if text.endswith("%") else number
     if kind in ("share", "count") and not 0.0 <= number <= 1.0:
         raise UsageError(f"{flag}: {text!r} is not a share.", "Write 5 percent as 0.05 or 5%.")
     if kind == "margin" and number <= 0.0:

@@ -7,7 +7,7 @@ rejects. Trivial agents are baselines on the same log.
 
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -58,32 +58,24 @@ def _trivial_baselines(
 
     A file that the run's options name and that can no longer be read is a `UsageError`.
     """
-    suite = run.suite
     metrics = [metric for metric in metrics if metric.baselines and metric.table == LABEL_TABLE]
-    if not metrics or suite.trivial_agents is None:
+    if not metrics or run.suite.trivial_agents is None:
         return {}
-    scored = suite.trivial_agents(run.lazy_tables, run.options)
+    scored = run.suite.trivial_agents(run.lazy_tables, run.options)
     own = {part.key: part for part in parts}
     found: dict[PartKey, list[Baseline]] = {}
     for agent in scored["agent"].unique(maintain_order=True):
         chosen = [metric for metric in metrics if agent in metric.baselines]
-        tables = _with_scores(run, scored.filter(pl.col("agent") == agent), chosen)
+        ids = [metric.id for metric in chosen]
+        of_agent = scored.lazy().filter(pl.col("agent") == agent).select("dialogue", *ids)
+        dialogues = run.scan(LABEL_TABLE).join(of_agent, on="dialogue", how="left", suffix=":agent")
+        # the agent's score where the run has one
+        replaced = [pl.when(pl.col(id).is_not_null()).then(f"{id}:agent").alias(id) for id in ids]
+        tables = {**run.lazy_tables, LABEL_TABLE: dialogues.with_columns(replaced)}
         for part in defined_parts(run, chosen, cluster, tables):
             if part.key in own:
                 found.setdefault(part.key, []).append(_compare(agent, own[part.key], part))
     return found
-
-
-def _with_scores(
-    run: Run, scored: pl.DataFrame, metrics: Sequence[Metric]
-) -> Mapping[str, pl.LazyFrame]:
-    """Return the run's tables with an agent's scores in place of its own, where it has one."""
-    ids = [metric.id for metric in metrics]
-    dialogues = run.scan(LABEL_TABLE).join(
-        scored.lazy().select("dialogue", *ids), on="dialogue", how="left", suffix=":agent"
-    )
-    replaced = [pl.when(pl.col(id).is_not_null()).then(f"{id}:agent").alias(id) for id in ids]
-    return {**run.lazy_tables, LABEL_TABLE: dialogues.with_columns(replaced)}
 
 
 def _compare(agent: str, own: Part, other: Part) -> Baseline:
@@ -93,10 +85,11 @@ def _compare(agent: str, own: Part, other: Part) -> Baseline:
         for part in (other, own)
     )
     pairs = a.join(b, on=UNIT, suffix="/own").sort(UNIT)
-    of_agent = Clusters(pairs["sum"].to_numpy(), pairs["n"].to_numpy())
-    of_run = Clusters(pairs["sum/own"].to_numpy(), pairs["n/own"].to_numpy())
-    ends = own.metric.scale.ends
-    curve = difference_curve(of_agent, of_run, shared=True, ends=ends, test="t")
+    of_agent, of_run = (
+        Clusters(pairs[f"sum{side}"].to_numpy(), pairs[f"n{side}"].to_numpy())
+        for side in ("", "/own")
+    )
+    curve = difference_curve(of_agent, of_run, shared=True, ends=own.metric.scale.ends, test="t")
     return Baseline(agent, of_agent.mean, of_run.mean, curve.estimate)
 
 
@@ -260,7 +253,7 @@ MANY_NULLS = 0.2
 MANY_AT_END = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """A sentence about a run, and the id of its metric if it has one."""
 
@@ -271,16 +264,13 @@ class Finding:
 
 def list_findings(headlines: Headlines, how: Inference | None = None) -> list[Finding]:
     """Return findings about headline metrics that were read already, in a user's design."""
+    means = ((metric, _means(headlines, metric)) for metric in headlines.metrics)
     return [
         *_groups(headlines, how or Inference.of(headlines.run.suite.design)),
         *_unbeaten(headlines),
-        *(
-            Finding(kind="mean", text=f"{_named(metric)}{text}.", metric=metric.id)
-            for metric in headlines.metrics
-            if (text := _means(headlines, metric))
-        ),
+        *(Finding("mean", f"{_named(one)}{text}.", one.id) for one, text in means if text),
         *_nulls(headlines),
-        *_rejects(headlines.run),
+        _rejects(headlines.run),
     ]
 
 
@@ -341,7 +331,7 @@ def _at_end(part: Part) -> str:
     return ""
 
 
-def _unbeaten(headlines: Headlines) -> list[Finding]:
+def _unbeaten(headlines: Headlines) -> Iterator[Finding]:
     """Name the metrics in which the run is worse than a trivial agent, and not clearly better."""
     texts: dict[tuple[str, str], list[str]] = {}
     for part in headlines.parts:
@@ -353,16 +343,11 @@ def _unbeaten(headlines: Headlines) -> list[Finding]:
                 named = f"{part.metric.id} in {part.where}" if is_split else part.metric.id
                 text = f"{named} ({own} against {other})"
                 texts.setdefault((verdict, one.agent), []).append(text)
-    found = [
-        Finding(
-            kind="baseline",
-            text=f"{verdict} an agent that is {agent}, on the same log: {listed(metrics, NAMED)}.",
-        )
-        for (verdict, agent), metrics in sorted(texts.items(), reverse=True)
-    ]
+    for (verdict, agent), metrics in sorted(texts.items(), reverse=True):
+        named = listed(metrics, NAMED)
+        yield Finding("baseline", f"{verdict} an agent that is {agent}, on the same log: {named}.")
     if headlines.lacking:
-        found.append(Finding(kind="baseline", text=f"No trivial baselines: {headlines.lacking}"))
-    return found
+        yield Finding("baseline", f"No trivial baselines: {headlines.lacking}")
 
 
 def against_agent(metric: Metric, difference: Estimate) -> str:
@@ -377,7 +362,7 @@ def against_agent(metric: Metric, difference: Estimate) -> str:
     return "Clearly worse than" if high < 0 else "Cannot be told from"
 
 
-def _groups(headlines: Headlines, how: Inference) -> list[Finding]:
+def _groups(headlines: Headlines, how: Inference) -> Iterator[Finding]:
     """Name the metrics that differ between groups, and the clearest pair of each."""
     tests, untested = compare_groups(headlines, how)
     n = sum(test["p"] is not None for test in tests)
@@ -387,28 +372,22 @@ def _groups(headlines: Headlines, how: Inference) -> list[Finding]:
         key=lambda test: -abs(test["clearest"]["effect"] or 0.0) if test["clearest"] else math.inf
     )
     named = {metric.id: _named(metric) for metric in headlines.metrics}
-    found = [
-        Finding(
-            kind="groups",
-            text=_difference_text(named[test["metric"]], test, family),
-            metric=test["metric"],
-        )
-        for test in differing[:GROUP_DIFFERENCES]
-    ]
-    if n and not found:
+    for test in differing[:GROUP_DIFFERENCES]:
+        id = test["metric"]
+        yield Finding("groups", _difference_text(named[id], test, family), id)
+    if n and not differing:
         labels = ", ".join(dict.fromkeys(test["label"] for test in tests))
         text = f"No headline metric clearly differs by {labels} ({family}, {ALPHA:g})."
-        found.append(Finding(kind="groups", text=text))
+        yield Finding("groups", text)
     others: dict[str, list[str]] = {}
     for test in differing[GROUP_DIFFERENCES:]:
         others.setdefault(test["label"], []).append(test["metric"])
     more = [f"by {label} ({len(ids):,}): {', '.join(ids)}" for label, ids in others.items()]
     if more:
-        found.append(Finding(kind="groups", text=f"Others that differ {'; '.join(more)}."))
+        yield Finding("groups", f"Others that differ {'; '.join(more)}.")
     for label, reason in untested.items():
         text = f"Not tested for differences by {label}: {reason.removesuffix('.')}."
-        found.append(Finding(kind="groups", text=text))
-    return found
+        yield Finding("groups", text)
 
 
 def _difference_text(metric: str, test: Record, family: str) -> str:
@@ -431,41 +410,33 @@ def _difference_text(metric: str, test: Record, family: str) -> str:
     )
 
 
-def _nulls(headlines: Headlines) -> list[Finding]:
+def _nulls(headlines: Headlines) -> Iterator[Finding]:
+    """Name the metrics that are null everywhere, then those that are null in many rows."""
     metrics, whole = headlines.metrics, headlines.whole
     everywhere = [metric for metric in metrics if not whole[metric.id]["n"]]
-    found = []
     if everywhere:
         reasons = sorted({main_reason(whole[metric.id]) for metric in everywhere})
         names = ", ".join(metric.id for metric in everywhere)
-        found.append(Finding(kind="null", text=f"Null everywhere ({', '.join(reasons)}): {names}."))
+        yield Finding("null", f"Null everywhere ({', '.join(reasons)}): {names}.")
     for metric in metrics:
         record = whole[metric.id]
-        rows = record["n"] + record["n_null"]
+        reason, n_null = main_reason(record), record["n_null"]
+        rows = record["n"] + n_null
         # nulls outside the rows in which it is defined are no news
         by_definition = any(part.where for part in headlines.of(metric.id))
-        if metric in everywhere or (by_definition and main_reason(record) == "not_applicable"):
-            continue
-        if record["n_null"] > MANY_NULLS * rows:
-            found.append(
-                Finding(
-                    kind="null",
-                    text=f"{_named(metric)} is null in {record['n_null']:,} of {rows:,} "
-                    f"{metric.table} ({main_reason(record)}).",
-                    metric=metric.id,
-                )
-            )
-    return found
+        is_told = metric in everywhere or (by_definition and reason == "not_applicable")
+        if n_null > MANY_NULLS * rows and not is_told:
+            nulls = f"null in {n_null:,} of {rows:,} {metric.table} ({reason})"
+            yield Finding("null", f"{_named(metric)} is {nulls}.", metric.id)
 
 
-def _rejects(run: Run) -> list[Finding]:
+def _rejects(run: Run) -> Finding:
     n_rejects = run.manifest.counts.get("rejects", 0)
     if not n_rejects:
-        return [Finding(kind="none", text="No line was rejected.")]
+        return Finding("none", "No line was rejected.")
     by_reason = run.rejects.group_by("reason").agg(n=pl.col("count").sum())
     reason, n = by_reason.sort("n", "reason", descending=[True, False]).row(0)
-    text = f"{counted(n_rejects, 'rejects')}, most for {reason} ({n:,})."
-    return [Finding(kind="rejects", text=text)]
+    return Finding("rejects", f"{counted(n_rejects, 'rejects')}, most for {reason} ({n:,}).")
 
 
 def _named(metric: Metric) -> str:
