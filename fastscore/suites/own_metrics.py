@@ -6,6 +6,7 @@ import inspect
 import pickle
 import re
 import textwrap
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass, replace
 from functools import partial
@@ -466,13 +467,9 @@ def result_of_call(what: str, function: Function, inputs: Mapping[str, Any]) -> 
 
 def _described(error: BaseException, path: Path) -> str:
     """Describe an exception of a user's file in one line: where it was raised, and what it is."""
-    line, traceback = None, error.__traceback__
-    while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename == str(path):
-            line = traceback.tb_lineno
-        traceback = traceback.tb_next
-    if isinstance(error, SyntaxError):
-        line = error.lineno
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+    line = error.lineno if isinstance(error, SyntaxError) else next(reversed(lines), None)
     place = "" if line is None else f"line {line}, "
     message = str(error).strip().splitlines()
     return f"{place}{type(error).__name__}{': ' + message[0] if message else ''}".rstrip(".")

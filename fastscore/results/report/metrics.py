@@ -30,12 +30,11 @@ from fastscore.results.metric_text import (
 )
 from fastscore.results.summary_table import ARROWS, main_reason
 from fastscore.settings.extras import explained
-from fastscore.statistics.clustered import Estimate
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
 from fastscore.suites.showing import Chart, Listing, Series
 from fastscore.suites.summary import ALL
-from fastscore.suites.sums import Part, defined_value
+from fastscore.suites.sums import defined_value
 from fastscore.suites.svg import drawing_settings, svg_of, with_new_letters, with_own_ids
 from fastscore.terminal import wrapped
 
@@ -316,62 +315,53 @@ def metrics_of(
         )
     )
     binned = {one.name: _bins(one, [declared[id] for id in ids], shown) for one in shown}
-    return [_metric(declared[id], shown, binned, comparisons, charts) for id in ids]
+    return [
+        {
+            "metric": metric,
+            "kind": _KINDS.get(metric.role, "Other metrics"),
+            "range": metric_range(metric),
+            "bands": bands_text(metric.scale.bands),
+            "sides": [_side(metric, one) for one in shown],
+            "differences": [
+                _difference(metric, name, comparison) for name, comparison in comparisons.items()
+            ],
+            "histogram": _histogram(metric, binned, charts),
+            "histogram_n": sum(binned[shown[0].name].get(metric.id, ([], []))[1]),
+            "groups": [] if metric.role == "part" else _groups(metric, shown, charts),
+        }
+        for metric in map(declared.__getitem__, ids)
+    ]
 
 
-def _metric(
-    metric: Metric,
-    shown: Sequence[Headlines],
-    binned: Mapping[str, Binned],
-    comparisons: Mapping[str, Comparison],
-    charts: Charts,
-) -> Values:
-    return {
-        "metric": metric,
-        "range": metric_range(metric),
-        "bands": bands_text(metric.scale.bands),
-        "sides": [_side(metric, one) for one in shown],
-        "differences": [
-            _difference(metric, name, comparison) for name, comparison in comparisons.items()
-        ],
-        "histogram": _histogram(metric, binned, charts),
-        "histogram_n": sum(binned[shown[0].name].get(metric.id, ([], []))[1]),
-        "groups": [] if metric.role == "part" else _groups(metric, shown, charts),
-    }
+_KINDS = {"headline": "", "part": "Parts and counts"}
+"""What a metric's card is folded under, by its role; headline metrics are not."""
 
 
 def _side(metric: Metric, shown: Headlines) -> Values:
-    record = shown.whole.get(metric.id)
-    parts = [_part(metric, part.where, part.estimate, shown, part) for part in shown.of(metric.id)]
-    if record is None:
-        record = {"n": 0, "n_null": 0, "micro": None}
-    elif not parts:
-        parts = [_part(metric, "", estimate_of(record), shown, None)]
+    """Write a metric's means in a run: of its parts, or of all rows if it has none."""
+    record = shown.whole.get(metric.id, {"n": 0, "n_null": 0, "micro": None})
+    parts = [
+        (part.where, part.n, part.estimate, shown.baselines_of(part))
+        for part in shown.of(metric.id)
+    ]
+    if not parts and metric.id in shown.whole:
+        parts = [("", record["n"], estimate_of(record), ())]
+    means = []
+    for where, n, estimate, baselines in parts:
+        ends = estimate.value, estimate.low, estimate.high
+        bands = () if metric.scale.by and not where else metric.scale.bands
+        texts = {"text": estimate_text(estimate), "reading": reading_of(*ends, bands)}
+        means.append(
+            texts | {"where": where, "n": n, "ends": ends, "baselines": baseline_text(baselines)}
+        )
     return {
         "run": shown.name,
-        "mean": parts[0]["mean"] if parts else None,
+        "mean": parts[0][2].value if parts else None,
         "n": record["n"],
         "n_null": record["n_null"],
         "reason": _reason(record),
-        "micro": None if any(part["where"] for part in parts) else record["micro"],
-        "parts": parts,
-    }
-
-
-def _part(
-    metric: Metric, where: str, estimate: Estimate, shown: Headlines, part: Part | None
-) -> Values:
-    """Write a mean with its interval, its reading and baselines, and the rows that it is of."""
-    baselines = shown.baselines_of(part) if part else ()
-    bands = () if metric.scale.by and not where else metric.scale.bands
-    return {
-        "where": where,
-        "mean": estimate.value,
-        "ends": (estimate.value, estimate.low, estimate.high),
-        "text": estimate_text(estimate),
-        "reading": reading_of(estimate.value, estimate.low, estimate.high, bands),
-        "baselines": baseline_text(baselines),
-        "n": shown.whole[metric.id]["n"] if part is None else part.n,
+        "micro": None if any(part["where"] for part in means) else record["micro"],
+        "parts": means,
     }
 
 

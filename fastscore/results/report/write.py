@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import date
 from itertools import groupby, takewhile
+from operator import itemgetter
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -102,7 +103,7 @@ def make_content(headlines: Sequence[Headlines], how: Inference, texts: bool = T
         "metrics": metrics,
         "sections": sections,
         "metrics_by_kind": [
-            (kind, list(chosen)) for kind, chosen in groupby(metrics, _kind_of_metric)
+            (kind, list(chosen)) for kind, chosen in groupby(metrics, itemgetter("kind"))
         ],
         "dialogues": {one.name: dialogues_of(suite, one, texts) for one in shown},
         "turns_shown": TURNS_SHOWN,
@@ -117,13 +118,6 @@ _CONTENTS = [
     (name.lower(), name)
     for name in ("Findings", "Overview", "Metrics", "Dialogues", "Nulls", "Rejects", "About")
 ]
-
-
-def _kind_of_metric(one: Values) -> str:
-    """Name what a metric's card is folded under; headline metrics are not."""
-    if one["metric"].role == "part":
-        return "Parts and counts"
-    return "" if one["metric"].role == "headline" else "Other metrics"
 
 
 def systems_of(headlines: Headlines) -> str:
@@ -247,9 +241,8 @@ def _sections(suite: Suite, shown: Sequence[Headlines], charts: Charts) -> list[
         return []
     found: dict[str, Values] = {}
     for one in shown:
-        options = Dialogues(one.run).options
         seen = CommittedRun(name=one.name, signature=one.run.signature, tables=one.run.lazy_tables)
-        for section in suite.sections(seen, options):
+        for section in suite.sections(seen, one.run.options):
             part = section_values(section, charts)
             if len(shown) > 1:
                 part["title"] += f" of {one.name}"
