@@ -491,30 +491,20 @@ def with_values(
             f"{', '.join(one.id for one in metrics)} and, if values are null, {REASON}."
         )
     result = _one_row_each(what, result, dialogues)
-    reasons = pl.lit(DEFAULT_REASON) if REASON not in result.columns else pl.col(REASON)
-    result = result.with_columns(reasons.fill_null(DEFAULT_REASON).alias(REASON))
-    unknown = result.filter(~pl.col(REASON).is_in(NULL_REASONS))
-    if unknown.height:
+    given = pl.col(REASON) if REASON in result.columns else pl.lit(None, pl.String)
+    reasons = result.select(given.fill_null(DEFAULT_REASON)).to_series()
+    unknown = reasons.filter(~reasons.is_in(NULL_REASONS))
+    if len(unknown):
         raise UsageError(
-            f"{what!r} returned reason {unknown[REASON][0]!r}; expected one of "
-            f"{', '.join(NULL_REASONS)}."
+            f"{what!r} returned reason {unknown[0]!r}; expected one of {', '.join(NULL_REASONS)}."
         )
+    reason = pl.lit(reasons.cast(pl.Enum(NULL_REASONS)))
     for one in metrics:
         column = _checked_values(one, result[one.id], dialogues)
-        entry = pl.struct(
-            pl.lit(one.id).alias("metric"),
-            result[REASON].cast(pl.Enum(NULL_REASONS)).alias("reason"),
-        )
-        listed = pl.col("null_reasons").fill_null([])
-        lacks = pl.lit(column.is_null())
-        scored = scored.with_columns(
-            column,
-            pl.when(lacks)
-            .then(listed.list.concat(pl.concat_list(entry)))
-            .otherwise(pl.col("null_reasons"))
-            .cast(NULL_REASONS_DTYPE)
-            .alias("null_reasons"),
-        )
+        entry = pl.struct(metric=pl.lit(one.id), reason=reason)
+        listed = pl.col("null_reasons").fill_null([]).list.concat(pl.concat_list(entry))
+        listed = pl.when(pl.lit(column.is_null())).then(listed).otherwise("null_reasons")
+        scored = scored.with_columns(column, null_reasons=listed.cast(NULL_REASONS_DTYPE))
     return scored
 
 
