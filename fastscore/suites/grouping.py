@@ -67,12 +67,6 @@ def place_in_group(group: npt.NDArray[Any]) -> Indices:
     return places
 
 
-def group_rows(owners: Indices, n_owners: int) -> Ragged:
-    """Return the rows of each owner, in order."""
-    order, offsets = kernels.group_rows(owners, n_owners)
-    return order, offsets
-
-
 def first_of_each(keys: Indices) -> Indices:
     """Return the first row of each key, ascending."""
     firsts: Indices = kernels.number_hashes(keys.astype(np.uint64))[1]
@@ -83,10 +77,5 @@ def take(rows_of: Ragged, rows: Indices) -> Ragged:
     """Return some of the rows, repeated or left out as wanted; a negative one is empty."""
     values, offsets = rows_of
     sizes = np.where(rows >= 0, np.diff(np.append(offsets, offsets[-1]))[rows], 0)
-    return take_ranges(values, offsets[np.maximum(rows, 0)], sizes)
-
-
-def take_ranges(values: npt.NDArray[np.int64], starts: Indices, sizes: Indices) -> Ragged:
-    """Return ranges of values, each a row."""
-    taken, offsets = kernels.take_ranges(values, starts, sizes)
-    return taken, offsets
+    taken, bounds = kernels.take_ranges(values, offsets[np.maximum(rows, 0)], sizes)
+    return taken, bounds

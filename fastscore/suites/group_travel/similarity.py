@@ -23,7 +23,7 @@ from fastscore.suites.group_travel.lexicon import (
     uninformative_tokens,
 )
 from fastscore.suites.group_travel.options import GroupTravel
-from fastscore.suites.grouping import Ragged, factorize, group_rows, offsets_of, row_numbers, take
+from fastscore.suites.grouping import Ragged, factorize, offsets_of, row_numbers, take
 
 if TYPE_CHECKING:
     from fastscore_kernels.targets import Targets
@@ -141,7 +141,7 @@ def find_evidence(
     """Look preferences up in what is said to their owners: `TextCodes.said`."""
     row, hits = informative.row, count_hits(texts, informative, owners, said)
     # a phrase is a distinct preference's: it is looked up for each pair that has it
-    rows, offsets = group_rows(informative.phrase_owner, len(informative.top[1]) - 1)
+    rows, offsets = kernels.group_rows(informative.phrase_owner, len(informative.top[1]) - 1)
     of_pair, pair_offsets = take((rows, offsets), row)
     pair = np.repeat(np.arange(len(row)), np.diff(pair_offsets))
     wanted = as_ids(take(informative.phrases, of_pair))
@@ -168,7 +168,7 @@ def _targets(texts: TextCodes, owners: pl.Series, said: pl.DataFrame) -> tuple[I
     numbers = pl.concat([owners.rename("owner"), said["owner"]]).cast(pl.Int64)
     most: Any = numbers.max()
     nobody = 1 + (-1 if most is None else most)
-    order, offsets = group_rows(said["owner"].to_numpy(), nobody + 1)
+    order, offsets = kernels.group_rows(said["owner"].to_numpy(), nobody + 1)
     target = Targets(texts.tokens.folded, (said["text"].to_numpy()[order], offsets))
     return owners.fill_null(nobody).to_numpy(), target
 
@@ -264,7 +264,7 @@ class Similarity:
         most: Any = said["owner"].max()
         n_owners = 0 if most is None else most + 1
         asks = pl.when(asking.is_not_null() & owners.is_between(0, n_owners - 1)).then(owners)
-        order, offsets = group_rows(said["owner"].to_numpy(), n_owners)
+        order, offsets = kernels.group_rows(said["owner"].to_numpy(), n_owners)
         greatest, _ = kernels.max_cosine_ragged(
             self.matrix,
             asking.fill_null(0).to_numpy(),

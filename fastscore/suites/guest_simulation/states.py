@@ -22,14 +22,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices
-from fastscore_kernels import count_phrases, keyword_groups, plain_words
+from fastscore_kernels import count_phrases, group_rows, keyword_groups, plain_words
 from polars import col as C
 
 from fastscore.errors import UsageError
 from fastscore.settings.options import read_option_file
 from fastscore.suites.columns import put_at
 from fastscore.suites.declarations import RejectReason
-from fastscore.suites.grouping import factorize, group_rows
+from fastscore.suites.grouping import factorize
 from fastscore.suites.guest_simulation.item_lists import ITEM
 from fastscore.suites.guest_simulation.options import (
     DEFAULT_STATE,
