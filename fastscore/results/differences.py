@@ -5,8 +5,7 @@ and effect size are all of that mean, in one design: what a pair is, and what th
 """
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from itertools import combinations, product
@@ -178,34 +177,32 @@ def add_sides(
     pairs = list(combinations(sides, 2))
     if how.contrasts == "first":
         pairs = [(sides[0], other) for other in sides[1:]]
-    of_metric: dict[str, list[Curve]] = {metric.id: [] for metric in metrics}
+    rows: Rows = []
     for a, b in pairs:
         missing, more = _choose_design(a, b, how)
         (notes if missing else independent).extend(more)
-        for metric in metrics:
-            row = _difference(a, b, metric, how, sides, missing)
-            found["differences"].append(row)
-            of_metric[metric.id].append(row["curve"])
+        rows += (_difference(a, b, metric, how, sides, missing) for metric in metrics)
         if how.published:
-            found["published"].extend(_published(a, b, metrics))
+            found["published"].extend(_published(a, b, metric) for metric in metrics)
     if independent:
         n_others = len(independent) - 1
         verb = "is" if n_others == 1 else "are"
         others = f". So {verb} {counted(n_others, 'more pairs')}" if n_others else ""
         notes.append(independent[0] + others)
-    described = [_described(side, metrics) for side in sides]
-    found["sides"].extend(row for of_one in zip(*described, strict=True) for row in of_one)
+    group = sides[0].group
+    found["differences"].extend(rows)
+    found["sides"].extend(_described(side, metric) for metric in metrics for side in sides)
     if how.design.repeat:
         values = {side.name: side.sums.frame for side in sides}
-        for name, rows in values.items():
-            found["repeats"].extend(describe_repeats(sides[0].group, name, rows, metrics))
-        passes, more = describe_passes(sides[0].group, values, metrics)
+        for name, frame in values.items():
+            found["repeats"].extend(describe_repeats(group, name, frame, metrics))
+        passes, more = describe_passes(group, values, metrics)
         found["pass_k"].extend(passes)
         notes.extend(more)
-    if how.omnibus:
-        for metric in metrics:
-            p = _omnibus(of_metric[metric.id], sides, metric, how)
-            found["omnibus"].append({"group": sides[0].group, "metric": metric.id, "p": p})
+    for metric in metrics if how.omnibus else ():
+        curves = [row["curve"] for row in rows if row["metric"] == metric.id]
+        p = _omnibus(curves, sides, metric, how)
+        found["omnibus"].append({"group": group, "metric": metric.id, "p": p})
 
 
 def _choose_design(a: Side, b: Side, how: Inference) -> tuple[tuple[int, int] | None, list[str]]:
@@ -480,15 +477,11 @@ def _decide(found: Rows, metrics: Sequence[Metric], how: Inference) -> None:
             row["p_equal"] = row["curve"].p_equal(margin)
             if good != "neither":
                 row["p_no_worse"] = _benefit(row["curve"], good).p_above(-margin)
-    for name in ("p_holm", "p_equal", "p_no_worse"):
+    sizes = _correct(found, tests, "p_holm")
+    for name in ("p_equal", "p_no_worse"):
         _correct(found, tests, name)
-    owns = [tests[row["metric"]] for row in found]
-    sizes = Counter(
-        family
-        for row, (family, original) in zip(found, owns, strict=True)
-        if row["metric"] == original and row["p"] is not None
-    )
-    for row, (family, _) in zip(found, owns, strict=True):
+    for row in found:
+        family, _ = tests[row["metric"]]
         curve, size = row["curve"], sizes[family]
         value, p = row["difference"], row["p_holm"]
         low, high = curve.interval(1 - how.alpha)
@@ -524,28 +517,29 @@ def _benefit(curve: Curve, better: str) -> Curve:
     return curve.opposite() if better == "lower" else curve
 
 
-def _correct(found: Rows, tests: Mapping[str, tuple[str, str]], name: str) -> None:
-    """Correct p-values by Holm's procedure in each family.
+def _correct(found: Rows, tests: Mapping[str, tuple[str, str]], name: str) -> dict[str, int]:
+    """Correct p-values by Holm's procedure in each family, and return how many each has.
 
     A copy of another metric is no test of the family and has the p of that one. If its own p
     differs, it is multiplied by the family's size.
     """
-    of_families = defaultdict[str, Rows](list)
-    for row in found:
-        of_families[tests[row["metric"]][0]].append(row)
-    for family, rows in of_families.items():
-        own = [row for row in rows if tests[row["metric"]] == (family, row["metric"])]
-        size = sum(row[name] is not None for row in own)
-        originals = {}
-        for row, p in zip(own, holm([row[name] for row in own]), strict=True):
-            originals[row["group"], row["a"], row["b"], row["metric"]] = row[name], p
-        for row in rows:
-            p, original = row[name], tests[row["metric"]][1]
-            sides = row["group"], row["a"], row["b"]
-            first, corrected = originals.get((*sides, original), (None, None))
-            if p is not None:
+    sizes = {}
+    for family in dict.fromkeys(family for family, _ in tests.values()):
+        own = [row for row in found if tests[row["metric"]] == (family, row["metric"])]
+        sizes[family] = sum(row[name] is not None for row in own)
+        corrected = holm([row[name] for row in own])
+        originals = {
+            (row["group"], row["a"], row["b"], row["metric"]): (row[name], p)
+            for row, p in zip(own, corrected, strict=True)
+        }
+        for row in found:
+            p, (of, original) = row[name], tests[row["metric"]]
+            if of == family and p is not None:
+                sides = row["group"], row["a"], row["b"]
+                first, p_original = originals.get((*sides, original), (None, None))
                 is_same = first is not None and abs(p - first) <= _SAME
-                row[name] = corrected if is_same else min(1.0, p * max(size, 1))
+                row[name] = p_original if is_same else min(1.0, p * max(sizes[family], 1))
+    return sizes
 
 
 def _drops(found: Rows, metrics: Sequence[Metric], how: Inference) -> Rows:
@@ -603,14 +597,10 @@ def _ranked(rows: Rows, metrics: Sequence[Metric]) -> tuple[Rows, list[str]]:
     """
     ranking: Rows = []
     notes = []
+    told = [row for row in rows if row["difference"] is not None]
+    told = [row for row in told if row["reason"] != "by_definition"]
     for group, metric in product(dict.fromkeys(row["group"] for row in rows), metrics):
-        own = [
-            row
-            for row in rows
-            if (row["group"], row["metric"]) == (group, metric.id)
-            and row["difference"] is not None
-            and row["reason"] != "by_definition"
-        ]
+        own = [row for row in told if (row["group"], row["metric"]) == (group, metric.id)]
         systems = list(dict.fromkeys(name for row in own for name in (row["a"], row["b"])))
         is_complete = len(own) >= len(systems) * (len(systems) - 1) // 2
         if len(systems) < LEAST_SYSTEMS or metric.scale.better == "neither" or not is_complete:
@@ -691,34 +681,32 @@ def letter_groups(ordered: Sequence[str], differ: Mapping[tuple[str, str], bool]
     ]
 
 
-def _described(side: Side, metrics: Sequence[Metric]) -> Iterator[dict[str, Any]]:
-    """Count each metric's values and nulls on a side, with the mean over rows and its interval."""
-    for metric in metrics:
-        parts = estimate(side.sums, [metric])
-        found = joint_estimate(parts)
-        of_metric = side.sums.nulls.filter(metric=metric.id)
-        counts = dict(of_metric.group_by("reason").agg(pl.col("n").sum()).iter_rows())
-        nulls = {f"n_{reason}": counts.get(reason, 0) for reason in NULL_REASONS}
-        yield {
-            "group": side.group,
-            "side": side.name,
-            "metric": metric.id,
-            "n": sum(part.n for part in parts),
-            "n_null": sum(nulls.values()),
-            **nulls,
-            "n_dialogues": _with_value(side, metric)["id"].n_unique(),
-            "mean": found.value,
-            **asdict(found),
-        }
+def _described(side: Side, metric: Metric) -> dict[str, Any]:
+    """Count a metric's values and nulls on a side, with the mean over rows and its interval."""
+    parts = estimate(side.sums, [metric])
+    found = joint_estimate(parts)
+    of_metric = side.sums.nulls.filter(metric=metric.id)
+    counts = dict(of_metric.group_by("reason").agg(pl.col("n").sum()).iter_rows())
+    nulls = {f"n_{reason}": counts.get(reason, 0) for reason in NULL_REASONS}
+    return {
+        "group": side.group,
+        "side": side.name,
+        "metric": metric.id,
+        "n": sum(part.n for part in parts),
+        "n_null": sum(nulls.values()),
+        **nulls,
+        "n_dialogues": _with_value(side, metric)["id"].n_unique(),
+        "mean": found.value,
+        **asdict(found),
+    }
 
 
-def _published(a: Side, b: Side, metrics: Sequence[Metric]) -> Iterator[dict[str, Any]]:
+def _published(a: Side, b: Side, metric: Metric) -> dict[str, Any]:
     """Compute the statistics of the public guest_simulation code, one value a dialogue."""
-    for metric in metrics:
-        dialogues = [sum_values(_with_value(side, metric), metric, "id") for side in (a, b)]
-        x, y = ((each["sum"] / each["n"]).to_numpy() for each in dialogues)
-        place = {"group": a.group, "a": a.name, "b": b.name, "metric": metric.id}
-        yield place | published_statistics(x, y)
+    dialogues = [sum_values(_with_value(side, metric), metric, "id") for side in (a, b)]
+    x, y = ((each["sum"] / each["n"]).to_numpy() for each in dialogues)
+    place = {"group": a.group, "a": a.name, "b": b.name, "metric": metric.id}
+    return place | published_statistics(x, y)
 
 
 def _check_pattern(pattern: str) -> None:
