@@ -179,34 +179,30 @@ def under_headings(
 
 def find_metrics(names: Sequence[str]) -> list[Suite]:
     """Return suites with the metrics that are named."""
-    asked = [name for name in names if name not in suite_names()]
-    suites = [load_suite(name) for name in suite_names() if name in names or {*asked} >= {*names}]
+    of_suites = [name for name in suite_names() if name in names]
+    suites = [load_suite(name) for name in of_suites or suite_names()]
     by_name: dict[str, set[str]] = {}
     for metric in (metric for suite in suites for metric in suite.metrics):
         for name in (metric.id, *re.findall(r"\b[A-Z]\d+[a-z]?\b", metric.source)):
             by_name.setdefault(name, set()).add(metric.id)
+    asked = [name for name in names if name not in of_suites]
     for name in asked:
         if name not in by_name:
-            within = (
-                f" of {listed([suite.name for suite in suites])}" if {*names} != {*asked} else ""
-            )
-            known = [*by_name, *(() if within else suite_names())]
+            within = f" of {listed(of_suites)}" if of_suites else ""
+            known = [*by_name, *(() if of_suites else suite_names())]
             hint = did_you_mean(name, known)
-            if not within and not get_close_matches(name, known):
+            if not of_suites and not get_close_matches(name, known):
                 hint = (
                     "`fastscore metrics` lists all of installed suites. A metric of your own is "
                     f"explained in its run: `fastscore explain RUN DIALOGUE {name}`."
                 )
             raise UsageError(f"{name!r} is not a suite or a metric{within}.", hint)
     wanted = set().union(*(by_name[name] for name in asked))
-    found = [
-        dataclasses.replace(
-            suite,
-            metrics=tuple(metric for metric in suite.metrics if not asked or metric.id in wanted),
-        )
-        for suite in suites
-    ]
-    return [suite for suite in found if suite.metrics]
+    found = []
+    for suite in suites:
+        metrics = tuple(one for one in suite.metrics if not asked or one.id in wanted)
+        found += [dataclasses.replace(suite, metrics=metrics)] if metrics else []
+    return found
 
 
 def metric_range(metric: Metric) -> str:
@@ -286,36 +282,24 @@ def metrics_json(suites: Sequence[Suite]) -> str:
 def _record(metric: Metric) -> dict[str, Any]:
     """Return a declaration as JSON has it, flat: rules and evidence without expressions."""
     scale, (numerator, denominator) = metric.scale, metric.micro or (None, None)
+    of_metric = ("id", "name", "table", "null_rule", "source", "reading", "example", "note")
+    lists = ("uses", "conditions", "same_test_as", "baselines")
     return {
-        "id": metric.id,
-        "name": metric.name,
-        "table": metric.table,
+        **{name: getattr(metric, name) for name in (*of_metric, *lists)},
         "symbols": metric.formula.symbols,
         "latex": metric.formula.latex,
         "formula": metric.formula.text,
-        "minimum": scale.minimum,
-        "maximum": scale.maximum,
-        "better": scale.better,
+        **{name: getattr(scale, name) for name in ("minimum", "maximum", "better", "unit")},
+        "scale_by": scale.by,
+        "bands": [dataclasses.asdict(band) for band in scale.bands],
         "null_when": [{"reason": rule.reason, "if": rule.text} for rule in metric.null_rules],
-        "null_rule": metric.null_rule,
-        "source": metric.source,
-        "unit": scale.unit,
         "numerator": numerator,
         "denominator": denominator,
         "evidence": [
             {"table": of.table or metric.table, "columns": [*of.names, *of.columns]}
             for of in metric.evidence
         ],
-        "bands": [dataclasses.asdict(band) for band in scale.bands],
-        "reading": metric.reading,
-        "example": metric.example,
-        "note": metric.note,
         "is_secondary": metric.role == "part",
-        "uses": metric.uses,
-        "conditions": metric.conditions,
         "headline": metric.role == "headline",
-        "same_test_as": metric.same_test_as,
         "fixed_where": [(one.column, one.value) for one in metric.fixed_where],
-        "scale_by": scale.by,
-        "baselines": metric.baselines,
     }
