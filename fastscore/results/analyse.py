@@ -14,7 +14,7 @@ from fastscore.results.differences import Inference
 from fastscore.results.findings import list_findings, read_headlines
 from fastscore.results.metric_text import write_csv
 from fastscore.results.report.metrics import Charts
-from fastscore.results.report.write import date_of, render_page, section_values, systems_of
+from fastscore.results.report.write import date_of, render_page, systems_of
 from fastscore.results.runs import Run, as_run
 from fastscore.run.commit import commit_bytes, commit_table
 from fastscore.settings.extras import explained
@@ -160,11 +160,6 @@ def analyse(
 def _content(run: Run, found: AnalysisContents, cluster: str | None) -> dict[str, Any]:
     """Gather what the page shows: first what tells groups apart, as `report` finds it."""
     headlines = read_headlines(run, cluster=cluster)
-    charts = Charts()
-    sections = [
-        section_values(section, charts) | {"anchor": f"section-{number}"}
-        for number, section in enumerate(found.sections, start=1)
-    ]
     systems = systems_of(headlines)
     groups = [
         one.text
@@ -179,7 +174,7 @@ def _content(run: Run, found: AnalysisContents, cluster: str | None) -> dict[str
         "date": date_of(run),
         "contents": [
             ("findings", "Findings"),
-            *((section["anchor"], section["title"]) for section in sections),
+            *((f"section-{n}", one.title) for n, one in enumerate(found.sections, start=1)),
             ("signature", "Signature"),
         ],
         "findings": [
@@ -188,7 +183,8 @@ def _content(run: Run, found: AnalysisContents, cluster: str | None) -> dict[str
         ],
         "facts": found.facts,
         "notes": found.notes,
-        "sections": sections,
+        "sections": found.sections,
+        "charts": Charts(),
         "signature": run.signature,
     }
 

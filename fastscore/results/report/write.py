@@ -81,8 +81,8 @@ def make_content(headlines: Sequence[Headlines], how: Inference, texts: bool = T
     comparisons, found = _comparisons(shown, how)
     notes = [f"{one.name}: {note}" for one in shown for note in one.run.manifest.notes] + found
     metrics = metrics_of(suite, shown, comparisons, charts)
-    sections = _sections(suite, shown, charts)
-    contents = [(f"section-{n}", section["title"]) for n, section in enumerate(sections, start=1)]
+    sections = _sections(suite, shown)
+    contents = [(f"section-{n}", title) for n, title in enumerate(sections, start=1)]
     several = len(shown) > 1
     names = [one.name for one in shown]
     heading = listed(names, SYSTEMS_NAMED) if several else systems_of(shown[0])
@@ -95,20 +95,20 @@ def make_content(headlines: Sequence[Headlines], how: Inference, texts: bool = T
             *_CONTENTS[3:],
         ],
         "suite": suite,
-        "runs": [_about(one) for one in shown],
+        "runs": shown,
         "findings": _findings(shown, comparisons, how),
         "unit": shown[0].unit,
         "notes": notes,
         "chart": _runs_chart(shown, metrics, charts) if several else None,
         "metrics": metrics,
         "sections": sections,
+        "charts": charts,
         "metrics_by_kind": [
             (kind, list(chosen)) for kind, chosen in groupby(metrics, itemgetter("kind"))
         ],
         "dialogues": {one.name: dialogues_of(suite, one, texts) for one in shown},
         "turns_shown": TURNS_SHOWN,
         "inputs_shown": REJECTS_SHOWN,
-        "summaries": {one.name: one.whole.values() for one in shown},
         "rejects": [_rejects(one, texts) for one in shown],
         "null_reasons": NULL_REASONS,
     }
@@ -147,18 +147,6 @@ def _runs_chart(
         if one["metric"].role == "headline" and all(len(parts) == 1 for parts in sides):
             panels.append((one["metric"], [(*parts[0]["ends"], parts[0]["n"]) for parts in sides]))
     return charts.of_runs([one.name for one in shown], panels)
-
-
-def _about(one: Headlines) -> Values:
-    manifest = one.run.manifest
-    tables = [counted(about["rows"], name) for name, about in reversed(manifest.tables.items())]
-    return {
-        "name": one.name,
-        "path": str(one.run.path),
-        "date": date_of(one.run),
-        "counts": ", ".join(tables),
-        "manifest": manifest,
-    }
 
 
 def _comparisons(
@@ -235,38 +223,16 @@ def _repeated(shown: Sequence[Headlines]) -> list[str]:
     ]
 
 
-def _sections(suite: Suite, shown: Sequence[Headlines], charts: Charts) -> list[Values]:
-    """Return the suite's own sections by title, with a part for each run."""
+def _sections(suite: Suite, shown: Sequence[Headlines]) -> dict[str, list[tuple[str, Section]]]:
+    """Return the suite's own sections by title, one for each run."""
+    found: dict[str, list[tuple[str, Section]]] = {}
     if suite.sections is None:
-        return []
-    found: dict[str, Values] = {}
+        return found
     for one in shown:
         seen = CommittedRun(name=one.name, signature=one.run.signature, tables=one.run.lazy_tables)
         for section in suite.sections(seen, one.run.options):
-            part = section_values(section, charts)
-            if len(shown) > 1:
-                part["title"] += f" of {one.name}"
-            titled = found.setdefault(section.title, {"title": section.title, "parts": []})
-            titled["parts"].append(part | {"run": one.name})
-    return list(found.values())
-
-
-def section_values(section: Section, charts: Charts) -> Values:
-    """Draw the charts of a section for a page."""
-    drawn = [
-        {"title": chart.title, "svg": charts.chart(chart), "paper": False}
-        for chart in section.charts
-    ]
-    drawn += [
-        {
-            "title": f"{drawing.title}. {drawing.caption}",
-            "svg": charts.placed(drawing.svg, drawing.title),
-            "paper": True,
-        }
-        for drawing in section.drawings
-    ]
-    listings = section.listings
-    return {"title": section.title, "text": section.text, "charts": drawn, "listings": listings}
+            found.setdefault(section.title, []).append((one.name, section))
+    return found
 
 
 def _rejects(one: Headlines, texts: bool) -> Values:
@@ -398,6 +364,8 @@ def render_page(template: str, content: Mapping[str, Any]) -> str:
     )
     environment.filters |= {
         "arrow": lambda metric: ARROWS[metric.scale.better].strip(),
+        "counted": counted,
+        "date": date_of,
         "interval": lambda mean: interval_text(mean[0], mean[1], mean[2], 3),
         "readable": readable,
         "in_lines": lambda text: text.replace(" [", "\n["),
