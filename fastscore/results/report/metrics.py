@@ -19,16 +19,14 @@ from markupsafe import Markup
 from fastscore.results.comparison import Comparison
 from fastscore.results.findings import Headlines, baseline_text, estimate_of
 from fastscore.results.metric_text import (
-    bands_text,
     decimals_for,
     estimate_text,
     interval_text,
-    metric_range,
     p_text,
     reading_of,
     value_text,
 )
-from fastscore.results.summary_table import ARROWS, main_reason
+from fastscore.results.summary_table import ARROWS
 from fastscore.settings.extras import explained
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
@@ -42,23 +40,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-LISTED_ROWS = 60
-
 Values = dict[str, Any]
 
 
-def listing_of(listing: Listing) -> Values:
-    """Write a small table's cells, and say how many rows are left out."""
-    frame = listing.frame.head(LISTED_ROWS)
-    return {
-        "title": listing.title,
-        "columns": [
-            {"name": name, "right": dtype.is_numeric() or name in listing.written}
-            for name, dtype in frame.schema.items()
-        ],
-        "rows": [[cell_of(value) for value in row] for row in frame.iter_rows()],
-        "more": listing.frame.height - frame.height,
-    }
+def columns_of(listing: Listing) -> list[tuple[str, bool]]:
+    """Return the names of a small table's columns, and whether each is aligned as numbers are."""
+    schema = listing.frame.schema.items()
+    return [(name, dtype.is_numeric() or name in listing.written) for name, dtype in schema]
 
 
 def cell_of(value: Any) -> str:
@@ -319,8 +307,6 @@ def metrics_of(
         {
             "metric": metric,
             "kind": _KINDS.get(metric.role, "Other metrics"),
-            "range": metric_range(metric),
-            "bands": bands_text(metric.scale.bands),
             "sides": [_side(metric, one) for one in shown],
             "differences": [
                 _difference(metric, name, comparison) for name, comparison in comparisons.items()
@@ -357,9 +343,7 @@ def _side(metric: Metric, shown: Headlines) -> Values:
     return {
         "run": shown.name,
         "mean": parts[0][2].value if parts else None,
-        "n": record["n"],
-        "n_null": record["n_null"],
-        "reason": _reason(record),
+        "record": record,
         "micro": None if any(part["where"] for part in means) else record["micro"],
         "parts": means,
     }
@@ -407,10 +391,7 @@ def _groups(metric: Metric, shown: Sequence[Headlines], charts: Charts) -> list[
                 {
                     "title": name if len(shown) == 1 else f"{name}, {one.name}",
                     "group": group,
-                    "rows": [
-                        {**row, "text": estimate_text(estimate_of(row)), "reason": _reason(row)}
-                        for row in first
-                    ],
+                    "rows": first,
                     "more": rows.height - len(first),
                     "chart": charts.means(
                         [str(row["value"]) for row in first],
@@ -433,10 +414,6 @@ def axis_reach(metric: Metric, beside: Iterable[pl.Series]) -> tuple[float, floa
         high = max(high, low) + room if metric.scale.maximum is None else metric.scale.maximum
     margin = 0.03 * (high - low)
     return low - margin, high + margin
-
-
-def _reason(row: Mapping[str, Any]) -> str:
-    return main_reason(row) if row["n_null"] else ""
 
 
 def _bins(

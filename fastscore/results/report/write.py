@@ -39,18 +39,24 @@ from fastscore.results.compare import (
 from fastscore.results.comparison import Comparison, headline, verdict_notes
 from fastscore.results.differences import Inference
 from fastscore.results.explaining import Dialogues
-from fastscore.results.findings import Headlines, list_findings, read_headlines
-from fastscore.results.metric_text import interval_text, value_text
+from fastscore.results.findings import Headlines, estimate_of, list_findings, read_headlines
+from fastscore.results.metric_text import (
+    bands_text,
+    estimate_text,
+    interval_text,
+    metric_range,
+    value_text,
+)
 from fastscore.results.report.metrics import (
     Charts,
     Values,
     cell_of,
-    listing_of,
+    columns_of,
     metrics_of,
     shortened,
 )
 from fastscore.results.runs import Run, as_runs, common_suite, label_columns, open_run
-from fastscore.results.summary_table import ARROWS
+from fastscore.results.summary_table import ARROWS, main_reason
 from fastscore.run.commit import Place, commit_bytes
 from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.settings.options import check_arguments
@@ -371,7 +377,11 @@ def render_page(template: str, content: Mapping[str, Any]) -> str:
         "in_lines": lambda text: text.replace(" [", "\n["),
         "cell": cell_of,
         "number": value_text,
-        "listing": listing_of,
+        "columns": columns_of,
+        "reason": main_reason,
+        "estimate": lambda row: estimate_text(estimate_of(row)),
+        "range": metric_range,
+        "bands": bands_text,
         "marked": marked,
     }
     script = environment.get_template("page.js").render()
