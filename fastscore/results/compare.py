@@ -222,7 +222,14 @@ def compare_runs(
     # metrics of merged dialogues come after the others of their table
     for name in ("differences", "sides", "omnibus"):
         _put_in_order(found[name], places)
-    told += _few_levels(few, how, is_all=len(few) == len(tables))
+    if len(few) == len(tables):
+        of_any = dict.fromkeys(repr(level) for levels in few.values() for level in levels)
+        has = f"only {', '.join(of_any)}" if of_any else "no values"
+        raise UsageError(f"Column {how.by!r} gives {has} to compare; expected two or more.")
+    told += [
+        f"table {table} is left out: it has {counted(len(levels), 'levels')} of {how.by}"
+        for table, levels in few.items()
+    ]
     return concluded(found, metrics, how, runs[0].manifest.suite, told, differing)
 
 
@@ -351,18 +358,6 @@ def _levels(run: Run, sums: Sums, how: Inference) -> list[str]:
             "Choose some with levels.",
         )
     return levels
-
-
-def _few_levels(few: Mapping[str, Sequence[str]], how: Inference, *, is_all: bool) -> list[str]:
-    """Note the tables with fewer than two levels; refuse a comparison if all have."""
-    if is_all:
-        found = dict.fromkeys(repr(level) for levels in few.values() for level in levels)
-        has = f"only {', '.join(found)}" if found else "no values"
-        raise UsageError(f"Column {how.by!r} gives {has} to compare; expected two or more.")
-    return [
-        f"table {table} is left out: it has {counted(len(levels), 'levels')} of {how.by}"
-        for table, levels in few.items()
-    ]
 
 
 def pairs_of_runs(base: Run, run: Run, how: Inference) -> tuple[pl.DataFrame, list[str]]:

@@ -9,7 +9,7 @@ intervals cover .95 to .96 from 8 dialogues on (`tests/statistics/test_bradley_t
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -139,24 +139,20 @@ def rank(
     differences: list[dict[str, Any]] = []
     for rater in [None, *raters] if len(raters) > 1 else raters:
         own = ratings if rater is None else ratings.filter(rater=rater)
-        parts = own.partition_by("dimension", maintain_order=True)
-        found = {part["dimension"][0]: (part, *_fit_ratings(part)) for part in parts}
-        rows = [
-            {"dimension": dimension, "rater": rater, **row}
-            for dimension, (_, systems, fit) in found.items()
-            for row in _differences(systems, fit)
-        ]
+        fits, rows = [], list[dict[str, Any]]()
+        for part in own.partition_by("dimension", maintain_order=True):
+            place = {"dimension": part["dimension"][0], "rater": rater}
+            systems, fit = _fit_ratings(part)
+            fits.append((place, part, systems, fit))
+            rows += (place | row for row in _differences(systems, fit))
         for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
             row["p_holm"] = p
         differences += rows
-        for dimension, fitted in found.items():
-            differ = {
-                (row["a"], row["b"]): row["p_holm"] < ALPHA
-                for row in rows
-                if row["dimension"] == dimension and row["p_holm"] is not None
-            }
-            place = {"dimension": dimension, "rater": rater}
-            strengths += (place | row for row in _ranked(*fitted, differ))
+        for place, part, systems, fit in fits:
+            tested = [row for row in rows if row["p_holm"] is not None]
+            tested = [row for row in tested if row["dimension"] == place["dimension"]]
+            differ = {(row["a"], row["b"]): row["p_holm"] < ALPHA for row in tested}
+            strengths += (place | row for row in _ranked(part, systems, fit, differ))
     return PairRanking(
         pl.DataFrame(strengths, STRENGTHS_SCHEMA),
         pl.DataFrame(differences, PAIR_DIFFERENCES_SCHEMA),
@@ -277,15 +273,13 @@ def _fit_ratings(ratings: pl.DataFrame) -> tuple[list[str], BradleyTerry]:
     return systems, bradley_terry(first, second, outcomes, clusters, len(systems))
 
 
-def _differences(systems: Sequence[str], fit: BradleyTerry) -> list[dict[str, Any]]:
-    rows = []
+def _differences(systems: Sequence[str], fit: BradleyTerry) -> Iterator[dict[str, Any]]:
     unit = np.eye(len(systems))
     for i, j in combinations(range(len(systems)), 2):
         found = fit.contrast(unit[j] - unit[i])
         if found is not None:
             row = dict(zip(("difference", "low", "high", "p"), found, strict=True))
-            rows.append({"a": systems[i], "b": systems[j], **row})
-    return rows
+            yield {"a": systems[i], "b": systems[j], **row}
 
 
 def _ranked(
@@ -335,24 +329,22 @@ def show_pair_ranking(found: PairRanking, *, format: Format = "table") -> None:
 
 
 def _grids(found: PairRanking) -> list[Grid]:
-    return [_grid(rows) for rows in found.strengths.partition_by("rater", maintain_order=True)]
-
-
-def _grid(rows: pl.DataFrame) -> Grid:
-    records = rows.with_columns(is_first=pl.col("dimension").is_first_distinct()).to_dicts()
-    column = partial(column_of, records)
-    return Grid(
-        f"strengths by {rows['rater'][0] or 'all raters'}: systems that share a letter cannot be "
-        "told apart",
-        (
+    grids = []
+    for rows in found.strengths.partition_by("rater", maintain_order=True):
+        records = rows.with_columns(is_first=pl.col("dimension").is_first_distinct()).to_dicts()
+        column = partial(column_of, records)
+        columns = (
             column("dimension", lambda row: row["dimension"] * row["is_first"], right=False),
             column("place", lambda row: NONE if row["place"] is None else str(row["place"])),
             column("system", lambda row: row["system"], right=False, wraps=True),
             column("strength [95 % CI]", _strength),
             column("letters", lambda row: row["letters"] or NONE, right=False),
             column("wins, ties, losses", "{wins}, {ties}, {losses}".format_map),
-        ),
-    )
+        )
+        by = rows["rater"][0] or "all raters"
+        title = f"strengths by {by}: systems that share a letter cannot be told apart"
+        grids.append(Grid(title, columns))
+    return grids
 
 
 def _strength(row: Mapping[str, Any]) -> str:

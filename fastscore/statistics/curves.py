@@ -99,10 +99,9 @@ class Curve:
             low, high = self.value - half, self.value + half
         elif self.method == "hybrid":
             low, high = self._hybrid(level)
-        elif self.method == "proportions":
-            low, high = (end * _known(width) for end in newcombe(*self.counts, level=level))
         else:
-            low, high = (end * _known(width) for end in bonett_price(*self.counts, level=level))
+            of_counts = newcombe if self.method == "proportions" else bonett_price
+            low, high = (end * _known(width) for end in of_counts(*self.counts, level=level))
         return (low, high) if width is None else (max(low, -width), min(high, width))
 
     @property
@@ -231,11 +230,13 @@ class Curve:
         return (low + high) / 4
 
     def _hybrid(self, level: float) -> tuple[float, float]:
-        (below_a, above_a), (below_b, above_b) = (
-            _reaches(side, self.ends, level) for side in self.sides
-        )
-        low = _known(self.value) - math.hypot(below_b, above_a)
-        return low, _known(self.value) + math.hypot(above_b, below_a)
+        value, reaches = _known(self.value), []
+        for side in self.sides:
+            found = clustered_mean(side.sums, side.counts, self.ends, level=level)
+            mean, low, high = map(_known, (found.value, found.low, found.high))
+            reaches.append((mean - low, high - mean))
+        (below_a, above_a), (below_b, above_b) = reaches
+        return value - math.hypot(below_b, above_a), value + math.hypot(above_b, below_a)
 
     @property
     def width(self) -> float | None:
@@ -413,13 +414,6 @@ def _pooled(curve: Curve, a: Clusters, b: Clusters) -> Curve:
     )
 
 
-def _reaches(side: Clusters, ends: Ends, level: float) -> tuple[float, float]:
-    """Return how far a side's own interval reaches below and above its mean."""
-    found = clustered_mean(side.sums, side.counts, ends, level=level)
-    value, low, high = map(_known, (found.value, found.low, found.high))
-    return value - low, high - value
-
-
 def _known(value: float | None) -> float:
     """Return a number that a curve's method has."""
     assert value is not None
@@ -487,17 +481,8 @@ def permutation_test(a: Clusters, b: Clusters, *, shared: bool) -> float | None:
     if min(a.counts.size, b.counts.size) < LEAST_UNITS:
         return None
     moves = _swaps(a.counts.size) if shared else _deals(a.counts.size, b.counts.size)
-    block = max(1, _AT_ONCE // moves.shape[1])
-    found = np.concatenate(
-        [
-            _moved_t(moves[start : start + block], a, b, shared=shared)
-            for start in range(0, len(moves), block)
-        ]
-    )
-    unmoved = np.zeros(a.counts.size)
-    if not shared:
-        unmoved = np.concatenate([np.ones(a.counts.size), np.zeros(b.counts.size)])
-    observed = float(_moved_t(unmoved[np.newaxis], a, b, shared=shared)[0])
+    found = _moved_t(moves, a, b, shared=shared)
+    observed = float(found[0])  # nothing is moved in the first rearrangement
     if math.isnan(observed):
         return None
     # without variation a rearrangement has no t: it is as far from 0 as can be, unless it is 0
