@@ -714,7 +714,7 @@ def suite(
             design=Design(pair=key).repeated_by(repeat) if repeat else Design(),
             read=partial(_read, source),
             score=SignedFunction(
-                partial(_score_by_function, function, table, declared, labels, "options" in taken),
+                partial(_score_by_function, function, table, declared),
                 (f"{name}:{source_hash(function)}",),
             ),
         )
@@ -764,19 +764,16 @@ def _read(source: Source, raw: pl.DataFrame, options: Any) -> Events:
 def _score_by_function(
     function: Function,
     table: Table,
-    metrics: tuple[Any, ...],
-    labels: Sequence[OutputColumn],
-    takes_options: bool,
+    metrics: tuple[Metric, ...],
     events: Events,
-    vectors: Any,
+    vectors: "VectorView",
     options: Any,
 ) -> dict[str, pl.DataFrame]:
     rows = events.frames["rows"]
-    named = (column.name for column in (*_FIRST, *labels))
-    dialogues = rows.group_by(ROW, maintain_order=True).agg(pl.col(*named).first()).drop(ROW)
-    given: dict[str, Any] = {"rows": rows.lazy()}
-    if takes_options:
-        given["options"] = options
-    result = result_of_call(function.__name__, function, given)
+    named = [one.name for one in table.columns if one.name in rows.columns and not one.metric]
+    dialogues = rows.group_by(ROW, maintain_order=True).agg(pl.col(named).first()).drop(ROW)
+    given = {"rows": rows.lazy(), "options": options}
+    taken = {name: given[name] for name in inspect.signature(function).parameters}
+    result = result_of_call(function.__name__, function, taken)
     scored = dialogues.with_columns(null_reasons=pl.lit([], dtype=NULL_REASONS_DTYPE))
     return {DIALOGUES: with_values(scored, dialogues, result, metrics).select(*table.schema)}

@@ -29,7 +29,6 @@ from fastscore.suites.sums import (
     TOTALS,
     grids_of,
     joined_values,
-    joint_size,
     list_reasons,
     mean_of,
     merge_sums,
@@ -145,8 +144,9 @@ def measure_parts(suite: Suite, tables: Tables, options: Any) -> Sizes:
 
 def joint_sizes(measured: Sequence[Sizes]) -> Sizes:
     """Return the sizes of the tables of all parts."""
+    joint = pl.col(":rows").sum(), pl.exclude(":rows").max()
     return [
-        {name: joint_size(size[name] for size in sizes) for name in sizes[0]}
+        {name: pl.concat(size[name] for size in sizes).select(joint) for name in sizes[0]}
         for sizes in zip(*measured, strict=True)
     ]
 

@@ -80,11 +80,6 @@ def size_of(rows: Rows, metrics: Sequence[Metric]) -> pl.DataFrame:
     return collected(rows.select(n_rows, pl.col(unbounded).cast(pl.Float64).abs().max()))
 
 
-def joint_size(sizes: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Return the size of a table from those of its parts."""
-    return pl.concat(sizes).select(pl.col(":rows").sum(), pl.exclude(":rows").max())
-
-
 def grids_of(size: pl.DataFrame, metrics: Sequence[Metric]) -> dict[str, int]:
     """Return the grid of every summed column of a table of this size: bits after the point.
 
