@@ -446,8 +446,12 @@ def _deviation(total: int, squares: int, count: int, bits: int) -> float:
 
 def _with_reasons(summary: pl.DataFrame, table: _Table, asked: Summarised) -> pl.DataFrame:
     """Count the reasons of nulls; the lists of rows are read unless every reason is known."""
-    known = _known_reasons(summary, asked)
-    if known is None:
+    nulls = summary.filter(pl.col("group") == ALL, pl.col("n_null") > 0)
+    known = {
+        metric: asked.sole_reasons.get(metric) or (None if n else asked.switched_off.get(metric))
+        for metric, n in nulls.select("metric", pl.col("n") + pl.col("n_fixed")).iter_rows()
+    }
+    if None in known.values():
         keys = ["group", "value", "metric"]
         counted = summary.join(_count_reasons(table), on=keys, how="left", nulls_equal=True)
         counted = counted.with_columns(pl.col(*_REASON_COUNTS).fill_null(0))
@@ -458,18 +462,6 @@ def _with_reasons(summary: pl.DataFrame, table: _Table, asked: Summarised) -> pl
             for name, one in _REASON_COUNTS.items()
         )
     return counted.select(*SUMMARY_SCHEMA)
-
-
-def _known_reasons(summary: pl.DataFrame, asked: Summarised) -> dict[str, str] | None:
-    """Return the reason of every null by metric, if it is known without being read."""
-    known: dict[str, str] = {}
-    nulls = summary.filter(pl.col("group") == ALL, pl.col("n_null") > 0)
-    for metric, n in nulls.select("metric", pl.col("n") + pl.col("n_fixed")).iter_rows():
-        reason = asked.sole_reasons.get(metric) or (None if n else asked.switched_off.get(metric))
-        if reason is None:
-            return None
-        known[metric] = reason
-    return known
 
 
 def _count_reasons(table: _Table) -> pl.DataFrame:
