@@ -128,12 +128,17 @@ class Run:
 
     @property
     def summary(self) -> pl.DataFrame:
-        """The summary, one row a group and metric."""
+        """The summary, one row a group and metric.
+
+        One of an older release that lacks columns is made again from the tables.
+        """
         if self.scores is not None:
             return self.scores.summary
         summary = self._read_beside_parts(SUMMARY_PARQUET, partial(pl.read_parquet, glob=False))
-        self._require(SUMMARY_PARQUET, summary.lazy(), SUMMARY_SCHEMA)
-        return summary
+        if set(SUMMARY_SCHEMA) <= set(summary.columns):
+            return summary
+        self.require_declared()
+        return summarise(self.suite, self.lazy_tables, self.options)
 
     @property
     def summary_json(self) -> str:

@@ -13,7 +13,6 @@ from polars.testing import assert_frame_equal
 import fastscore
 from fastscore import open_run
 from fastscore.cli import cli
-from fastscore.errors import RunError
 from fastscore.results.plots import plot_metric
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import clustered_mean
@@ -144,11 +143,12 @@ def test_every_format_has_both_ends_and_the_units(run: Run) -> None:
         assert f"[{own['ci_low']:.4f}, {own['ci_high']:.4f}]" in text
 
 
-def test_a_summary_of_another_version_is_refused(run: Run) -> None:
+def test_a_summary_of_an_older_release_is_made_again(run):
     path = run.path / "summary.parquet"
-    pl.read_parquet(path).drop("n_units").write_parquet(path)
-    with pytest.raises(RunError, match=r"summary\.parquet: no column 'n_units': another version"):
-        _ = open_run(run.path, verify=False).summary
+    older = pl.read_parquet(path).drop("n_units", "degrees_of_freedom", "interval_reason")
+    expected = run.summary
+    older.with_columns(ci_low=0.0).write_parquet(path)
+    assert_frame_equal(open_run(run.path, verify=False).summary, expected)
 
 
 def test_a_plot_draws_both_ends_of_an_interval(suite_runs: Mapping[str, Run]) -> None:
