@@ -415,16 +415,10 @@ def _within(group: object, text: str) -> str:
 
 def _named(comparison: Comparison) -> pl.DataFrame:
     """Put each metric's name and direction beside its id."""
-    metrics, metric = comparison.metrics, pl.col("metric")
-    return comparison.differences.select(
-        "group",
-        "a",
-        "b",
-        "metric",
-        metric.replace({one.id: one.name for one in metrics}).alias("name"),
-        metric.replace({one.id: one.scale.better for one in metrics}).alias("better"),
-        pl.exclude("group", "a", "b", "metric"),
-    )
+    metric, first = pl.col("metric"), ("group", "a", "b", "metric")
+    names = metric.replace({one.id: one.name for one in comparison.metrics}).alias("name")
+    better = metric.replace({one.id: one.scale.better for one in comparison.metrics})
+    return comparison.differences.select(*first, names, better.alias("better"), pl.exclude(*first))
 
 
 def _comparable(comparison: Comparison) -> pl.DataFrame:

@@ -5,7 +5,7 @@ and effect size are all of that mean, in one design: what a pair is, and what th
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from itertools import combinations, product
@@ -307,8 +307,13 @@ def _difference(
     is_defined = all(scales) and scales[0] != scales[1]
     higher, lower, uneven = _pair_signs(x, y, curve) if paired and shared else (None, None, 0.0)
     effect = None if curve.method == "none" else hedges_g(x, y, paired=shared and paired)
-    g, g_low, g_high = effect or (None, None, None)
-    n = [side["pair" if paired else "id"].n_unique() for side in rows]
+    of_sides: dict[str, Sequence[float | None] | None] = {
+        "n": [side["pair" if paired else "id"].n_unique() for side in rows],
+        "null": lost,
+        "parts": parts,
+        "missing": missing,
+        "mean": [side.mean if side.counts.sum() else None for side in (x, y)],
+    }
     return {
         "curve": curve,
         "group": a.group,
@@ -318,18 +323,10 @@ def _difference(
         "design": "paired" if paired else "independent",
         "pair": how.pair if paired else None,
         "unit": how.unit,
-        "n_a": n[0],
-        "n_b": n[1],
+        **{f"{name}_a": values and values[0] for name, values in of_sides.items()},
+        **{f"{name}_b": values and values[1] for name, values in of_sides.items()},
         "n_units": curve.n_units,
         "n_base": n_base,
-        "null_a": lost[0],
-        "null_b": lost[1],
-        "parts_a": parts and parts[0],
-        "parts_b": parts and parts[1],
-        "missing_a": missing and missing[0],
-        "missing_b": missing and missing[1],
-        "mean_a": x.mean if x.counts.sum() else None,
-        "mean_b": y.mean if y.counts.sum() else None,
         "difference": curve.value,
         "standard_error": curve.error,
         "degrees_of_freedom": curve.degrees,
@@ -341,9 +338,7 @@ def _difference(
         "lower": lower,
         "p_sign": None if higher is None or lower is None else sign_test(higher, lower),
         "uneven": uneven,
-        "effect": g,
-        "effect_low": g_low,
-        "effect_high": g_high,
+        **dict(zip(("effect", "effect_low", "effect_high"), effect or (None,) * 3, strict=True)),
         "n_repeats": min(side["repeat"].n_unique() for side in rows) if how.design.repeat else None,
         "reason": curve.reason or ("by_definition" if is_defined else None),
     }
@@ -632,8 +627,7 @@ def _places(group: str | None, metric: Metric, rows: Rows, systems: Sequence[str
     }
     if any(score[winner] < score[loser] for winner, loser in wins):
         return []
-    differ = {pair: pair in wins for pair in combinations(ordered, 2)}
-    letters = letter_groups(ordered, differ)
+    letters = letter_groups(ordered, wins.intersection(combinations(ordered, 2)))
     samples = {row["n_a"] for row in rows} | {row["n_b"] for row in rows}
     paired = {row["design"] for row in rows} == {"paired"}
     sample = "own dialogues"
@@ -656,22 +650,23 @@ def _places(group: str | None, metric: Metric, rows: Rows, systems: Sequence[str
     ]
 
 
-def letter_groups(ordered: Sequence[str], differ: Mapping[tuple[str, str], bool]) -> list[str]:
+def letter_groups(ordered: Sequence[str], differ: Collection[tuple[str, str]]) -> list[str]:
     """Return letters for systems in their order: those that share one cannot be told apart."""
     n = len(ordered)
+    pairs = combinations(enumerate(ordered), 2)
+    alike = {(i, j) for (i, a), (j, b) in pairs if (a, b) not in differ and (b, a) not in differ}
     groups: list[set[int]] = []
     for start in range(n):
         members = {start}
-        for other in range(start + 1, n):  # after all members, so pairs are in their order
-            if not any(differ.get((ordered[i], ordered[other]), False) for i in members):
+        for other in range(start + 1, n):
+            if all((i, other) in alike for i in members):
                 members.add(other)
         if not any(members <= group for group in groups):
             groups.append(members)
     # every pair that cannot be told apart shares a group
-    for i, j in combinations(range(n), 2):
-        alike = not differ.get((ordered[i], ordered[j]), False)
-        if alike and not any({i, j} <= group for group in groups):
-            groups.append({i, j})
+    for pair in sorted(alike):
+        if not any({*pair} <= group for group in groups):
+            groups.append({*pair})
     groups = [group for group in groups if not any(group < other for other in groups)]
     groups.sort(key=lambda group: (min(group), max(group)))
     names = [ascii_lowercase[number % 26] + "'" * (number // 26) for number in range(len(groups))]

@@ -149,10 +149,8 @@ def rank(
             row["p_holm"] = p
         differences += rows
         for place, part, systems, fit in fits:
-            tested = [row for row in rows if row["p_holm"] is not None]
-            tested = [row for row in tested if row["dimension"] == place["dimension"]]
-            differ = {(row["a"], row["b"]): row["p_holm"] < ALPHA for row in tested}
-            strengths += (place | row for row in _ranked(part, systems, fit, differ))
+            own_rows = [row for row in rows if row["dimension"] == place["dimension"]]
+            strengths += (place | row for row in _ranked(part, systems, fit, own_rows))
     return PairRanking(
         pl.DataFrame(strengths, STRENGTHS_SCHEMA),
         pl.DataFrame(differences, PAIR_DIFFERENCES_SCHEMA),
@@ -286,7 +284,7 @@ def _ranked(
     ratings: pl.DataFrame,
     systems: Sequence[str],
     fit: BradleyTerry,
-    differ: dict[tuple[str, str], bool],
+    differences: Sequence[Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
     """Return the systems' rows, the strongest first, or by shares of wins without strengths."""
     rows: list[dict[str, Any]] = []
@@ -311,11 +309,12 @@ def _ranked(
     key = "share" if fit.strengths is None else "strength"
     rows.sort(key=lambda row: (-row[key], row["system"]))
     if fit.strengths is not None:
-        both = {**differ, **{(b, a): found for (a, b), found in differ.items()}}
-        letters = letter_groups([row["system"] for row in rows], both)
+        tested = [row for row in differences if row["p_holm"] is not None]
+        differ = [(row["a"], row["b"]) for row in tested if row["p_holm"] < ALPHA]
+        letters = letter_groups([row["system"] for row in rows], differ)
         for row, letter in zip(rows, letters, strict=True):
             row["place"] = 1 + sum(other["strength"] > row["strength"] for other in rows)
-            row["letters"] = letter if differ else None
+            row["letters"] = letter if tested else None
     return rows
 
 
