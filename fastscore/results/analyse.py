@@ -168,10 +168,9 @@ def _content(run: Run, found: AnalysisContents, cluster: str | None) -> dict[str
     ]
     return {
         "title": f"{found.title}: {systems}, {date_of(run)}",
-        "heading": found.title,
         "systems": systems,
-        "run": str(run.path),
-        "date": date_of(run),
+        "run": run,
+        "found": found,
         "contents": [
             ("findings", "Findings"),
             *((f"section-{n}", one.title) for n, one in enumerate(found.sections, start=1)),
@@ -181,11 +180,7 @@ def _content(run: Run, found: AnalysisContents, cluster: str | None) -> dict[str
             *({"kind": "groups", "text": text, "metric": "", "run": ""} for text in groups),
             *({"kind": "scores", "text": text, "metric": "", "run": ""} for text in found.findings),
         ],
-        "facts": found.facts,
-        "notes": found.notes,
-        "sections": found.sections,
         "charts": Charts(),
-        "signature": run.signature,
     }
 
 

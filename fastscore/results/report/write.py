@@ -7,8 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import date
-from itertools import groupby, takewhile
-from operator import itemgetter
+from itertools import takewhile
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -103,15 +102,11 @@ def make_content(headlines: Sequence[Headlines], how: Inference, texts: bool = T
         "suite": suite,
         "runs": shown,
         "findings": _findings(shown, comparisons, how),
-        "unit": shown[0].unit,
         "notes": notes,
         "chart": _runs_chart(shown, metrics, charts) if several else None,
         "metrics": metrics,
         "sections": sections,
         "charts": charts,
-        "metrics_by_kind": [
-            (kind, list(chosen)) for kind, chosen in groupby(metrics, itemgetter("kind"))
-        ],
         "dialogues": {one.name: dialogues_of(suite, one, texts) for one in shown},
         "turns_shown": TURNS_SHOWN,
         "inputs_shown": REJECTS_SHOWN,
