@@ -109,6 +109,7 @@ def make_content(headlines: Sequence[Headlines], how: Inference, texts: bool = T
         "charts": charts,
         "dialogues": {one.name: dialogues_of(suite, one, texts) for one in shown},
         "turns_shown": TURNS_SHOWN,
+        "columns_listed": COLUMNS_LISTED,
         "inputs_shown": REJECTS_SHOWN,
         "rejects": [_rejects(one, texts) for one in shown],
         "null_reasons": NULL_REASONS,
@@ -336,16 +337,9 @@ def _indexed(runs: pl.DataFrame, folder: Place, reports: Path, charts: Charts) -
             problem = str(error)
         of_run = [whole.get(one.id, _NO_MEAN) for one in metrics]
         means.append([(one["mean"], one["ci_low"], one["ci_high"], one["n"]) for one in of_run])
-        rows.append(
-            {
-                "name": name,
-                "report": "" if problem else quote(f"{reports.name}/{report.name}"),
-                "n": about["rows"],
-                "means": means[-1],
-                "finished": about["finished"] and about["finished"].isoformat(timespec="minutes"),
-                "options": problem or about["options"],
-            }
-        )
+        page = "" if problem else quote(f"{reports.name}/{report.name}")
+        more = {"name": name, "report": page, "means": means[-1], "problem": problem}
+        rows.append(about | more)
     panels = list(zip(metrics, zip(*means, strict=True), strict=True))
     chart = charts.of_runs(names, panels) if len(names) > 1 else None
     return {"name": runs["suite"][0], "metrics": metrics, "rows": rows, "chart": chart}
@@ -440,7 +434,6 @@ def dialogues_of(suite: Suite, one: Headlines, texts: bool = True) -> Values:
         note = "Texts of dialogues are left out, as asked for."
     return {
         "metrics": metrics,
-        "columns": metrics[:COLUMNS_LISTED],
         "labels": labels,
         "rows": _listed(values, metrics, picks).to_dicts(),
         "n": values.height,
