@@ -15,6 +15,7 @@ import fastscore
 from fastscore.errors import InputError, UsageError, names_arguments
 from fastscore.logs.samples.refusals import MissingColumnsError
 from tests.conftest import fastscore_command, write_lines
+from tests.run.logs import utterance
 
 WRITE_ROWS = 'Write rows to a file: polars.DataFrame(rows).write_ndjson("chats.jsonl").'
 METRIC = "average_U_best_early"
@@ -247,11 +248,7 @@ def returned(value):
         """Return something else than a frame."""
         return value
 
-    row = {"dialogue_uid": "a", "utterance_index": 0}
-    rows = [
-        {**row, "event": "predicted", "step": 0, "prediction": "tea"},
-        {**row, "event": "utterance_complete", "ground_truth": "tea"},
-    ]
+    rows = utterance("tea", "tea", dialogue_uid="a")
     with pytest.raises(UsageError) as raised:
         fastscore.score(rows, fastscore.ScoreDialogue(lex_weight=1.0), metrics=[a5])
     return str(raised.value)
@@ -388,12 +385,7 @@ def test_a_page_ends_in_html(run, tmp_path, name):
 
 
 def test_dialogues_without_an_id_are_named_by_their_file(run, tmp_path):
-    log = tmp_path / "log.jsonl"
-    rows = [
-        {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "a"},
-        {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "a"},
-    ]
-    write_lines(log, rows)
+    log = write_lines(tmp_path / "log.jsonl", utterance("a", "a"))
     other = fastscore.score(log, fastscore.ScoreDialogue(lex_weight=1.0))
     with pytest.raises(UsageError, match=r"is in .*log.jsonl \(such as 'log.jsonl'\)"):
         fastscore.compare(run, other)

@@ -12,6 +12,7 @@ from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs.frames import as_frame
 from tests.by_keywords import score_by_keywords
 from tests.conftest import write_lines
+from tests.run.logs import utterance
 from tests.suites.memory_finance.tracing import dialog, turn
 from tests.suites.preference_shift.conversing import exchange, write_catalogue
 
@@ -122,10 +123,7 @@ def test_empty_structs_are_objects():
     assert scores.tables["dialogues"].height == 2
 
 
-EVENTS = [
-    {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "hello"},
-    {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "hello"},
-]
+EVENTS = utterance("hello", "hello")
 
 
 def test_missing_integers_of_pandas_are_null():

@@ -15,7 +15,7 @@ from fastscore.api.arguments import SuiteName
 from fastscore.errors import InputError, UsageError
 from fastscore.suites import registry
 from fastscore.suites.registry import load_suite
-from tests.run.logs import write_logs, write_varied_logs
+from tests.run.logs import utterance, write_logs, write_varied_logs
 from tests.suites.preference_shift.conversing import exchange, write_catalogue
 
 LEXICAL = {"lex_weight": 1.0}
@@ -226,11 +226,10 @@ def test_empty_batches_give_empty_tables(logs):
 
 
 def test_a_column_may_be_null_throughout_a_batch():
-    complete = {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "a"}
-    guess = {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "a"}
+    guess, complete = utterance("a", "a", dialogue_uid="d")
     batches = [
-        pa.RecordBatch.from_pylist([{"dialogue_uid": "d", **guess, "ground_truth": None}]),
-        pa.RecordBatch.from_pylist([{"dialogue_uid": "d", **complete, "step": None}]),
+        pa.RecordBatch.from_pylist([row])
+        for row in (guess | {"ground_truth": None}, complete | {"step": None})
     ]
     scorer = fastscore.Scorer("score_dialogue", "steps", **LEXICAL)
     for rows in (1, 10):

@@ -7,17 +7,17 @@ import pty
 import re
 import subprocess
 import sys
-import threading
 import zipfile
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from fastscore import terminal
 from tests.conftest import python_process
+from tests.llm.stub_server import REFUSALS, Stub, serving
+from tests.run.logs import utterance
 
 PRODUCT = Path(__file__).parents[1] / "fastscore"
 HOME = "terminal"
@@ -177,37 +177,12 @@ for words in json.load(open("commands.json")):
 """
 
 
-@contextmanager
-def refusing_server():
-    """Serve a chat model whose every answer is an error with the payload."""
-
-    class Refusal(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.dumps({"error": {"message": f"no {PAYLOAD}"}}).encode()
-            self.send_response(400)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Refusal) as server:
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-        server.shutdown()
-
-
 def logs_with_payloads(folder):
     folder.mkdir()
 
     def log(dialogue, miner):
-        base = {"dialogue_uid": dialogue + PAYLOAD, "miner_uid": miner, "utterance_index": 0}
-        rows = [
-            {**base, "event": "predicted", "step": 0, "prediction": f"a {PAYLOAD} b"},
-            {**base, "event": "utterance_complete", "ground_truth": f"a {PAYLOAD} c"},
-        ]
+        labels = {"dialogue_uid": dialogue + PAYLOAD, "miner_uid": miner}
+        rows = utterance(f"a {PAYLOAD} c", f"a {PAYLOAD} b", **labels)
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
     bad = f"not JSON {PAYLOAD}\n"
@@ -240,10 +215,11 @@ def shown_on_a_terminal(folder, *, width, **more):
     return shown.decode()
 
 
-def test_nothing_that_a_terminal_obeys_is_written_to_one(tmp_path):
+def test_nothing_that_a_terminal_obeys_is_written_to_one(tmp_path, monkeypatch):
     logs_with_payloads(tmp_path / f"logs{PAYLOAD}")
-    with refusing_server() as url:
-        names = {"LOGS": f"logs{PAYLOAD}", "RUN": f"run{PAYLOAD}", "URL": url, "P": PAYLOAD}
+    monkeypatch.setitem(REFUSALS, "rejected", (400, f"no {PAYLOAD}", ""))
+    with serving(Stub(fault=lambda number: "rejected")) as stub:
+        names = {"LOGS": f"logs{PAYLOAD}", "RUN": f"run{PAYLOAD}", "URL": stub.url, "P": PAYLOAD}
         commands = [
             [re.sub(r"LOGS|RUN|URL|P", lambda name: names[name[0]], word) for word in line.split()]
             for line in COMMANDS.strip().splitlines()

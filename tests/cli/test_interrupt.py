@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from fastscore import cli
 from tests.conftest import python_process, write_lines
+from tests.run.logs import utterance
 
 LETTERS = "abcdefgh "
 LISTENING = """
@@ -31,13 +32,8 @@ main()
 
 def long_log(folder, characters=1_000_000):
     rng = random.Random(1)
-    texts = ["".join(rng.choices(LETTERS, k=characters)) for _ in range(2)]
-    base = {"dialogue_uid": "d", "utterance_index": 0}
-    rows = [
-        {**base, "event": "predicted", "step": 0, "prediction": texts[0]},
-        {**base, "event": "utterance_complete", "ground_truth": texts[1]},
-    ]
-    return write_lines(folder / "log.jsonl", rows)
+    said, truth = ("".join(rng.choices(LETTERS, k=characters)) for _ in range(2))
+    return write_lines(folder / "log.jsonl", utterance(truth, said, dialogue_uid="d"))
 
 
 def is_planned(run):
@@ -104,11 +100,7 @@ print(fastscore.score(log, options, output=run, progress=False).tables["steps"].
 def test_an_interrupt_in_python_leaves_session_and_run_as_good_as_before(tmp_path):
     """As a notebook sends it: the cell ends, and the next ones work."""
     run, log = tmp_path / "run", long_log(tmp_path, characters=500_000)
-    rows = [
-        {"dialogue_uid": "d", "utterance_index": 0, "event": "predicted", "step": 0},
-        {"dialogue_uid": "d", "utterance_index": 0, "event": "utterance_complete"},
-    ]
-    rows[0]["prediction"], rows[1]["ground_truth"] = "abcd", "abcx"
+    rows = utterance("abcx", "abcd", dialogue_uid="d")
     process = subprocess.Popen(
         [sys.executable, "-c", IN_A_SESSION.replace("SHORT", repr(rows)), str(log), str(run)],
         stdout=subprocess.PIPE,
@@ -291,12 +283,8 @@ def test_an_interrupt_while_python_ends_is_told_by_the_exit_code(when, sent, cod
 
 def test_texts_beyond_a_length_are_rejects(tmp_path):
     log = long_log(tmp_path)
-    short = {"dialogue_uid": "e", "utterance_index": 0}
     with log.open("a") as out:
-        for row in (
-            {**short, "event": "predicted", "step": 0, "prediction": "a"},
-            {**short, "event": "utterance_complete", "ground_truth": "b"},
-        ):
+        for row in utterance("b", "a", dialogue_uid="e"):
             out.write(json.dumps(row) + "\n")
     run = tmp_path / "run"
     words = ["score", "score_dialogue", str(log), "-o", str(run), "--lex-weight", "1", "-q"]

@@ -12,6 +12,7 @@ from tests.by_keywords import score_by_keywords
 from tests.cli.scoring import options, score
 from tests.conftest import fastscore_command, python_process
 from tests.logs.samples.wrong_logs import NEEDED, OTHER_NAMES, RIGHT, nulled, renamed, write
+from tests.run.logs import utterance
 
 TWO = {
     "score_dialogue": {"prediction": "guess", "utterance_index": "turn"},
@@ -285,10 +286,7 @@ def test_one_refusal_proposes_all_if_every_key_and_word_has_another_name(tmp_pat
     log = tmp_path / "own.jsonl"
     with log.open("w") as file:
         for uid in "ab":
-            for row in (
-                {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": f"tea {uid}"},
-                {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "tea"},
-            ):
+            for row in utterance("tea", f"tea {uid}"):
                 named = {keys[key]: words.get(str(value), value) for key, value in row.items()}
                 file.write(json.dumps({**named, "conv": uid}) + "\n")
     score = ["score", "score_dialogue", log, "-o", tmp_path / "run", "--lex-weight", "1"]

@@ -12,6 +12,7 @@ from fastscore.run.progress import SilentReporter
 from tests.by_keywords import score_by_keywords
 from tests.conftest import write_lines
 from tests.llm.stub_server import PATIENCE, read_lines, stub_fixture
+from tests.suites.preference_shift.conversing import exchange, log, system, user
 
 MOVIES = [
     {"name": "Heat", "genre": ["Crime Fiction", "Drama"], "actor": ["Al Pacino"], "year": "1995"},
@@ -26,22 +27,12 @@ stub = stub_fixture()
 @pytest.fixture
 def shifting(tmp_path):
     write_lines(tmp_path / "movies.jsonl", MOVIES)
-    log = {
-        "session_id": "1",
-        "model_name": "m",
-        "shift_events": [],
-        "conversation": [
-            {
-                "speaker": "USER",
-                "text": "something scary",
-                "user_meta": {"constraints": {"genre": "Horror"}},
-            },
-            {"speaker": "SYSTEM", "text": "the one with Ripley"},
-            {"speaker": "USER", "text": "a drama with the heat robber"},
-            {"speaker": "SYSTEM", "text": "a drama then"},
-        ],
-    }  # fmt: skip
-    write_lines(tmp_path / "logs.jsonl", [log])
+    turns = [
+        user("something scary", constraints={"genre": "Horror"}),
+        system("the one with Ripley"),
+        *exchange("a drama with the heat robber", "a drama then"),
+    ]
+    write_lines(tmp_path / "logs.jsonl", [log(*turns, session_id="1", shift_events=[])])
     return tmp_path
 
 

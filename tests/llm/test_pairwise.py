@@ -15,6 +15,7 @@ from fastscore.run.progress import SilentReporter
 from tests.conftest import write_lines
 from tests.llm.stub_server import PATIENCE, by_text, stub_fixture
 from tests.llm.stub_server import read_lines as lines
+from tests.suites.preference_shift.conversing import exchange
 
 NAMES = ("proactiveness", "coherence", "personalization", "overall")
 
@@ -29,10 +30,7 @@ def written(folder, side, texts):
         {
             "session_id": dialogue,
             "model_name": side,
-            "conversation": [
-                {"speaker": "USER", "text": "hi"},
-                {"speaker": "SYSTEM", "text": text},
-            ],
+            "conversation": exchange("hi", text),
         }
         for dialogue, text in texts.items()
     ]

@@ -16,6 +16,8 @@ from fastscore.suites.showing import spoken
 from fastscore.suites.sums import name_of
 from tests.by_keywords import score_by_keywords
 from tests.conftest import write_lines
+from tests.run.logs import utterance
+from tests.suites.preference_shift.conversing import exchange, log, system
 
 
 def transcripts_of(folder, name, *rows):
@@ -24,26 +26,12 @@ def transcripts_of(folder, name, *rows):
 
 
 def test_logs_of_one_row_a_dialogue_have_transcripts(tmp_path):
-    (shifting,) = transcripts_of(
-        tmp_path,
-        "preference_shift",
-        {
-            "session_id": "7",
-            "model_name": "m",
-            "conversation": [
-                {"speaker": "USER", "text": "hi"},
-                {"speaker": "SYSTEM", "text": ""},
-                {"speaker": "SYSTEM", "text": "hello"},
-            ],
-        },
-    )
+    talk = log(*exchange("hi", ""), system("hello"), session_id="7", model_name="m")
+    (shifting,) = transcripts_of(tmp_path, "preference_shift", talk)
     assert (shifting.dialogue, shifting.model) == ("7", "m")
     assert shifting.turns == (("USER", "hi"), ("SYSTEM", "hello"))
-    (traced,) = transcripts_of(
-        tmp_path,
-        "memory_finance",
-        {"dialog_id": "d", "turns": [{"user_text": "a?", "pred_assistant_text": "b."}]},
-    )
+    trace = {"dialog_id": "d", "turns": [{"user_text": "a?", "pred_assistant_text": "b."}]}
+    (traced,) = transcripts_of(tmp_path, "memory_finance", trace)
     assert traced.turns == (("USER", "a?"), ("ASSISTANT", "b."))
 
 
@@ -65,23 +53,8 @@ def test_logs_of_one_row_a_message_have_transcripts(tmp_path):
         {"conversation_id": "c", "role": "waiter", "content": "sure"},
     )
     assert guest.turns == (("guest", "pizza"), ("waiter", "sure"))
-    (miner,) = transcripts_of(
-        tmp_path,
-        "score_dialogue",
-        {
-            "event": "predicted",
-            "utterance_index": 0,
-            "step": 0,
-            "prediction": "h",
-            "dialogue_uid": "u",
-        },
-        {
-            "event": "utterance_complete",
-            "utterance_index": 0,
-            "ground_truth": "hey",
-            "dialogue_uid": "u",
-        },
-    )
+    rows = utterance("hey", "h", dialogue_uid="u")
+    (miner,) = transcripts_of(tmp_path, "score_dialogue", *rows)
     assert miner.turns == (("PREDICTION 0 OF 0", "h"), ("UTTERANCE 0", "hey"))
 
 

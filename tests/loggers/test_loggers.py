@@ -10,14 +10,12 @@ import fastscore
 from fastscore.errors import RunConflictError, UsageError
 from fastscore.loggers import numbers_of
 from fastscore.loggers.datasets import push
+from tests.run.logs import utterance
 
 TURNS = [
-    {"dialogue_uid": uid, "event": event, "utterance_index": 0, "step": 0, **more}
+    row
     for uid, guess in (("a", "hello word"), ("b", "hello world"), ("c", "x"))
-    for event, more in (
-        ("predicted", {"prediction": guess}),
-        ("utterance_complete", {"ground_truth": "hello world"}),
-    )
+    for row in utterance("hello world", guess, dialogue_uid=uid)
 ]
 # one step each: 1 - 1 / 11, 1, and 1 - 11 / 11
 MEAN = (10 / 11 + 1 + 0) / 3

@@ -19,19 +19,25 @@ WORDS = [
 ]
 
 
+def utterance(truth: str, *predictions: str, **labels: object) -> list[dict[str, object]]:
+    """Return the rows of an utterance: a prediction a step, then the ground truth."""
+    place = {"utterance_index": 0, **labels}
+    rows = [
+        {"event": "predicted", **place, "step": step, "prediction": text}
+        for step, text in enumerate(predictions)
+    ]
+    return [*rows, {"event": "utterance_complete", **place, "ground_truth": truth}]
+
+
 def dialogue_lines(uid: str, utterances: int = 3, steps: int = 3) -> list[str]:
     """Return the lines of one dialogue, every text built from its place."""
     lines = []
-    for utterance in range(utterances):
-        start = (len(uid) + utterance) % len(WORDS)
-        truth = (WORDS[start:] + WORDS[:start])[: 4 + utterance]
-        place = {"utterance_index": utterance}
-        rows: list[dict[str, object]] = [
-            {"event": "predicted", **place, "step": n, "prediction": " ".join(truth[: n + 1])}
-            for n in range(steps)
-        ]
-        rows.append({"event": "utterance_complete", **place, "ground_truth": " ".join(truth)})
-        lines += [json.dumps({**row, "dialogue_uid": uid}) for row in rows]
+    for index in range(utterances):
+        start = (len(uid) + index) % len(WORDS)
+        truth = (WORDS[start:] + WORDS[:start])[: 4 + index]
+        said = [" ".join(truth[: n + 1]) for n in range(steps)]
+        rows = utterance(" ".join(truth), *said, utterance_index=index, dialogue_uid=uid)
+        lines += map(json.dumps, rows)
     return lines
 
 

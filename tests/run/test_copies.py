@@ -11,6 +11,7 @@ from tests.by_keywords import score_by_keywords
 from tests.conftest import write_lines
 from tests.run.logs import dialogue_lines
 from tests.run.running import run_lexical
+from tests.suites.preference_shift.conversing import exchange
 
 CATALOGUE = [{"name": "Her", "genre": ["comedy"]}]
 LONG = "I would like a comedy with a robot, please."
@@ -23,8 +24,7 @@ def catalogue(tmp_path):
 
 
 def conversation(name, text):
-    turns = [{"speaker": "USER", "text": text}, {"speaker": "SYSTEM", "text": "Watch Her."}]
-    return json.dumps({"session_id": name, "conversation": turns}) + "\n"
+    return json.dumps({"session_id": name, "conversation": exchange(text, "Watch Her.")}) + "\n"
 
 
 def notes(suite, paths, **more):

@@ -7,6 +7,7 @@ import fastscore
 from tests.by_keywords import score_by_keywords
 from tests.conftest import fastscore_command, write_lines
 from tests.models.tiny_bert import tiny_cache
+from tests.run.logs import utterance
 from tests.run.running import run_lexical
 
 WORDS = [f"w{number}" for number in range(20)]
@@ -24,11 +25,7 @@ def model(tmp_path_factory):
 
 
 def write_log(path, uid, truth, prediction):
-    rows = [
-        {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": prediction},
-        {"event": "utterance_complete", "utterance_index": 0, "ground_truth": truth},
-    ]
-    write_lines(path, [{**row, "dialogue_uid": uid} for row in rows])
+    write_lines(path, utterance(truth, prediction, dialogue_uid=uid))
 
 
 LONG = " ".join(WORDS[:15])

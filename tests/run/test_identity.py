@@ -17,8 +17,9 @@ from fastscore.logs.read.rows import read_names
 from fastscore.suites.identity import file_names
 from fastscore.suites.registry import load_suite
 from tests.conftest import write_lines
+from tests.suites.preference_shift.conversing import exchange
 
-TURNS = [{"speaker": "USER", "text": "a drama"}, {"speaker": "SYSTEM", "text": "Heat"}]
+TURNS = exchange("a drama", "Heat")
 
 
 def talk(pairs=1, **labels):

@@ -10,12 +10,10 @@ import fastscore
 from fastscore.cli import cli
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, ship_kernels, unread
 from tests.conftest import python_process, write_lines
+from tests.run.logs import utterance
 
-OF = {"utterance_index": 0, "dialogue_uid": "d", "challenge_uid": "c", "miner_uid": "0"}
-ROWS = [
-    *({"event": "predicted", "step": step, "prediction": f"at {step}", **OF} for step in range(3)),
-    {"event": "utterance_complete", "ground_truth": "at nine", **OF},
-]
+OF = {"dialogue_uid": "d", "challenge_uid": "c", "miner_uid": "0"}
+ROWS = utterance("at nine", "at 0", "at 1", "at 2", **OF)
 USED = """
 import sys
 from fastscore.cli import cli

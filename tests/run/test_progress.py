@@ -10,7 +10,7 @@ from rich.console import Console
 
 import fastscore
 from fastscore.run import progress, tasks
-from tests.run.logs import write_logs
+from tests.run.logs import utterance, write_logs
 
 OPTIONS = fastscore.ScoreDialogue(lex_weight=0.5)
 
@@ -193,10 +193,7 @@ def test_embedding_is_told_of_text_by_text(logs, distinct, tmp_path, default_mod
 
 def test_texts_whose_tokens_are_counted_are_not_told_of(tmp_path, default_model):
     # more words than the model takes tokens
-    turns = [
-        {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "word " * 600},
-        {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "two words"},
-    ]
+    turns = utterance("two words", "word " * 600)
     told = []
     run = fastscore.score(turns, OPTIONS, store=tmp_path / "store", progress=call(told))
     assert run.cut_texts.height == 1

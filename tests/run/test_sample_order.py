@@ -12,6 +12,7 @@ from fastscore.logs.read.rows import join_parts, read_parts
 from fastscore.suites.identity import IDENTITY, RunNames
 from fastscore.suites.registry import load_suite
 from tests.by_keywords import score_by_keywords
+from tests.run.logs import utterance
 from tests.suites.group_travel.travelling import turn as travel_turn
 from tests.suites.memory_finance.tracing import dialog, turn
 from tests.suites.preference_shift.conversing import system, user
@@ -23,14 +24,6 @@ TALK = [
     travel_turn("Ann", "user_provide_cuisine", "thai food"),
     travel_turn("System", "sys_present_plan", "Here it is."),
 ]
-
-
-def predicted(id):
-    place = {"dialogue_uid": id, "utterance_index": 0}
-    return [
-        {"event": "predicted", **place, "step": 0, "prediction": "yes"},
-        {"event": "utterance_complete", **place, "ground_truth": "yes"},
-    ]
 
 
 def conversation(id):
@@ -113,6 +106,8 @@ def test_variants_of_a_dialogue_are_neighbours_in_a_sample(tmp_path, kind, varia
 def test_elements_of_arrays_are_chosen_by_the_row_of_the_array(tmp_path, more):
     names = ("event", "step", "utterance_index", "prediction", "ground_truth")
     columns = {name: f"steps[].{name}" for name in names}
-    path = write(tmp_path / "log.jsonl", [{"steps": predicted(id)} for id in IDS])
+    path = write(
+        tmp_path / "log.jsonl", [{"steps": utterance("yes", "yes", dialogue_uid=id)} for id in IDS]
+    )
     scores = score_by_keywords(path, "score_dialogue", lex_weight=1.0, columns=columns, **more)
     assert scores.tables["dialogues"].height == 7

@@ -43,6 +43,7 @@ from tests.models.tiny_bert import (
     word_tokenizer,
     write_folder,
 )
+from tests.run.logs import utterance
 from tests.suites.group_travel.travelling import DEFAULTS, opening, read, turn
 from tests.vectors.conftest import WORDS
 
@@ -323,11 +324,7 @@ def test_errors_name_what_to_do(tiny, tmp_path):
 
 
 OPTIONS = fastscore.ScoreDialogue(lex_weight=0.0, semantic="cosine")
-ROWS = [
-    {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "w1 w2"},
-    {"event": "predicted", "utterance_index": 0, "step": 1, "prediction": "w3"},
-    {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "w1 w4"},
-]
+ROWS = utterance("w1 w4", "w1 w2", "w3")
 
 
 def lengths_and_firsts(texts):

@@ -23,7 +23,7 @@ from fastscore.suites.preference_shift.catalogue import (
 )
 from fastscore.suites.preference_shift.concepts import concepts_of
 from tests.oracles import preference_shift_concepts as plain
-from tests.suites.preference_shift.conversing import MOVIES, options, write_catalogue
+from tests.suites.preference_shift.conversing import MOVIES, exchange, log, options, write_catalogue
 
 RECORDS = [{"title": title, **fields} for title, fields in MOVIES.items()]
 NESTED = r"(a deeply nested list|\[{60})"
@@ -207,8 +207,7 @@ def test_of_very_many_fields_some_are_listed(tmp_path):
 def test_a_field_that_is_called_nearly_as_a_lacking_one_is_named(tmp_path):
     catalogue = tmp_path / "items.csv"
     catalogue.write_text("title,genres,year\nHeat,crime,1995\n")
-    turns = [{"speaker": "USER", "text": "crime"}, {"speaker": "SYSTEM", "text": "Heat"}]
-    chats = [{"session_id": "s", "conversation": turns}]
+    chats = [log(*exchange("crime", "Heat"))]
     options = fastscore.PreferenceShift(catalogue=str(catalogue), segments="metadata")
     run = fastscore.score(chats, options, embedder=None)
     assert any("no field 'genre', and 'genres' is not used" in note for note in run.notes)

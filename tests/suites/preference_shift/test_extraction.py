@@ -226,7 +226,7 @@ def test_the_table_stands_in_the_signature(tmp_path, catalogue):
     def signed(aliases):
         return fastscore.score(
             frame,
-            fastscore.PreferenceShift(catalogue=catalogue, segments="metadata", aliases=aliases),
+            options(catalogue, aliases=aliases),
             embedder=None,
         ).signature
 

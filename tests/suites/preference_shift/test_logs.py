@@ -190,9 +190,7 @@ def test_files_are_scored_end_to_end(tmp_path, catalogue):
         log(*exchange("drama", "horror"), system("more"), session_id=1, model_name="n"),
     ]
     path = write_lines(tmp_path / "logs.jsonl", logs)
-    scores = fastscore.score(
-        path, fastscore.PreferenceShift(catalogue=catalogue, segments="metadata"), embedder=None
-    )
+    scores = fastscore.score(path, options(catalogue), embedder=None)
     assert scores.tables["dialogues"]["dialogue"].to_list() == ["1/model=m", "1/model=n"]
     assert scores.tables["turns"]["model"].to_list() == ["m", "m", "n"]
     assert scores.rejects["reason"].to_list() == ["unpaired_turn"]
@@ -203,11 +201,8 @@ def test_files_are_scored_end_to_end(tmp_path, catalogue):
             (*label, mean) for label, mean in zip(labels, means, strict=True)
         ]
     frame = pl.DataFrame(logs, infer_schema_length=None)
-    from_frame = fastscore.score(
-        frame.drop("session_id").with_columns(session_id=pl.lit("1")),
-        fastscore.PreferenceShift(catalogue=catalogue, segments="metadata"),
-        embedder=None,
-    )
+    frame = frame.with_columns(session_id=pl.lit("1"))
+    from_frame = fastscore.score(frame, options(catalogue), embedder=None)
     columns = ["cc", "cr", "i", "tas", "user_concepts"]
     assert from_frame.tables["turns"].select(columns).equals(scores.tables["turns"].select(columns))
 
@@ -217,9 +212,7 @@ def test_conversations_without_a_model_count_in_the_whole(tmp_path, catalogue):
     path = write_lines(tmp_path / "logs.jsonl", logs)
     for kept, n in ((logs, 2), (logs[1:], 1)):
         write_lines(path, kept)
-        summary = fastscore.score(
-            path, fastscore.PreferenceShift(catalogue=catalogue, segments="metadata"), embedder=None
-        ).summary
+        summary = fastscore.score(path, options(catalogue), embedder=None).summary
         for metric in ("cc", "cross_coherence"):
             of_metric = summary.filter(metric=metric)
             assert of_metric.select("group", "value", "n").rows()[0] == ("all", None, n)
@@ -236,9 +229,7 @@ def test_every_published_form_of_a_log_is_read(tmp_path, catalogue):
     (folder / "n_bare.json").write_text(json.dumps(turns, indent=1))
     (folder / "o.jsonl").write_text(json.dumps(one) + "\n" + json.dumps(turns) + "\n")
     pl.DataFrame([one], infer_schema_length=None).write_parquet(folder / "p.parquet")
-    tables = fastscore.score(
-        folder, fastscore.PreferenceShift(catalogue=catalogue, segments="metadata"), embedder=None
-    ).tables
+    tables = fastscore.score(folder, options(catalogue), embedder=None).tables
     dialogues = tables["dialogues"]
     names = ["00000", "n_bare", "00000", "o:2", "00000"]
     assert dialogues["session_id"].to_list() == names

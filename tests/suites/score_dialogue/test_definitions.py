@@ -14,6 +14,7 @@ from fastscore.suites.score_dialogue.events import MAXIMUM_STEPS, strip_text
 from fastscore.suites.score_dialogue.metrics import PYTHON_WHITESPACE, SEMANTIC
 from fastscore.suites.summary import summarise
 from fastscore.vectors.view import VectorView
+from tests.run.logs import utterance
 from tests.suites.score_dialogue.comparing import raw_frame, score_frame
 
 LEXICAL = ScoreDialogue(lex_weight=1.0)
@@ -246,13 +247,9 @@ def test_a_dialogue_named_like_a_file_is_not_that_file(tmp_path):
 
 def test_miners_by_a_shorter_key_are_told_apart():
     rows = [
-        {"dialogue_uid": "d", "miner": miner, "utterance_index": 0, "step": 0, "event": event}
-        | text
+        row
         for miner, said in (("m1", "yes"), ("m2", "no"))
-        for event, text in (
-            ("predicted", {"prediction": said}),
-            ("utterance_complete", {"ground_truth": "yes"}),
-        )
+        for row in utterance("yes", said, dialogue_uid="d", miner=miner)
     ]
     options = fastscore.ScoreDialogue(lex_weight=1.0)
     dialogues = fastscore.score(rows, options).tables["dialogues"]

@@ -1,6 +1,5 @@
 """The perplexity penalty: worked by hand, and through whole runs with a tiny masked model."""
 
-import json
 import math
 
 import numpy as np
@@ -14,19 +13,15 @@ from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.vectors.perplexity import PerplexityModel
 from fastscore.vectors.view import VectorView
 from tests.by_keywords import score_by_keywords
+from tests.conftest import write_lines
+from tests.run.logs import utterance
 from tests.suites.reading import read_lines
 from tests.suites.score_dialogue.comparing import PERPLEXITIES, null_reasons, reasons
 from tests.vectors.conftest import masked_cache, masked_folder  # noqa: F401
 
 
 def write_log(path, predictions, ground_truth="w1 w2", dialogue="d"):
-    rows = [
-        {"event": "predicted", "utterance_index": 0, "step": step, "prediction": text}
-        for step, text in enumerate(predictions)
-    ]
-    rows.append({"event": "utterance_complete", "utterance_index": 0, "ground_truth": ground_truth})
-    lines = [json.dumps(row | {"dialogue_uid": dialogue}) for row in rows]
-    path.write_text("\n".join(lines) + "\n")
+    write_lines(path, utterance(ground_truth, *predictions, dialogue_uid=dialogue))
 
 
 def score_steps(tmp_path, predictions, perplexities, weight):
