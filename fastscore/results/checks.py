@@ -99,7 +99,15 @@ def check(
         _refuse_damage(against)
         notes: Sequence[str] = ()
         if limits.of_differences:
-            compared = _compared(against, run, limits, how, different=different_signatures)
+            margins = {**limits.no_worse, **limits.equal_within}
+            compared = compare_runs(
+                [against, run],
+                choose_metrics([against, run], limits.of_differences),
+                replace(how, limits=limits.max_drop, margins=margins),
+                allow_different_signatures=different_signatures,
+            )
+            if compared.differences.is_empty():
+                raise UsageError(f"No dialogue can be compared: {'; '.join(compared.notes)}.")
             found += _drops(compared, limits)
             found += _margins(compared, limits.no_worse, "p_no_worse", "no worse within")
             found += _margins(compared, limits.equal_within, "p_equal", "equal within")
@@ -163,17 +171,6 @@ def _refuse_damage(run: Run) -> None:
             f"{run.path}: not what was committed: {listed(damaged, 1)}.",
             "Score it again with its options.",
         )
-
-
-def _compared(
-    against: Run, run: Run, limits: CheckLimits, how: Inference, *, different: bool
-) -> Comparison:
-    how = replace(how, limits=limits.max_drop, margins={**limits.no_worse, **limits.equal_within})
-    metrics = choose_metrics([against, run], limits.of_differences)
-    compared = compare_runs([against, run], metrics, how, allow_different_signatures=different)
-    if compared.differences.is_empty():
-        raise UsageError(f"No dialogue can be compared: {'; '.join(compared.notes)}.")
-    return compared
 
 
 def _drops(compared: Comparison, limits: CheckLimits) -> Iterator[Check]:

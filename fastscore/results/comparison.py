@@ -13,16 +13,15 @@ from fastscore.results.metric_text import (
     Record,
     decimals_for,
     interval_text,
-    json_text,
     number_text,
     p_text,
     under_headings,
-    write_csv,
+    write_data,
 )
 from fastscore.results.repeats import PASS_SCHEMA, REPEATS_SCHEMA, passes_grid, repeats_grid
 from fastscore.results.summary_table import ARROWS, main_reason, name_columns
 from fastscore.suites.declarations import NULL_REASONS, Metric
-from fastscore.terminal import plain, result_console, write
+from fastscore.terminal import plain, result_console
 from fastscore.terminal.grids import (
     Column,
     Format,
@@ -203,15 +202,13 @@ class Comparison:
 
 def show_comparison(comparison: Comparison, *, format: Format = "table") -> None:
     """Show how the sides differ, their means and what a reader must know beside that."""
-    if format == "json":
-        content = {name: getattr(comparison, name) for name in ("suite", "notes", "unit", "alpha")}
-        tables = {name: getattr(comparison, name) for name in SCHEMAS}
-        always = ("sides", "differences")
-        kept = {name: table for name, table in tables.items() if table.height or name in always}
-        write(json_text(content | kept))
-    elif format == "csv":
-        write(write_csv(_named(comparison)))
-    elif format == "table":
+    content = {name: getattr(comparison, name) for name in ("suite", "notes", "unit", "alpha")}
+    tables = {name: getattr(comparison, name) for name in SCHEMAS}
+    always = ("sides", "differences")
+    content |= {name: rows for name, rows in tables.items() if rows.height or name in always}
+    if write_data({"differences": _named(comparison)} if format == "csv" else content, format):
+        return
+    if format == "table":
         show_grids(comparison_grids(comparison), format, plain(headline(comparison)))
         print_notes(result_console(), [*comparison.notes, *verdict_notes(comparison)])
     else:

@@ -396,8 +396,7 @@ def _missing_parts(a: Side, b: Side, kept: pl.DataFrame, metric: Metric) -> tupl
             lacks = frame.select("id", "pair").unique().join(of_metric, on="id", how="left")
         lacking.append(lacks.group_by("pair").agg(pl.col("n").sum(), n_ids=pl.col("id").n_unique()))
     of_both = lacking[0].join(lacking[1], on=["pair", "n_ids"])
-    more_in_b = of_both.select(pl.col("n_right") - pl.col("n"))
-    gap = more_in_b.to_series()
+    gap = of_both["n_right"] - of_both["n"]
     return int(-gap.clip(upper_bound=0).sum()), int(gap.clip(0).sum())
 
 

@@ -270,9 +270,9 @@ def difference_curve(
             degrees=repeated.degrees_of_freedom,
             repeat_variance=max(0.0, more),
         )
-    at_maximum = _at_ends(a, b, ends, shared=shared)
-    if at_maximum is not None:
-        return _of_proportions(curve, *at_maximum, shared=shared)
+    of_proportions = _of_proportions(curve, a, b, shared=shared)
+    if of_proportions is not None:
+        return of_proportions
     if not found.standard_error and shared:
         largest = max(abs(a.mean), abs(b.mean))
         value = 0.0 if abs(found.value) <= GRID * largest else found.value
@@ -351,20 +351,12 @@ def sign_test(higher: int, lower: int) -> float:
     return min(1.0, 2 * binomial_tail(max(higher, lower), higher + lower))
 
 
-def _of_proportions(curve: Curve, x: Array, y: Array, *, shared: bool) -> Curve:
-    """Return the curve of units that all are at an end of the range: at its maximum or not."""
-    if not shared:
-        counts = (int(x.sum()), x.size, int(y.sum()), y.size)
-        return replace(curve, method="proportions", counts=counts)
-    higher, lower = int((y & ~x).sum()), int((x & ~y).sum())
-    if not higher + lower:
-        return replace(curve, method="sign", value=0.0, error=0.0, reason="zero_variance")
-    return replace(curve, method="paired proportions", counts=(higher, lower, x.size))
+def _of_proportions(curve: Curve, a: Clusters, b: Clusters, *, shared: bool) -> Curve | None:
+    """Return the curve of units that are all at an end of the range; None if not all are.
 
-
-def _at_ends(a: Clusters, b: Clusters, ends: Ends, *, shared: bool) -> tuple[Array, Array] | None:
-    """Return which units are at the maximum, if all are at an end and have as many rows."""
-    minimum, maximum = ends
+    All must have as many rows.
+    """
+    minimum, maximum = curve.ends
     if minimum is None or maximum is None:
         return None
     if shared and not (((a.counts > 0) & (b.counts > 0)).all() and a.counts[0] == b.counts[0]):
@@ -374,8 +366,15 @@ def _at_ends(a: Clusters, b: Clusters, ends: Ends, *, shared: bool) -> tuple[Arr
         means = side.sums / side.counts
         if np.ptp(side.counts) != 0.0 or not ((means == minimum) | (means == maximum)).all():
             return None
-        sides.append(np.asarray(means == maximum))
-    return sides[0], sides[1]
+        sides.append(means == maximum)
+    x, y = sides
+    if not shared:
+        counts = (int(x.sum()), x.size, int(y.sum()), y.size)
+        return replace(curve, method="proportions", counts=counts)
+    higher, lower = int((y & ~x).sum()), int((x & ~y).sum())
+    if not higher + lower:
+        return replace(curve, method="sign", value=0.0, error=0.0, reason="zero_variance")
+    return replace(curve, method="paired proportions", counts=(higher, lower, x.size))
 
 
 def _is_hybrid(a: Clusters, b: Clusters, ends: Ends) -> bool:
