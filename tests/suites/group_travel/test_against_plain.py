@@ -45,8 +45,8 @@ WINDOWS = Options(m12_long="windows")
     ],
 )
 def test_generated_dialogues(tmp_path, layout, semantic, options):
-    many = {"dialogues": often(40, 400), "defects": 0.3, "seed": 8}
-    write_logs(tmp_path, layout=layout, per_file=25, **many)
+    many = {"dialogues": often(24, 400), "defects": 0.3, "seed": 8}
+    write_logs(tmp_path, layout=layout, per_file=often(15, 25), **many)
     plain = tmp_path / "logs"
     if layout == "parquet":  # which the plain scorer does not read
         plain = tmp_path / "twin" / "logs"
