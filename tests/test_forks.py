@@ -9,8 +9,11 @@ import pytest
 
 PROGRAM = """
 import multiprocessing, sys, fastscore
+from fastscore.compat.score_dialogue import score_jsonl
 
 def count(_):
+    if sys.argv[3] == "drop-in":
+        return len(score_jsonl("log.jsonl", lex_weight=1.0)["utterances"])
     return fastscore.scan("log.jsonl", "score_dialogue").collect().height
 
 if __name__ == "__main__":
@@ -27,19 +30,21 @@ LOG = """\
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 @pytest.mark.parametrize(
-    ("method", "when", "expected"),
+    ("method", "when", "what", "expected"),
     [
-        ("fork", "after", "forked after polars had started its threads"),
-        ("fork", "before", "[2, 2]"),
-        ("spawn", "after", "[2, 2]"),
+        ("fork", "after", "scan", "forked after polars had started its threads"),
+        ("fork", "after", "drop-in", "forked after polars had started its threads"),
+        ("fork", "before", "scan", "[2, 2]"),
+        ("fork", "before", "drop-in", "[1, 1]"),
+        ("spawn", "after", "scan", "[2, 2]"),
     ],
 )
-def test_a_fork_computes_or_is_refused(tmp_path, method, when, expected):
+def test_a_fork_computes_or_is_refused(tmp_path, method, when, what, expected):
     assert method in multiprocessing.get_all_start_methods()
     (tmp_path / "log.jsonl").write_text(LOG)
     (tmp_path / "program.py").write_text(PROGRAM)
     done = subprocess.run(
-        [sys.executable, "program.py", method, when],
+        [sys.executable, "program.py", method, when, what],
         cwd=tmp_path,
         capture_output=True,
         text=True,

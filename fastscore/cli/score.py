@@ -261,7 +261,7 @@ class _Suites(click.Group):
 @click.command(
     "score",
     cls=_Suites,
-    epilog="`fastscore score SUITE --help` lists a suite's options.",
+    epilog="`fastscore score SUITE --help` lists all options, such as --workers and --max-memory.",
 )
 def score_command() -> None:
     """Score logs into a run directory.
@@ -273,7 +273,7 @@ def score_command() -> None:
 
     INPUT is a file, a folder, a glob or - (standard input): JSON Lines, JSON, CSV or Parquet as the
     suite reads them, plain, .gz or .zst. Running the same command again finishes an interrupted
-    run.
+    run, and shows a complete one.
     """
 
 

@@ -391,11 +391,13 @@ def _score(
 
     from fastscore.compat.environment import load_embedder, read_environment
     from fastscore.settings.options import build_options
+    from fastscore.suites.registry import check_fork
     from fastscore.suites.score_dialogue.events import read_events
     from fastscore.suites.score_dialogue.options import ScoreDialogue
     from fastscore.suites.score_dialogue.schema import LABELS
     from fastscore.suites.score_dialogue.score import score_events
 
+    check_fork()
     environment = read_environment()
     model, weight = penalty
     options: ScoreDialogue = build_options(

@@ -354,7 +354,7 @@ def agreement(
     if len(raters) < 2:
         raise UsageError(
             f"Only one rater: {', '.join(raters) or 'none'}.",
-            "Name two files or more, or one that names several raters under 'judged_by'.",
+            "Name two files or more, or one with several raters under 'rater' or 'judged_by'.",
         )
     ratings = with_keys(ratings)
     elsewhere = ratings.filter(pl.col("judged_file").drop_nulls().n_unique().over("thing") > 1)

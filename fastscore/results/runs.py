@@ -124,7 +124,7 @@ class Run:
     @property
     def options(self) -> Any:
         """The options that the run was scored with."""
-        return build_options(self.suite.options, self.manifest.options)
+        return build_options(load_suite(self.manifest.suite).options, self.manifest.options)
 
     @property
     def summary(self) -> pl.DataFrame:
@@ -305,11 +305,12 @@ def common_suite(runs: Sequence[Run]) -> Suite:
     ids = [{one["metric"]["id"] for one in declared} for declared in others]
     kept = [one for one in first if all(one["metric"]["id"] in found for found in ids)]
     name = runs[0].manifest.suite
+    suite = load_suite(name).under(*(run.options for run in runs))
     if not kept:
-        return load_suite(name)
+        return suite
     from fastscore.suites.own_metrics import OwnMetric, with_metrics  # late: few runs have any
 
-    return with_metrics(load_suite(name), [OwnMetric.from_json(name, one) for one in kept])
+    return with_metrics(suite, [OwnMetric.from_json(name, one) for one in kept])
 
 
 def _damaged(path: Place) -> RunError:

@@ -69,7 +69,7 @@ class RunContext:
 
     def load(self) -> "Loaded":
         """Load the suite: once a task."""
-        return Loaded(self, with_metrics(load_suite(self.suite), self.metrics))
+        return Loaded(self, with_metrics(load_suite(self.suite).under(self.options), self.metrics))
 
     def source(self, suite: Suite) -> Source:
         """Return the suite's source as the run's logs are read by it."""

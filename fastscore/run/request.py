@@ -227,7 +227,7 @@ class Request:
 
     def load_suite(self) -> Suite:
         """Return the suite with its own metrics; it has checked the options."""
-        suite = with_metrics(load_suite(self.suite), self.own_metrics)
+        suite = with_metrics(load_suite(self.suite).under(self.options), self.own_metrics)
         if suite.check is not None:
             suite.check(self.options)
         return suite

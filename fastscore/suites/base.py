@@ -7,7 +7,7 @@ another under its own name is tested once with it.
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -233,7 +233,8 @@ class Suite:
         A frozen dataclass of `option` fields. Its property ``needs_vectors``, if there is one,
         decides whether scoring with these options needs an embedder. ``runs_without_embedder =
         True`` accepts ``--embedder none`` although it does: metrics that compare by meaning are
-        then null.
+        then null. Its property ``ranges`` contains, by metric, a range that is narrower than the
+        declared one under these options.
     source
         The columns that are read.
     tables
@@ -337,6 +338,17 @@ class Suite:
         """Whether ``--embedder none`` is accepted although the suite compares vectors."""
         return bool(getattr(self.options, "runs_without_embedder", False))
 
+    def under(self, *options: Any) -> "Suite":
+        """Return the suite with the ranges that metrics have under all these options."""
+        ranges, *others = (getattr(each, "ranges", {}) for each in options)
+        metrics = list(self.metrics)
+        for place, metric in enumerate(metrics):
+            if metric.id in ranges and all(metric.id in each for each in others):
+                minimum, maximum = ranges[metric.id]
+                scale = replace(metric.scale, minimum=minimum, maximum=maximum)
+                metrics[place] = replace(metric, scale=scale)
+        return Suite(**(vars(self) | {"metrics": tuple(metrics)})) if ranges else self
+
     @property
     def code(self) -> tuple[str, ...]:
         """What the signature has of users' functions that score; the version covers all others."""
@@ -369,7 +381,11 @@ class Suite:
     def summarised(self, options: Any, columns: Sequence[str] = ()) -> Sequence[Summarised]:
         """Return what a summary adds up: by `summarise`, or all metrics by groups."""
         if self.summarise is not None:
-            return self.summarise(options, columns)
+            declared = {metric.id: metric for metric in self.metrics}
+            return [
+                replace(one, metrics=[declared.get(each.id, each) for each in one.metrics])
+                for one in self.summarise(options, columns)
+            ]
         return [Summarised(metrics=self.metrics, groups=self.design.groups)]
 
 

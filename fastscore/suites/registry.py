@@ -67,13 +67,18 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_note_threads, after_in_child=lambda: _lost.extend(_started))
 
 
-def load_suite(name: str) -> Suite:
-    """Import a suite."""
+def check_fork() -> None:
+    """Refuse a process that was forked from one with threads of polars: it would wait for ever."""
     if _lost:
         raise UsageError(
             "This process was forked after polars had started its threads, which no fork has.",
             "Use multiprocessing.get_context('spawn') or 'forkserver'.",
         )
+
+
+def load_suite(name: str) -> Suite:
+    """Import a suite."""
+    check_fork()
     return _declared_here[name] if name in _declared_here else _installed(name)
 
 

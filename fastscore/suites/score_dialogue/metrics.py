@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
 
 _SOURCE = "score_dialogue README (babelbit_subnet, commit 5b7869b)"
+_RANGE = "The range is [0, 1], and [-1, 1] if `--semantic cosine` has weight."
 _EXTENSION = "Extension of fastscore: Salazar et al. 2020, Masked Language Model Scoring, section 2"
 
 NO_LEXICAL = NullRule(pl.col("is_lexical_off"), "not_applicable", "`--lex-weight` is 0")
@@ -143,8 +144,8 @@ SEMANTIC_SIMILARITY = Metric(
     reading="0 for a prediction as near as random texts of the dialogue, 1 for the same meaning.",
     example="c = 0.70, b = 0.20: (0.70 - 0.20) / (1 - 0.20) = 0.625.",
     note=(
-        "The range is [0, 1], and [-1, 1] with `--semantic cosine`. Words are separated by white "
-        "space. Two texts without words have 0 with `--semantic jaccard`."
+        f"{_RANGE} Words are separated by white space. Two texts without words have 0 with "
+        "`--semantic jaccard`."
     ),
     source=f"{_SOURCE}, section 1",
 )
@@ -250,7 +251,7 @@ U_STEP = Metric(
     ),
     reading="How good and how early the prediction is: 1 for the right text at the first step.",
     example="lex = 0.8, sem = 0.6, w = 0.5, s = 1: (0.4 + 0.3) / 2 = 0.35.",
-    note="The range is [0, 1], and [-1, 1] with `--semantic cosine`.",
+    note=_RANGE,
     source=f"{_SOURCE}, Scoring overview",
 )
 U_BEST = Metric(
@@ -264,7 +265,7 @@ U_BEST = Metric(
     evidence=(_BY_STEP,),
     reading="The utterance's score. `best_step` is the earliest step that reaches it.",
     example="Utilities 0.20, 0.35, 0.30: 0.35 at step 1.",
-    note="The `status` of an utterance without a step is `no_steps`.",
+    note=f"{_RANGE} The `status` of an utterance without a step is `no_steps`.",
     source=f"{_SOURCE}, Scoring overview",
     same_test_as="average_U_best_early",
 )
@@ -291,7 +292,7 @@ AVERAGE_U_BEST_EARLY = Metric(
     "step 0, 1 or 2 scores 1, 0.5 or 0.33, so 0.32 is as good as a correct text at the third step. "
     "No paper defines a good value: compare miners on the same dialogues.",
     example="Three utterances with 0.28, 0.55, 0.20: 1.03 / 3 = 0.3433.",
-    note="`micro` of a summary is the sum over all utterances / their number.",
+    note=f"{_RANGE} `micro` of a summary is the sum over all utterances / their number.",
     source=f"{_SOURCE}, Scoring overview",
     role="headline",
 )

@@ -91,6 +91,14 @@ class ScoreDialogue:
         return self.lex_weight < 1.0
 
     @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """The ranges of metrics that only a plain cosine makes negative."""
+        if self.scores_semantic and self.semantic == "cosine":
+            return {}
+        metrics = ("semantic_similarity", "U_step", "U_best", "average_U_best_early")
+        return dict.fromkeys(metrics, (0.0, 1.0))
+
+    @property
     def needs_vectors(self) -> bool:
         """Whether the semantic part compares vectors."""
         return self.scores_semantic and self.semantic != "jaccard"

@@ -256,3 +256,36 @@ def test_miners_by_a_shorter_key_are_told_apart():
     # one step: U is the similarity of the letters, 1 and 0
     assert dialogues["miner_uid"].to_list() == ["m1", "m2"]
     assert dialogues["average_U_best_early"].to_list() == [1.0, 0.0]
+
+
+def test_a_utility_is_negative_only_by_a_plain_cosine():
+    said = ["a", "b", "b", "b", "b", "b"]  # the letter a is right once, at step 0
+    rows = [
+        row | {"dialogue_uid": f"d{number}", "utterance_index": 0}
+        for number, prediction in enumerate(said)
+        for row in (
+            {"event": "predicted", "step": 0, "prediction": prediction},
+            {"event": "utterance_complete", "ground_truth": "a"},
+        )
+    ]
+    run = fastscore.score(rows, LEXICAL)
+    (mean,) = run.summary.filter(metric="U_best", group="all").iter_rows(named=True)
+    # Wilson's interval of 1 in 6 with t = 2.5706 of 5 degrees of freedom and (5/36) / (1/36) units:
+    # (1/6 + t^2/10) / (1 + t^2/5) -+ t / (1 + t^2/5) * sqrt(1/36 + t^2/100)
+    assert mean["mean"] == pytest.approx(1 / 6)
+    assert (mean["ci_low"], mean["ci_high"]) == pytest.approx((0.017201, 0.695639), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "ends"),
+    [
+        ([{}], (0.0, 1.0)),
+        ([{"semantic": "jaccard"}], (0.0, 1.0)),
+        ([{"semantic": "cosine"}], (-1.0, 1.0)),
+        ([{"semantic": "cosine", "lex_weight": 1.0}], (0.0, 1.0)),
+        ([{}, {"semantic": "cosine"}], (-1.0, 1.0)),
+    ],
+)
+def test_runs_that_are_compared_have_the_range_of_all(options, ends):
+    suite = SUITE.under(*(ScoreDialogue(**each) for each in options))
+    assert {suite.metric(id).scale.ends for id in ("U_step", "U_best")} == {ends}
