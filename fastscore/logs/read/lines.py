@@ -133,7 +133,7 @@ def read_blocks(
         else:
             yield from _unpacked_blocks(path, compression, observe, limits, size)
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise InputError(f"The file {path!r} cannot be read: {error.strerror}.") from error
 
 
 def _end_of(file: io.FileIO) -> int:
@@ -221,11 +221,6 @@ def gathered(parts: Iterator[Block], size: int) -> Iterator[bytes]:
         raise
     if joined:
         yield b"".join(joined)
-
-
-def unreadable(path: str, error: OSError) -> InputError:
-    """Return the error for a file that cannot be read."""
-    return InputError(f"The file {path!r} cannot be read: {error.strerror}.")
 
 
 def first_end(data: bytes) -> tuple[int, int]:

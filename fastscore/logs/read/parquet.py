@@ -429,7 +429,7 @@ def _walk(file: Any) -> tuple[bytes, Iterator[_Message]]:
     if file.read(len(ARROW_FILE)) == ARROW_FILE:
         footer = _footer_of_arrow(file)
         return _schema_of_footer(footer), _of_footer(file, footer)
-    messages = _of_stream(file, 0)
+    messages = _of_stream(file)
     schema = next(messages, None)
     if schema is None or schema.kind != _OF_SCHEMA:
         raise OSError("it has no schema")
@@ -437,8 +437,8 @@ def _walk(file: Any) -> tuple[bytes, Iterator[_Message]]:
     return file.read(schema.head), messages
 
 
-def _of_stream(file: Any, offset: int) -> Iterator[_Message]:
-    size = file.seek(0, io.SEEK_END)
+def _of_stream(file: Any) -> Iterator[_Message]:
+    size, offset = file.seek(0, io.SEEK_END), 0
     while offset < size:
         message = _message(file, offset)
         if message is None:

@@ -7,7 +7,7 @@ polars part by part.
 import itertools
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -144,12 +144,7 @@ class Batch:
     # The lines. Only the last segment may have damage. Refused ones are separate batches.
     segments: tuple[Lines, ...]
 
-    def scan(
-        self,
-        keys: tuple[bytes, ...],
-        array_key: bytes | None,
-        fill: Mapping[bytes, int],
-    ) -> LineScan:
+    def scan(self, source: Source) -> LineScan:
         """Scan the batch, or join the scans of its streams. Line numbers are those of the files."""
         scans = [
             (begin, lines.records)
@@ -160,17 +155,17 @@ class Batch:
             return joined_scans(self.data, scans)
         scan = scan_jsonl(
             self.data,
-            keys,
+            wanted_keys(source.columns),
             restarts=self._restarts(),
-            array_key=array_key,
-            fill=fill if self.data.size < MOST_VIEWED else None,
+            array_key=array_key(source),
+            fill=fills(source.columns) if self.data.size < MOST_VIEWED else None,
         )
         marks = _marks(scan)
         if marks.size:
             # spaces are ignored, and keep all positions
             data = self.data.copy()
             data[marks[:, None] + np.arange(len(BOM))] = ord(" ")
-            return replace(self, data=data).scan(keys, array_key, fill)
+            return replace(self, data=data).scan(source)
         in_documents = self.segments[0].numbers is not None
         return replace(scan, syntax="json" if in_documents else "jsonl")
 
@@ -535,7 +530,7 @@ def _read_batch(batch: Batch, files: Sequence[str], source: Source) -> Part:
     if last.refused is not None:
         return Part(pl.DataFrame(schema=row_schema(declared)), [last.refused], lines=1, blank=0)
     keys = wanted_keys(source.columns)
-    scan = batch.scan(keys, array_key(source), fills(source.columns))
+    scan = batch.scan(source)
     parts, offsets = batch.places(scan.start)
     columns = {"file": _names(files, parts), "line": pl.Series(scan.line)}
     columns["byte_offset"] = pl.Series(offsets)
@@ -595,25 +590,23 @@ def _rejects(
     if batch.segments[-1].damage is not None:
         # damage may replace the last
         is_listed |= pl.col("number") == n_faults - 1
-    placed = placed.with_columns(is_listed=is_listed)
 
     def describe(number: int) -> Reject:
         if number < n_faults:
             return line_fault(scan, batch, files, number)
         return bad_row(int(rows[number - n_faults]))
 
-    listed = placed.filter("is_listed").select("start", "number").rows()
-    others = (
-        placed.filter(~pl.col("is_listed"))
-        .group_by("file", "kind", maintain_order=True)
+    # each listed reject is a group of its own
+    groups = (
+        placed.with_columns(own=pl.when(is_listed).then("number"))
+        .group_by("file", "kind", "own", maintain_order=True)
         .agg(pl.col("start", "number").first(), pl.len(), pl.col("line").last())
         .select("start", "number", "len", "line")
     )
-    counted = [
+    return [
         (start, replace(describe(number), count=count, last_line=line))
-        for start, number, count, line in others.rows()
+        for start, number, count, line in groups.rows()
     ]
-    return [(start, describe(number)) for start, number in listed] + counted
 
 
 def mapped_part(part: Part, source: Source, format: Format) -> Part:
