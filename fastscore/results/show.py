@@ -6,7 +6,7 @@ import os
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -233,7 +233,7 @@ SCHEMA = {
     "options": pl.String(),
     "rows": pl.Int64(),
     "headline": pl.List(pl.Struct({"metric": pl.String(), "mean": pl.Float64()})),
-    "finished": pl.Datetime("us"),
+    "finished": pl.Datetime("us", "UTC"),
     "problem": pl.String(),
 }
 """A row for each run. ``options`` are those that are not defaults, ``rows`` counts dialogues.
@@ -263,7 +263,7 @@ def list_runs(folder: Place) -> pl.DataFrame:
 
 
 def _row(path: Place, seconds: float | None) -> dict[str, object]:
-    finished = None if seconds is None else datetime.fromtimestamp(seconds)
+    finished = None if seconds is None else datetime.fromtimestamp(seconds, UTC)
     row: dict[str, object] = {"run": str(path), "finished": finished}
     try:
         run = open_run(str(path))
