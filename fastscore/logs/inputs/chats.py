@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from itertools import dropwhile, product
+from itertools import product
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
@@ -102,19 +102,15 @@ def _rows_of(beside: Json, turns: list[Turn] | None, chat: Chat) -> list[Any]:
         return [f"a document without turns at {' or '.join(map('/'.join, chat.layout.turns))}"]
     written = _written(turns, chat)
     if chat.rows.user_begins:
-        written = _from_user(written, chat)
+        assistant = dict(chat.rows.words).get(ASSISTANT_ROLE)
+        has_begun = (
+            not isinstance(turn, dict) or turn.get(chat.rows.speaker) != assistant
+            for turn in written
+        )
+        written = written[next((at for at, begun in enumerate(has_begun) if begun), 0) :]
     if chat.rows.array:
         return [beside | {chat.rows.array: written}]
     return [beside | row if isinstance(row, dict) else row for row in written]
-
-
-def _from_user(written: list[Any], chat: Chat) -> list[Any]:
-    rows = chat.rows
-    other = dict(rows.words).get(ASSISTANT_ROLE)
-    begun = dropwhile(
-        lambda turn: isinstance(turn, dict) and turn.get(rows.speaker) == other, written
-    )
-    return list(begun) or written
 
 
 def _turn_rows(document: Any, chat: Chat) -> list[Json]:
