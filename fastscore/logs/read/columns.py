@@ -270,7 +270,7 @@ def convert(
     is_null, faults = found.tags <= tokens.NULL, np.zeros(found.tags.size, np.uint8)
     values = found.values
     if values is None:
-        values = _values(found, column) if found.tags.any() else _nulls(column, is_null.size)
+        values = _values(found, column) if found.tags.any() else _nulls(column.kind, is_null.size)
     if values.null_count() > np.count_nonzero(is_null):
         others = np.flatnonzero(~is_null & values.is_null().to_numpy())
         taken, faults[others] = _take_others(found.at(others), column)
@@ -311,8 +311,8 @@ def column_reject(
     return Reject(*place, column.name, reason, found, EXPECTED[column.kind], raw)
 
 
-def _nulls(column: Column, n_rows: int) -> pl.Series:
-    return pl.Series([None], dtype=KINDS[column.kind]).new_from_index(0, n_rows)
+def _nulls(kind: str, n_rows: int) -> pl.Series:
+    return pl.Series([None], dtype=KINDS[kind]).new_from_index(0, n_rows)
 
 
 def _values(found: Places, column: Column) -> pl.Series:
@@ -559,7 +559,7 @@ def _places(raw: pl.DataFrame, column: Column) -> Places:
             nowhere = np.zeros(raw.height, np.int64)
             return Places("parquet", _NO_DATA, tags, nowhere, nowhere, values=values)
     tags = np.zeros(raw.height, np.uint8)
-    texts = pl.Series([None], dtype=pl.String).new_from_index(0, raw.height)
+    texts = _nulls("text", raw.height)
     for name in names:
         own, written = _spelled(raw[name], column)
         tags = np.where(tags == tokens.ABSENT, own, tags).astype(np.uint8)
@@ -573,7 +573,7 @@ def _taken(found: pl.Series, column: Column) -> pl.Series | None:
     """Convert a stored column whose values are all of the declared kind; None for any other."""
     stored, kind = _class_of(found.dtype), column.kind
     if stored == "null":
-        return pl.Series([None], dtype=KINDS[kind]).new_from_index(0, found.len())
+        return _nulls(kind, found.len())
     if kind == "json" or (kind, stored) == ("text", "string"):
         return _json_or_text(found)
     if stored not in _CAST[kind]:
