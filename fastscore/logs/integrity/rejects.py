@@ -133,5 +133,21 @@ def cap_rejects(rejects: Iterable[Reject]) -> list[Reject]:
 
 def listed_rejects(rejects: pl.DataFrame) -> pl.DataFrame:
     """Return a frame of rejects, in `REJECTS_TABLE`, without those above the limit of a file."""
-    rows = rejects.sort("line", maintain_order=True).select(*REJECTS_TABLE).rows()
-    return reject_frame(cap_rejects(Reject(*row) for row in rows))
+    if rejects.is_empty():
+        return rejects
+    # in polars, not by `cap_rejects`: a shard may have millions of rejects
+    place = pl.int_range(pl.len()).over("file", order_by=("count", "line"))
+    is_listed = (place < LISTED_REJECTS) & (pl.col("count") == 1)
+    kept = rejects.with_columns(is_listed=is_listed)
+    if kept["is_listed"].all():
+        return rejects
+    kind = ("file", "field", "reason")
+    more = kept.filter(~pl.col("is_listed")).sort("line", maintain_order=True)
+    counted = more.group_by(kind, maintain_order=True).agg(
+        pl.col("line", "byte_offset", "found", "expected", "raw").first(),
+        pl.col("count").sum(),
+        pl.col("last_line").max(),
+    )
+    return pl.concat(
+        [kept.filter("is_listed").select(*REJECTS_TABLE), counted.select(*REJECTS_TABLE)]
+    )
