@@ -192,7 +192,7 @@ def test_runs_of_a_folder_are_listed(both, tmp_path):
     (link,) = re.findall(r'href="([^#"]+)"', text)
     assert (tmp_path / link).is_file()
     # a page that stays says when, not how long ago
-    assert re.search(r'<time datetime="\d{4}-\d\d-\d\dT\d\d:\d\d">', text)
+    assert re.search(r'<time datetime="\d{4}-\d\d-\d\dT\d\d:\d\d\+00:00">', text)
     assert not re.search(r"\d (seconds|minutes|hours|days)", text)
     (folder / "broken" / "receipts").mkdir(parents=True)
     (folder / "broken" / "manifest.json").write_text("{}")

@@ -106,7 +106,7 @@ def example_command(suite: str, output: Path) -> None:
 
 @click.command(
     "summary",
-    epilog="Examples: fastscore summary run; fastscore summary run --by miner_uid",
+    epilog="Examples: fastscore summary run; fastscore summary run --by model --format markdown",
 )
 @click.argument("run", type=PATH)
 @option("--by", metavar="COLUMN[,COLUMN]", help="Labels of dialogues: a column for each value.")

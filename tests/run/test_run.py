@@ -84,7 +84,7 @@ def test_parquet_carries_signature_and_column_meanings(logs, tmp_path):
     metadata = pl.read_parquet_metadata(path)
     assert metadata["fastscore.signature"] == outcome.manifest.signature
     columns = json.loads(metadata["fastscore.columns"])
-    assert columns["average_U_best_early"]["range"] == [-1.0, 1.0]
+    assert columns["average_U_best_early"]["range"] == [0.0, 1.0]
     assert columns["average_U_best_early"]["null_rule"]
 
 
