@@ -8,7 +8,7 @@ and that no value contains. Matches are positions in the array of its code point
 Aliases are other spellings of the catalogue's values: an alias adds to what is found and removes
 nothing. Annotations are concepts that a chat model, or a person, has read from texts. A line of
 their file has a ``text`` and its ``concepts``, lists of values by field as they were written.
-If the catalogue has no value of a text, the text has the concepts of its words, as published.
+A text without a catalogue value gets the concepts of its words, as published.
 """
 
 import difflib
