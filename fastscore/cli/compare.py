@@ -96,8 +96,14 @@ _different_signatures = partial(
     help="A judge's scores, a row a dialogue, compared as metrics. With two runs given twice.",
 )
 @scores_options(heading=JUDGED)
+@_how(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="All differences. Default: of over 100, the 20 strongest.",
+)
 @format_option("csv and json contain every statistic, unrounded.")
-def compare_command(runs: tuple[Path, ...], format: Format, **how: Any) -> None:
+def compare_command(runs: tuple[Path, ...], everything: bool, format: Format, **how: Any) -> None:
     """Compare runs dialogue by dialogue, or the levels of one run.
 
     For every metric: means, their difference with its confidence interval, p-value, Holm's
@@ -108,7 +114,7 @@ def compare_command(runs: tuple[Path, ...], format: Format, **how: Any) -> None:
     from fastscore.results.compare import compare
     from fastscore.results.comparison import show_comparison
 
-    show_comparison(compare(*runs, **how), format=format)
+    show_comparison(compare(*runs, **how), everything=everything, format=format)
 
 
 @click.command(

@@ -1,7 +1,7 @@
 """What a comparison is, and how it is shown to a person or to a program: no number is made here."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
 
@@ -34,6 +34,9 @@ from fastscore.terminal.grids import (
 
 NAMED = 4
 MOST_NOTES = 12
+MOST_DIFFERENCES = 100
+STRONGEST = 20
+"""A terminal or a notebook shows so many differences; if there are more, only the strongest."""
 VERDICTS = ("better", "worse", "higher", "lower")
 EFFECTS = {"paired": "g_z", "independent": "g"}
 
@@ -197,11 +200,18 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """Show the headline and the differences, every text escaped, in a notebook."""
-        return f"<p>{escape(headline(self))}</p>{html_tables(comparison_grids(self)[:-1])}"
+        shown, left_out = _strongest(self)
+        text = headline(self) + (f" {left_out}. `differences` has all." if left_out else "")
+        return f"<p>{escape(text)}</p>{html_tables(comparison_grids(shown)[:-1])}"
 
 
-def show_comparison(comparison: Comparison, *, format: Format = "table") -> None:
-    """Show how the sides differ, their means and what a reader must know beside that."""
+def show_comparison(
+    comparison: Comparison, *, everything: bool = False, format: Format = "table"
+) -> None:
+    """Show how the sides differ, their means and what a reader must know beside that.
+
+    Of many differences a terminal shows the strongest, unless everything is asked for.
+    """
     content = {name: getattr(comparison, name) for name in ("suite", "notes", "unit", "alpha")}
     tables = {name: getattr(comparison, name) for name in SCHEMAS}
     always = ("sides", "differences")
@@ -209,8 +219,13 @@ def show_comparison(comparison: Comparison, *, format: Format = "table") -> None
     if write_data({"differences": _named(comparison)} if format == "csv" else content, format):
         return
     if format == "table":
-        show_grids(comparison_grids(comparison), format, plain(headline(comparison)))
-        print_notes(result_console(), [*comparison.notes, *verdict_notes(comparison)])
+        shown, left_out = (comparison, "") if everything else _strongest(comparison)
+        grids, notes = comparison_grids(shown), [*comparison.notes, *verdict_notes(comparison)]
+        if left_out:
+            grids[-1:] = paper_grids(shown)  # a row a system: intervals side by side take blocks
+            notes.insert(0, f"{left_out}. --all shows all, and --format csv writes them")
+        show_grids(grids, format, plain(headline(comparison)))
+        print_notes(result_console(), notes)
     else:
         show_grids(document_grids(comparison), format)
 
@@ -258,17 +273,45 @@ def paper_grids(comparison: Comparison) -> Iterator[Grid]:
         yield Grid(_within(group, title), tuple(columns))
 
 
-def headline(comparison: Comparison) -> str:
-    """Return one sentence on what differs and in which direction, by the headline metrics."""
+def _headline_differences(comparison: Comparison) -> pl.DataFrame:
+    """Return the differences of headline metrics, if any, and of two metrics of one test, one."""
     told = _comparable(comparison)
-    if told.is_empty():
-        return "Nothing is compared: no metric has a value on both sides."
     copies = [metric.id for metric in comparison.metrics if metric.same_test_as]
     head = told.filter(pl.col("family") == "headline")
     head = head if head.height else told
     distinct = head.filter(pl.col("metric").is_in(copies).not_())
-    head = distinct if distinct.height else head
-    rows = head.to_dicts()
+    return distinct if distinct.height else head
+
+
+def _strongest(comparison: Comparison) -> tuple[Comparison, str]:
+    """Leave out all but the strongest differences of many, and note how many are left."""
+    n = _comparable(comparison).height
+    if n <= MOST_DIFFERENCES:
+        return comparison, ""
+    is_undecided, weakness = pl.col("verdict") == "", -pl.col("effect").abs()
+    found = _headline_differences(comparison)
+    shown = found.sort(is_undecided, weakness, nulls_last=True, maintain_order=True)[:STRONGEST]
+
+    def of_shown(rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
+        return rows.join(shown, on=columns, how="semi", nulls_equal=True, maintain_order="left")
+
+    short = replace(
+        comparison,
+        differences=shown,
+        sides=of_shown(comparison.sides, "group", "metric"),
+        ranking=of_shown(comparison.ranking, "group", "metric"),
+        repeats=of_shown(comparison.repeats, "group", "metric"),
+        pass_k=of_shown(comparison.pass_k, "group", "metric"),
+        published=of_shown(comparison.published, "group", "a", "b", "metric"),
+    )
+    return short, f"{shown.height} of {n:,} differences are shown, the strongest"
+
+
+def headline(comparison: Comparison) -> str:
+    """Return one sentence on what differs and in which direction, by the headline metrics."""
+    if _comparable(comparison).is_empty():
+        return "Nothing is compared: no metric has a value on both sides."
+    rows = _headline_differences(comparison).to_dicts()
     size = max((row["family_size"] or 0 for row in rows), default=0)
     designs = " and ".join(dict.fromkeys(map(design_text, rows)))
     how = f"{designs}; Holm-corrected p < {comparison.alpha:g} over {counted(size, 'tests')}"
@@ -323,15 +366,18 @@ def _on_one_side(comparison: Comparison, family: str) -> str:
 def _many(rows: Sequence[Record], kind: str, how: str) -> str:
     clear = [row for row in rows if row["verdict"]]
     n_tested = sum(row["p"] is not None for row in rows)
-    untested = f"; {len(rows) - n_tested:,} have no test" if n_tested < len(rows) else ""
+    n_untested = len(rows) - n_tested
+    untested = f"; {n_untested:,} {'has' if n_untested == 1 else 'have'} no test"
+    untested *= n_untested > 0
     if not n_tested:
         return f"None of {len(rows):,} differences in {kind} can be tested."
-    tested = f"{n_tested:,} tested differences in {kind}"
+    tested = f"{counted(n_tested, 'tested differences')} in {kind}"
     if not clear:
         return f"None of {tested} is significant ({how}){untested}."
     largest = max(clear, key=lambda row: abs(row["effect"] or 0.0))
     return (
-        f"{len(clear):,} of {tested} are significant ({how}), the largest effect in "
+        f"{len(clear):,} of {tested} {'is' if len(clear) == 1 else 'are'} significant ({how}), "
+        "the largest effect in "
         f"{_within(largest['group'], largest['metric'])}, "
         f"{_signed(largest['difference'])} at {largest['b']} against {largest['a']}"
         f"{beside(largest)}{untested}."

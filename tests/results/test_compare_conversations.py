@@ -1,5 +1,6 @@
 """Comparisons of ids with several conversations, and of dialogues without a partner."""
 
+import dataclasses
 from pathlib import Path
 
 import polars as pl
@@ -101,3 +102,9 @@ def test_the_outcome_counts_tests_and_not_what_has_none(folder: Path) -> None:
     assert 0 < n_tested < len(headlines)
     assert f"None of {n_tested} tested differences in headline metrics" in headline(found)
     assert f"{len(headlines) - n_tested} have no test" in headline(found)
+    untested, tested = (
+        headlines.filter(where).head(n)
+        for where, n in ((pl.col("p").is_null(), 1), (pl.col("p").is_not_null(), 2))
+    )
+    one = dataclasses.replace(found, differences=pl.concat([untested, tested]))
+    assert "; 1 has no test." in headline(one)

@@ -101,6 +101,25 @@ def test_two_systems_have_the_better_one_in_bold(runs: list[Run]) -> None:
     assert [sorted(column.bold) for column in grid.columns] == [[], [1]]
 
 
+def test_of_many_differences_the_strongest_are_shown(tmp_path: Path) -> None:
+    logs = [(f"m{miner:02d}", miner / 15, range(8)) for miner in range(16)]
+    run = scored(tmp_path, "many", *logs)
+    words = ["compare", run.path, "--by", "miner_uid", "--metric", "average_U_best_early"]
+    short = fastscore_command(words, COLUMNS="100").stdout
+    assert "note: 20 of 120 differences are shown, the strongest. --all shows all" in short
+    pairs = re.findall(r"^(m\d\d against m\d\d) *$", short, re.MULTILINE)
+    assert len(pairs) == 20
+    found = fastscore.compare(run, by="miner_uid", metrics=["average_U_best_early"])
+    rows = found.differences.to_dicts()
+    rows.sort(key=lambda row: (row["verdict"] == "", -abs(row["effect"] or 0.0)))
+    assert pairs == [f"{row['b']} against {row['a']}" for row in rows[:20]]
+    assert all(re.search(rf"^m{miner:02d} ", short, re.MULTILINE) for miner in range(16))
+    assert "20 of 120 differences are shown" in found._repr_html_()
+    whole = fastscore_command([*words, "--all"], COLUMNS="100").stdout
+    assert len(re.findall(r"^m\d\d against m\d\d *$", whole, re.MULTILINE)) == 120
+    assert "differences are shown" not in whole
+
+
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
 def test_tables_for_a_paper_are_set_by_latex(runs: list[Run], tmp_path: Path) -> None:
     shown = fastscore_command(["compare", *(run.path for run in runs), "--format", "latex"])

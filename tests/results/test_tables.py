@@ -144,7 +144,7 @@ def test_comparison_fits_and_never_drops_difference_interval_and_p(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     comparison = comparisons(suite, runs)
-    show_comparison(comparison)
+    show_comparison(comparison, everything=True)
     lines = lines_of(capsys)
     assert all(cell_len(line) <= width for line in lines)
     assert "difference" in " ".join(lines)
