@@ -23,9 +23,8 @@ from fastscore.settings.extras import install_command
 from fastscore.settings.options import available_processors
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.terminal import write_line, write_note, write_wrapped
-from fastscore.vectors.devices import CPU, DEVICES, DeviceName
 from fastscore.vectors.models import list_models, open_store
-from fastscore.vectors.precisions import EXACT, PRECISIONS, Precision
+from fastscore.vectors.precisions import CPU, DEVICES, EXACT, PRECISIONS, DeviceName, Precision
 from fastscore.version import __version__
 
 if TYPE_CHECKING:

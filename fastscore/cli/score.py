@@ -24,6 +24,7 @@ from fastscore.run.request import (
 from fastscore.settings.options import (
     CHANGES_SCORE,
     MAP_TABLES,
+    TRUST_VARIABLE,
     WRITES_MORE,
     allowed_values,
     available_processors,
@@ -37,7 +38,6 @@ from fastscore.settings.options import (
 )
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite, suite_names
-from fastscore.vectors.description import TRUST_VARIABLE
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

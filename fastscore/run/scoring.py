@@ -30,10 +30,9 @@ from fastscore.suites.identity import RunNames
 from fastscore.vectors.view import VectorView, text_ids
 
 if TYPE_CHECKING:
-    from fastscore.vectors.devices import DeviceName
     from fastscore.vectors.embedder import Embedder, FunctionEmbedder
     from fastscore.vectors.perplexity import PerplexityModel
-    from fastscore.vectors.precisions import Precision
+    from fastscore.vectors.precisions import DeviceName, Precision
     from fastscore.vectors.store import Encoder, VectorStore
 
     class StoredEncoder(Encoder, Protocol):

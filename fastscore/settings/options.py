@@ -32,6 +32,7 @@ from fastscore.errors import UsageError, did_you_mean
 from fastscore.files import is_utf8
 
 THREADS_VARIABLE = "FASTSCORE_THREADS"
+TRUST_VARIABLE = "FASTSCORE_TRUST_STORE"
 
 
 def available_processors() -> int:

@@ -17,9 +17,8 @@ from fastscore_jit.arrays import Vectors
 
 from fastscore.errors import ModelError
 from fastscore.files import committed
-from fastscore.vectors.devices import CPU, DEVICES
 from fastscore.vectors.embedder import Embedder
-from fastscore.vectors.precisions import EXACT, PRECISIONS, RUNTIME_OF
+from fastscore.vectors.precisions import CPU, DEVICES, EXACT, PRECISIONS, RUNTIME_OF
 from fastscore.vectors.store import Encoder
 
 _REFERENCE = resources.files("fastscore_models") / "reference"

@@ -41,9 +41,11 @@ from fastscore.errors import ModelError, UsageError
 from fastscore.files import cache_root
 from fastscore.settings.extras import require
 from fastscore.settings.options import available_processors
-from fastscore.vectors.devices import CPU, DEVICES, DeviceName
 from fastscore.vectors.precisions import (
+    CPU,
+    DEVICES,
     EXACT,
+    DeviceName,
     Inference,
     Inputs,
     Precision,

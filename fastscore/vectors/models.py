@@ -34,8 +34,6 @@ from fastscore.vectors.accuracy import (
     reference_texts,
     save_accuracy,
 )
-from fastscore.vectors.description import STORE_FILE
-from fastscore.vectors.devices import CPU, CUDA, DeviceName
 from fastscore.vectors.embedder import (
     Embedder,
     TokenCounter,
@@ -43,8 +41,8 @@ from fastscore.vectors.embedder import (
     export_errors_explained,
 )
 from fastscore.vectors.perplexity import PerplexityModel
-from fastscore.vectors.precisions import EXACT, PRECISIONS, Precision
-from fastscore.vectors.store import VectorStore
+from fastscore.vectors.precisions import CPU, CUDA, EXACT, PRECISIONS, DeviceName, Precision
+from fastscore.vectors.store import STORE_FILE, VectorStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""Precisions of a model, and the runtimes that compute its vectors.
+"""Precisions and devices of a model, and the runtimes that compute its vectors.
 
 ``fp32`` runs everywhere. ``bf16`` runs the same ONNX file with its matrix products' factors rounded
-to bfloat16, where the processor multiplies those itself. A
-precision that cannot run here is refused, never replaced by another.
+to bfloat16, where the processor multiplies those itself. The device ``cuda`` is an NVIDIA GPU,
+through ONNX Runtime's CUDA provider. What cannot run here is refused, never replaced by another.
 
 A function may be called from several threads at once; each call computes on one thread.
 """
@@ -14,6 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
@@ -25,13 +26,6 @@ from fastscore_jit.threads import result_of
 
 from fastscore.errors import ModelError, UsageError, did_you_mean
 from fastscore.settings.extras import install_command, is_installed
-from fastscore.vectors.devices import (
-    CALLS_ON_A_GPU,
-    CPU,
-    DEVICES,
-    INSTALL_CUDA,
-    check_session,
-)
 
 if TYPE_CHECKING:
     from fastscore_models import ExportedModel
@@ -44,6 +38,48 @@ RUNTIME_OF: dict[str, str] = {EXACT: "onnxruntime", "bf16": "openvino"}
 """The package that runs each precision."""
 
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device and how it is used."""
+
+    provider: str  # the provider of ONNX Runtime that computes on it
+    settings: Mapping[str, str] = field(default_factory=dict)  # options of the provider
+    # tokens of a batch and texts that are tokenised together, in multiples of the processor's
+    batch_factor: int = 1
+    window_factor: int = 1
+
+
+DeviceName = Literal["cpu", "cuda"]
+
+CPU: DeviceName = "cpu"
+CUDA: DeviceName = "cuda"
+# TF32 would round the factors of products to 11 significant bits
+DEVICES: dict[str, Device] = {
+    CPU: Device("CPUExecutionProvider"),
+    CUDA: Device("CUDAExecutionProvider", {"use_tf32": "0"}, batch_factor=32, window_factor=8),
+}
+
+CALLS_ON_A_GPU = 2
+"""Calls of a model at once: the next batch is copied while one is computed."""
+
+INSTALL_CUDA = (
+    "pip uninstall --yes onnxruntime onnxruntime-gpu && pip install 'fastscore-dialogue[cuda]'"
+)
+"""Two packages have the module `onnxruntime`: the one without the provider must be gone first."""
+
+
+def check_session(session: Any, device: str) -> None:
+    """Refuse a session that does not compute on the device that was asked for."""
+    used = session.get_providers()
+    if used[0] != DEVICES[device].provider:
+        raise ModelError(
+            f"The model does not run on {device}: ONNX Runtime fell back to {used[0]}.",
+            "Check that `nvidia-smi` lists a GPU and that its driver supports the installed CUDA "
+            f"libraries, or set device to {CPU}.",
+        )
+
 
 _BFLOAT16_FLAGS = frozenset({"amx_bf16", "avx512_bf16"})
 

@@ -23,15 +23,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_jit.system import sync_folder
+from fastscore_jit.system import open_descriptor, open_private, sync_folder
 from fastscore_kernels import checksum_rows, index_ids, read_rows
 from fastscore_kernels.ids import IdIndex
 
 from fastscore.errors import StoreError
 from fastscore.files import committed
 from fastscore.settings.extras import load
-from fastscore.settings.options import available_processors
-from fastscore.vectors.description import StoreStats, open_trusted
+from fastscore.settings.options import TRUST_VARIABLE, available_processors
 from fastscore.vectors.view import SortedIds, truncate
 
 SEGMENT_FORMAT = 2
@@ -56,6 +55,19 @@ class DamagedSegmentError(Exception):
 
 class VanishedSegmentError(Exception):
     """A segment that was listed and is gone: compacted by another process."""
+
+
+def open_trusted(path: Path) -> int:
+    """Open a file or folder of a store and return its descriptor."""
+    if os.environ.get(TRUST_VARIABLE, "0") not in ("", "0"):
+        return open_descriptor(path)
+    try:
+        return open_private(path)
+    except PermissionError as error:
+        raise StoreError(
+            f"The vector store {path} is not used: {error.filename}: {error.strerror}.",
+            "Set another folder with store, or trust this one with trust_store.",
+        ) from error
 
 
 def in_threads(work: Callable[[Item], Result], items: Sequence[Item], most: int) -> list[Result]:
@@ -305,6 +317,18 @@ def _check_index(path: Path, count: int, dim: int) -> None:
 _ATTEMPTS = 8
 
 _logger = logging.getLogger("fastscore.vectors")
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    """What a store holds."""
+
+    folder: Path  # where it lies
+    segments: int  # number of segments
+    # vectors in them; texts embedded by two processes at once count twice until compacted
+    vectors: int
+    bytes: int  # size of the segments' files
+    damaged: int  # segments set aside as damaged
 
 
 class OpenSegments:

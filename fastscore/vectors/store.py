@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,13 +22,6 @@ from fastscore_jit.system import make_private_folder
 
 from fastscore.errors import StoreError, UsageError
 from fastscore.files import cache_root, committed, is_temporary
-from fastscore.vectors.description import (
-    STORE_FILE,
-    STORE_FORMAT,
-    StoreCheck,
-    StoreStats,
-    open_trusted,
-)
 from fastscore.vectors.segments import (
     DAMAGED_SUFFIX,
     IDS_SUFFIX,
@@ -35,7 +29,9 @@ from fastscore.vectors.segments import (
     DamagedSegmentError,
     OpenSegments,
     Segment,
+    StoreStats,
     VanishedSegmentError,
+    open_trusted,
     remove_segment,
     write_segment,
 )
@@ -96,6 +92,20 @@ def remove_garbage(folder: Path, age: float) -> None:
             if (folder / name).stat().st_mtime < oldest:
                 (folder / name).unlink()
 
+
+@dataclass(frozen=True, slots=True)
+class StoreCheck:
+    """What `VectorStore.verify` found."""
+
+    # how many were read and are intact
+    segments: int
+    vectors: int
+    # what was wrong with each segment that was set aside, by segment name
+    damaged: tuple[tuple[str, str], ...]
+
+
+STORE_FORMAT = 2
+STORE_FILE = "store.json"
 
 # Bounds the memory of a write; a larger append becomes several segments.
 _SEGMENT_BYTES = 128 * 2**20

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from fastscore.vectors.description import StoreStats
 from fastscore.vectors.embedder import Embedder
+from fastscore.vectors.segments import StoreStats
 from fastscore.vectors.store import VectorStore
 
 

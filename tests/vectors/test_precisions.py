@@ -20,9 +20,9 @@ from fastscore.vectors.accuracy import (
     save_accuracy,
     stated_accuracy,
 )
-from fastscore.vectors.devices import CPU, CUDA, DEVICES
 from fastscore.vectors.embedder import Embedder, cut_batches
 from fastscore.vectors.models import verify_model
+from fastscore.vectors.precisions import CPU, CUDA, DEVICES
 from tests.conftest import fastscore_command, often
 
 HAS_BFLOAT16 = bool({"amx_bf16", "avx512_bf16"} & processor_flags())

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastscore.errors import StoreError
-from fastscore.vectors.description import TRUST_VARIABLE
+from fastscore.settings.options import TRUST_VARIABLE
 from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.segments import list_segments
 from fastscore.vectors.store import VectorStore, embed_missing
