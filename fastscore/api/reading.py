@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -63,7 +62,6 @@ from fastscore.logs.samples.profile import (
     Profile,
     RequiredColumn,
     all_columns,
-    fold_maps,
 )
 from fastscore.logs.samples.records import read_records
 from fastscore.logs.samples.refusals import (
@@ -92,8 +90,9 @@ if TYPE_CHECKING:
 _NAMED = 3
 _MOST_CHARACTERS = 600
 """From here on the inputs, or the flags, of a command are written in a shorter way."""
-_MOST_KEYS, _KEY_CHARACTERS, _REASON_CHARACTERS = 200, 200, 1600
-"""How many keys are shown of a file, and how much of a key and of a reason."""
+_MOST_KEYS, _MOST_KEYS_READ, _KEY_CHARACTERS, _REASON_CHARACTERS = 200, 20, 200, 1600
+"""How many keys are shown of a file, and of one that is read without naming any; and how much of a
+key and of a reason."""
 
 
 def commands(inspection: Inspection, suites: Mapping[str, Suite]) -> dict[str, str]:
@@ -301,11 +300,12 @@ def _show_shape(console: "Console", group: Sequence[InspectedFile]) -> None:
     looked = f"all {rows}" if first.is_whole else f"the first {rows}"
     of_first = " of the first file" if len(group) > 1 else ""
     console.print(f"{counted(len(group), 'files')}, {kind}, {size:,} bytes; {looked}{of_first}")
-    if first.found.keys:
-        print_grid(console, _key_grid(first))
-    n_more = len(fold_maps(first.found.keys)) - _MOST_KEYS
-    if n_more > 0:
-        console.print(f"and {n_more:,} more keys")
+    keys = list(key_rows(first.found))
+    head = keys[: _MOST_KEYS_READ if first.every_fit else _MOST_KEYS]
+    if head:
+        print_grid(console, _key_grid(head))
+    if head != keys:
+        console.print(f"and {counted(len(keys) - len(head), 'more keys')}: --json lists all")
     if first.speakers:
         speakers = [f"{cut(word, EXAMPLE_CHARACTERS)} = {r}" for word, r in first.speakers.items()]
         console.print(f"speakers: {plain(listed(speakers, SHOWN))}", soft_wrap=True)
@@ -335,8 +335,7 @@ def _show_lack(console: "Console", need: RequiredColumn) -> None:
         console.print(f"{without}, scored all the same: {kept}", soft_wrap=True)
 
 
-def _key_grid(inspected: InspectedFile) -> Grid:
-    rows = list(islice(key_rows(inspected.found), _MOST_KEYS))
+def _key_grid(rows: Sequence[Mapping[str, Any]]) -> Grid:
     paths = (cut(row["path"], _KEY_CHARACTERS) for row in rows)
     types = tuple(", ".join(row["types"]) or "null" for row in rows)
     nulls = tuple(f"{row['null_share']:.0%}" for row in rows)

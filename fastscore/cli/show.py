@@ -26,7 +26,8 @@ def inspect_command(logs: tuple[str, ...], as_json: bool, as_layout: str | None)
 
     LOGS are files, folders or globs; - is standard input. Each suite's own reader tries the first
     200 rows of each file, as they are or with the flags that are shown. A command is shown only if
-    it would score something. The tables have each key with its types, nulls and an example.
+    it would score something. The tables have keys with types, nulls and an example: 20 of a log
+    that can be read.
     """
     import orjson
 

@@ -176,6 +176,19 @@ def longest_line(text):
     return max(map(len, text.splitlines()))
 
 
+def test_of_a_log_that_is_read_few_keys_are_shown(tmp_path):
+    spoken = {"messages": [{"role": "user", "content": "A drama, please."}]}
+    rows = {
+        "read": spoken | {f"key{n}": n for n in range(30)},
+        "not": {f"key{n}": n for n in range(30)},
+    }
+    for name, row in rows.items():
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
+        shown = fast("inspect", f"{name}.jsonl", folder=tmp_path).stdout
+        assert ("and 13 more keys: --json lists all" in shown) == (name == "read")
+        assert ("key29" in shown) == (name == "not")
+
+
 def test_no_line_is_endless(tmp_path):
     """Many names, keys, inputs and flags are listed in part, and commands stay whole."""
     turn = {"text": "a comedy", "k" * 3000: 1} | {f"key{n}": n for n in range(300)}
@@ -184,7 +197,7 @@ def test_no_line_is_endless(tmp_path):
     (tmp_path / "log.jsonl").write_text(json.dumps({"id": "1", "conversation": chat}) + "\n")
     shown = fast("inspect", "log.jsonl", folder=tmp_path).stdout
     assert longest_line(shown) < 1800
-    assert "more keys" in shown
+    assert "more keys: --json lists all" in shown
     # many inputs are one glob
     logs = tmp_path / "logs"
     logs.mkdir()

@@ -37,6 +37,7 @@ _MOST_SPEAKERS = 8
 _MOST_COMPARED = 2_000
 _PLACE = re.compile(r"(^|\.)\d+(\.|$)")
 """In a path, a key that is the number of one of several."""
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\[\])?")
 _DOT = re.compile(r"(\[\])?\.")
 _TYPES = {
     bool: "boolean",
@@ -328,8 +329,9 @@ def shape_of(record: Record) -> Hashable:
 def fold_maps(keys: Mapping[str, KeyProfile]) -> dict[str, KeyProfile]:
     """Return keys with the objects whose keys are ids as one key each: ``usage.*``.
 
-    An object's keys are ids if there are `MOST_FIELDS` or more of them and each is found in less
-    than half of the objects, on average. Those of objects are counted so from the beginning.
+    An object's keys are ids if most are UUIDs, or if there are `MOST_FIELDS` or more of them and
+    each is found in less than half of the objects, on average. Those of objects are counted so from
+    the beginning.
     """
     children: dict[str, list[str]] = {}
     for path in keys:
@@ -341,7 +343,8 @@ def fold_maps(keys: Mapping[str, KeyProfile]) -> dict[str, KeyProfile]:
         largest = max(keys[parent + name].count for name in names)
         n_objects = above.types["object"] if above is not None and parent.endswith(".") else largest
         total = sum(keys[parent + name].count for name in names)
-        if len(names) >= MOST_FIELDS and 2 * total < len(names) * max(n_objects, 2):
+        are_rare = len(names) >= MOST_FIELDS and 2 * total < len(names) * max(n_objects, 2)
+        if are_rare or 2 * sum(bool(_UUID.fullmatch(name)) for name in names) > len(names):
             maps.add(parent)
     folded: dict[str, KeyProfile] = {}
     for path, key in keys.items():

@@ -104,6 +104,17 @@ def test_objects_whose_keys_are_ids_are_one_key():
     assert (folded["usage.*.at"].nulls, folded["usage.*.n"].types) == (40, {"integer": 40})
 
 
+def test_few_objects_whose_keys_are_uuids_are_one_key():
+    ids = [f"7ceb5efa-c9b2-4e81-acae-7b5c48a309{k:02d}" for k in range(3)]
+    row = {"mapping": {"client-created-root": {"children": []}} | {id: {"id": id} for id in ids}}
+    assert list(fold_maps(profile_of([row]).keys)) == [
+        "mapping",
+        "mapping.*",
+        "mapping.*.children",
+        "mapping.*.id",
+    ]
+
+
 def test_a_document_whose_keys_are_ids_is_one_key():
     found = profile_of([{f"d{i}.json": {"log": [{"text": "a"}]} for i in range(40)}])
     assert list(found.keys) == ["*", "*.log", "*.log[].text"]
