@@ -58,6 +58,7 @@ def sums_of(
         "pair": names,
         "unit": names,
         "repeat": repeats if repeats is not None else [None] * n,
+        "rows": [1] * n if counts is None else counts,
     }
     nulls = []
     for one in declared:

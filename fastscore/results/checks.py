@@ -108,9 +108,10 @@ def check(
             )
             if compared.differences.is_empty():
                 raise UsageError(f"No dialogue can be compared: {'; '.join(compared.notes)}.")
-            found += _drops(compared, limits)
+            found += _drops(compared)
             found += _margins(compared, limits.no_worse, "p_no_worse", "no worse within")
             found += _margins(compared, limits.equal_within, "p_equal", "equal within")
+            found += _incomplete(compared, limits.max_missing)
             notes = compared.notes
         if not unpaired:
             found.append(_missing(run, against, limits, how, notes))
@@ -173,14 +174,14 @@ def _refuse_damage(run: Run) -> None:
         )
 
 
-def _drops(compared: Comparison, limits: CheckLimits) -> Iterator[Check]:
-    """Check drops, and beside each how many dialogues it leaves out."""
+def _drops(compared: Comparison) -> Iterator[Check]:
+    """Check drops, and say beside each how many dialogues it leaves out."""
     rows = {row["metric"]: row for row in compared.differences.iter_rows(named=True)}
     n_tests = compared.drops["p"].count()
     for drop in compared.drops.iter_rows(named=True):
         row = rows[drop["metric"]]
         # the pairs of the base that have a value there, or its dialogues
-        n_base, n_null = row["n_base"], row["null_b"]
+        n_base = row["n_base"]
         kind = "pairs" if row["design"] == "paired" else "dialogues"
         details = [
             _verdict(drop, n_tests),
@@ -201,10 +202,6 @@ def _drops(compared: Comparison, limits: CheckLimits) -> Iterator[Check]:
             "; ".join(filter(None, details)),
             numbers,
         )
-        if n_null and n_base and limits.max_missing is not None:
-            name, limit = f"{row['metric']} null here only at most", _allowed(limits.max_missing)
-            kept, value = _is_allowed(n_null, n_base, limits.max_missing), _share(n_null, n_base)
-            yield _decided(name, value, limit, kept, n_null=n_null, n_against=n_base)
 
 
 def _verdict(drop: Mapping[str, Any], n_tests: int) -> str:
@@ -231,6 +228,18 @@ def _margins(
         kept = row[p] is not None and row[p] < ALPHA
         numbers = {name: row[name] for name in ("difference", "low", "high", p)}
         yield _decided(f"{id} {word}", value, f"{margin:g}", kept, shown, **numbers)
+
+
+def _incomplete(compared: Comparison, limit: int | float | None) -> Iterator[Check]:
+    """Check how many pairs have no value here only, or fewer of its parts."""
+    for row in compared.differences.iter_rows(named=True):
+        n_base, numbers = row["n_base"], {"n_null": row["null_b"]}
+        numbers["n_incomplete"] = row["partial_b"] or 0
+        n = sum(numbers.values())
+        if limit is not None and n and n_base:
+            name, allowed = f"{row['metric']} null or incomplete here only at most", _allowed(limit)
+            kept, numbers["n_against"] = _is_allowed(n, n_base, limit), n_base
+            yield _decided(name, _share(n, n_base), allowed, kept, row["lacking"], **numbers)
 
 
 def _missing(

@@ -345,7 +345,8 @@ def _groups(
 
 
 def _levels(run: Run, sums: Sums, how: Inference) -> list[str]:
-    levels: list[str] = sums.frame[f"label:{how.by}"].unique().sort().to_list()
+    has_rows = sums.frame.filter(pl.col("rows") > 0)
+    levels: list[str] = has_rows[f"label:{how.by}"].unique().sort().to_list()
     for level in how.levels:
         if levels and level not in levels:
             advice = did_you_mean(level, levels)

@@ -214,8 +214,6 @@ def _choose_design(a: Side, b: Side, how: Inference) -> tuple[tuple[int, int] | 
     n_paired = pairs.filter(pl.min_horizontal("a", "b") > 0).height
     are_levels = how.by is not None and a.group is None
     least = min(pairs.select(pl.col("a", "b").gt(0).sum()).row(0))
-    if not least:  # a table without rows, such as that of shifts, has no pair to lack
-        return (0, 0), []
     if are_levels and 2 * n_paired < least:
         return None, [
             f"{a.name} and {b.name} are independent samples: {n_paired:,} of "
@@ -292,9 +290,9 @@ def _difference(
         lost = _lost_in_pairs(a, b, metric)
         n_base = rows[0]["pair"].n_unique()
         rows = [side.join(kept, on="pair", how="semi") for side in rows]
-        parts = _missing_parts(a, b, kept, metric)
+        parts, partial = _missing_parts(a, b, kept, metric)
     else:
-        lost, parts = [_lost(side, metric) for side in (a, b)], None
+        lost, parts, partial = [_lost(side, metric) for side in (a, b)], None, None
         n_base = rows[0]["id"].n_unique()
     (x, y), shared = _aligned(rows, metric, may_share=how.shares_units)
     repeated = None
@@ -311,6 +309,7 @@ def _difference(
         "n": [side["pair" if paired else "id"].n_unique() for side in rows],
         "null": lost,
         "parts": parts,
+        "partial": partial,
         "missing": missing,
         "mean": [side.mean if side.counts.sum() else None for side in (x, y)],
     }
@@ -380,24 +379,26 @@ def _lost_in_pairs(a: Side, b: Side, metric: Metric) -> list[int]:
     ]
 
 
-def _missing_parts(a: Side, b: Side, kept: pl.DataFrame, metric: Metric) -> tuple[int, int]:
-    """Count what was asked of both sides of the compared pairs, and is scored on one side only.
+def _missing_parts(
+    a: Side, b: Side, kept: pl.DataFrame, metric: Metric
+) -> tuple[list[int], list[int]]:
+    """Count what has a value on one side of the compared pairs only, and the pairs of each side.
 
-    These are rows that lack their input, or the parts of a dialogue's value (`Design.asked`). Where
-    a side has fewer dialogues of a pair, these are told instead.
+    That is what a dialogue asks for (`Design.asked`), else rows that are null. Where a side has
+    fewer dialogues of a pair, these are told instead.
     """
-    parts, lacking = f"{metric.id}:parts", []
+    n, left_out, parts = (f"{metric.id}:{name}" for name in ("n", "left_out", "parts"))
+    lacks = []
     for side in (a, b):
         frame = side.sums.frame.join(kept, on="pair", how="semi")
-        if parts in frame.columns:
-            lacks = frame.select("id", "pair", n=-pl.col(parts).cast(pl.Int64))
-        else:
-            of_metric = side.sums.nulls.filter(metric=metric.id, reason="missing_input")
-            lacks = frame.select("id", "pair").unique().join(of_metric, on="id", how="left")
-        lacking.append(lacks.group_by("pair").agg(pl.col("n").sum(), n_ids=pl.col("id").n_unique()))
-    of_both = lacking[0].join(lacking[1], on=["pair", "n_ids"])
+        lacking = pl.col("rows") - pl.col(n) - pl.col(left_out)
+        lacking = -pl.col(parts) if parts in frame.columns else lacking
+        of_pair = {"n": lacking.cast(pl.Int64).sum(), "n_ids": pl.col("id").n_unique()}
+        lacks.append(frame.group_by("pair").agg(**of_pair))
+    of_both = lacks[0].join(lacks[1], on=["pair", "n_ids"])
     gap = of_both["n_right"] - of_both["n"]
-    return int(-gap.clip(upper_bound=0).sum()), int(gap.clip(0).sum())
+    sides = [gap.clip(0) for gap in (-gap, gap)]
+    return [int(side.sum()) for side in sides], [int((side > 0).sum()) for side in sides]
 
 
 def _scales(rows: pl.DataFrame, metric: Metric) -> set[Any]:

@@ -303,8 +303,8 @@ class Design:
     unit: tuple[str, ...] = ()
     repeat: str = ""  # what tells repeated runs of one dialogue apart; empty for nothing
     groups: tuple[str, ...] = ()  # what the summary groups by
-    # denominators (`Metric.micro`) that count what a dialogue asks for, whoever answers. The side
-    # of a pair with a smaller count lacks input.
+    # tables and denominators (`Metric.micro`) that count what a dialogue asks for, whoever answers.
+    # The side of a pair with a smaller count lacks input.
     asked: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -217,15 +217,15 @@ def merge_sums(
 class Sums:
     """The metrics of one table, by dialogue.
 
-    ``frame`` has a row for each dialogue: ``id``, ``pair``, ``unit``, ``repeat``, ``label:NAME``,
-    ``rows``, and ``scale:NAME`` for each column of `Scale.by` (a row for each scale then).
-    For each metric, of the rows in which its definition leaves the value open: ``ID:exact`` (the
-    sum in multiples of 2^-bits), ``ID:sum`` (rounded once), ``ID:n``, ``ID:at_minimum`` and
-    ``ID:at_maximum`` (values at the ends of its range). Of the others: ``ID:fixed`` (rows) and
-    ``ID:left_out`` (values). ``ID:parts`` counts what was asked for (`Design.asked`). ``nulls`` has
-    ``id``, ``metric``, ``reason`` and ``n``. ``lacking`` counts by columns of the design the
-    dialogues in which all are null: such a dialogue is a unit of its own, and a pair with those of
-    its name in other runs.
+    ``frame`` has a row for each dialogue, with rows in the table or without: ``id``, ``pair``,
+    ``unit``, ``repeat``, ``label:NAME``, ``rows``, and ``scale:NAME`` for each column of `Scale.by`
+    (a row for each scale then). For each metric, of the rows in which its definition leaves the
+    value open: ``ID:exact`` (the sum in multiples of 2^-bits), ``ID:sum`` (rounded once), ``ID:n``,
+    ``ID:at_minimum`` and ``ID:at_maximum`` (values at the ends of its range). Of the others:
+    ``ID:fixed`` (rows) and ``ID:left_out`` (values). ``ID:parts`` counts what was asked for
+    (`Design.asked`). ``nulls`` has ``id``, ``metric``, ``reason`` and ``n``. ``lacking`` counts by
+    columns of the design the dialogues in which all are null: such a dialogue is a unit of its own,
+    and a pair with those of its name in other runs.
     """
 
     metrics: tuple[Metric, ...]
@@ -297,7 +297,9 @@ def sum_by_dialogue(
         flags[f"{metric.id}:fixed"] = is_fixed(metric)
     for metric in metrics:
         part = metric.micro[1] if metric.micro else ""
-        if part in design.asked and part in columns:
+        if metric.table in design.asked:
+            flags[f"{metric.id}:parts"] = pl.col(metric.id).is_not_null()
+        elif part in design.asked and part in columns:
             flags[f"{metric.id}:parts"] = pl.col(part)
     # a metric may be called as a column of places is
     own = {name: f":{name}" for name in places.drop("dialogue").columns}
@@ -306,7 +308,10 @@ def sum_by_dialogue(
     by = [*own.values(), *scales]
     added = {**{name: pl.col(scale) for name, scale in scales.items()}, **flags}
     numbers = placed.with_columns(**added, **summed_columns(known)).select(*by, *grids, *flags)
-    frame = sum_rows(numbers, by, by, grids, flags=tuple(flags)).sort(by)
+    found = sum_rows(numbers, by, by, grids, flags=tuple(flags))
+    without_rows = places.rename(own).drop("dialogue").join(found, on=":id", how="anti")
+    found = pl.concat([found, without_rows], how="diagonal")
+    frame = found.with_columns(pl.exclude(by).fill_null(0)).sort(by)
     named = [
         pl.col(by).name.map(lambda name: name.removeprefix(":")),
         pl.col(":rows").alias("rows"),

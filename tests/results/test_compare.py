@@ -178,6 +178,36 @@ def test_utterances_that_one_side_leaves_out_are_in_the_line_of_each_verdict(fol
     assert (alone["parts_a"], alone["parts_b"]) == (None, None)
 
 
+def test_places_without_a_row_are_told_as_null_ones_are(folder: Path) -> None:
+    """Utterances that the log of one side lacks; of one dialogue, all of them."""
+    old = scored(folder, "every", ("m1", 0.2, range(3, 15)))
+    rows = [row for row in miner_rows("m1", 0.9, range(3, 15)) if row["utterance_index"] < 2]
+    rows = [
+        row | {"event": "revealed", "step": 0} if row["dialogue_uid"] == "d03" else row
+        for row in rows
+    ]
+    new = fastscore.score(
+        rows, fastscore.ScoreDialogue(lex_weight=1.0), output=folder / "two", embedder=None
+    )
+    mean, place = "average_U_best_early", "U_best"
+    told = f"1 null in {new.path} only, 4 parts missing in {new.path}"
+    for metric in (mean, place):
+        row = row_of(fastscore.compare(old, new, metrics=[metric]).differences)
+        assert (row["lacking"], row["missing_b"], row["partial_b"]) == (told, 0, 4)
+    # the bound counts dialogues, whichever limit a difference has
+    for limit in ("max_drop", "no_worse", "equal_within"):
+        for allowed, outcome in ((4, "failed"), (5, "passed")):
+            found = fastscore.check(
+                new, against=old, max_missing=allowed, **{limit: {mean: 0.9, place: 0.9}}
+            )
+            bounds = [one for one in found if "incomplete" in one.name]
+            assert [(one.found, one.outcome, one.detail) for one in bounds] == [
+                ("5 of 12 (41.67%)", outcome, told)
+            ] * 2
+    page = fastscore.report(old, new, output=folder / "places.html").read_text()
+    assert "(1 null in two only, 4 parts missing in two)" in page
+
+
 def test_holm_runs_over_distinct_tests_of_a_family(base: Run, better: Run) -> None:
     rows = fastscore.compare(base, better).differences
     # U_best has the utterances of which average_U_best_early is the dialogue's mean: one test

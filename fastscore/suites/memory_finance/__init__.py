@@ -11,6 +11,13 @@ from fastscore.suites.memory_finance.options import MemoryFinance
 
 __all__ = ["SUITE", "MemoryFinance"]
 
+_ASKED = (
+    "turns",
+    *(f"m{number}_turns" for number in (1, 3, 4, 5)),
+    *("required_key_total", "risk_required_total", "rubric_required_total"),
+)
+"""Turns that were answered, and what their labels require."""
+
 SUITE = Suite(
     name="memory_finance",
     package=__name__,
@@ -25,7 +32,7 @@ SUITE = Suite(
     source=schema.SOURCE,
     tables=schema.TABLES,
     metrics=METRICS,
-    design=Design(pair=("dialog_id",), groups=schema.GROUPS),
+    design=Design(pair=("dialog_id",), groups=schema.GROUPS, asked=_ASKED),
     read="events:read_events",
     score="score:score_events",
     summarise="summarise:summarised",

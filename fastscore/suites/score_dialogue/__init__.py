@@ -25,7 +25,9 @@ SUITE = Suite(
     tables=schema.TABLES,
     metrics=METRICS,
     design=Design(
-        pair=("dialogue_uid", "challenge_uid"), groups=schema.GROUPS, asked=("n_scored",)
+        pair=("dialogue_uid", "challenge_uid"),
+        groups=schema.GROUPS,
+        asked=("steps", "utterances", "n_scored"),
     ),
     read="events:read_events",
     texts="events:texts_to_embed",
