@@ -193,11 +193,12 @@ def odd_ids(folder):
 
 
 def logs(folder):
-    """Write a folder of logs of score_dialogue."""
+    """Write a folder of logs of score_dialogue, and one file of them."""
     write_example("score_dialogue", folder / "example")
     plain = (folder / "example" / "logs" / "dialogues.jsonl").read_bytes()
     (folder / "logs").mkdir()
     (folder / "logs" / "a.jsonl.zst").write_bytes(zstandard.compress(plain))
+    (folder / "log.jsonl").write_bytes(plain)
 
 
 def rewards(folder):

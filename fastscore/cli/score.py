@@ -273,7 +273,11 @@ def score_command() -> None:
 
     INPUT is a file, a folder, a glob or - (standard input): JSON Lines, JSON, CSV or Parquet as the
     suite reads them, plain, .gz or .zst. Running the same command again finishes an interrupted
-    run, and shows a complete one.
+    run, and shows a complete one. For a part of a log use --limit or --sample, or filter it:
+
+    \b
+    jq -c 'select(.miner_uid == "1")' log.jsonl > one_miner.jsonl
+    fastscore score score_dialogue one_miner.jsonl -o one
     """
 
 
