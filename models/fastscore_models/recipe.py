@@ -89,46 +89,22 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Recipe(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """One embedding model: its source, and all settings that affect a text's vector.
+    """One embedding model: its source, and all settings that affect a text's vector."""
 
-    Parameters
-    ----------
-    name
-        The model's name in commands, and its folder in the cache.
-    description
-        One line for listings.
-    licence
-        Licence of the weights.
-    pooling
-        ``"mean"`` over all tokens, ``"cls"``, the first token, or ``"static"``, the mean of rows of
-        a table, without layers.
-    normalisation
-        ``"l2"``: vectors have length 1.
-    prefix
-        Prefix of every text.
-    dims
-        Trained dimensions, in descending order; the first is the model's own.
-    max_tokens
-        Longer texts are truncated, special tokens included.
-    source
-        The source of the weights.
-    sha256
-        Expected digests by file name.
-    check
-        A known vector, which an export must reproduce.
-    """
-
+    # the model's name in commands, and its folder in the cache
     name: Annotated[str, Meta(pattern=r"^[^./\\][^/\\]*$", description="a folder name")]
     description: str = ""
-    licence: str = "unknown"
+    licence: str = "unknown"  # of the weights
+    # over all tokens, the first token, or the mean of rows of a table, without layers
     pooling: Literal["mean", "cls", "static"]
-    normalisation: Literal["l2"] = "l2"
-    prefix: str = ""
+    normalisation: Literal["l2"] = "l2"  # vectors have length 1
+    prefix: str = ""  # of every text
+    # trained dimensions, in descending order; the first is the model's own
     dims: Annotated[tuple[Annotated[int, Meta(ge=1, le=WIDEST)], ...], Meta(min_length=1)]
-    max_tokens: Annotated[int, Meta(ge=3)]
+    max_tokens: Annotated[int, Meta(ge=3)]  # longer texts are truncated, special tokens included
     source: Source = Source()
     sha256: Digests = Digests()
-    check: Check | None = None
+    check: Check | None = None  # a known vector, which an export must reproduce
 
     @property
     def dim(self) -> int:
