@@ -422,7 +422,7 @@ def _default_store() -> str:
 
 
 def _compiled() -> str:
-    from fastscore_jit.workers import missing_kernels
+    from fastscore_jit.compiling import missing_kernels
 
     from fastscore.run.kernels import every_kernel
 

@@ -12,11 +12,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fastscore_jit.compiling import Kernel
+from fastscore_jit.compiling import (
+    Kernel,
+    Listener,
+    Progress,
+    compiling_note,
+    missing_kernels,
+    request,
+)
 from fastscore_jit.declaring import CompilationError, Declaration, declared_kernels
 from fastscore_jit.objects import find_library, platform_folder
 from fastscore_jit.threads import result_of
-from fastscore_jit.workers import Listener, Progress, compiling_note, missing_kernels, request
 
 from fastscore.errors import FastscoreError
 from fastscore.run.progress import Reporter, SilentReporter

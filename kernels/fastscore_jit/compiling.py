@@ -1,15 +1,40 @@
-"""Kernels: declared functions that run compiled, without the GIL.
+"""Kernels: declared functions that run compiled, without the GIL, and their compilation.
 
-A process with all kernels compiled never imports Numba.
+A process first looks for a kernel's library, and loads it without waiting. Missing kernels are
+compiled by as many processes as there are processors (`main`). The calling process never imports
+Numba, and continues until it calls a kernel that is not ready. A lock on each kernel lets other
+runs wait for it instead of compiling it, too. After a timeout they compile it themselves, as the
+owner of the lock may be suspended.
 """
 
+import contextlib
+import gc
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import tempfile
 import threading
-from collections.abc import Callable
-from typing import Any, cast
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
 
-from fastscore_jit.calling import Loaded, load_kernel
-from fastscore_jit.declaring import Declaration, Function, register
-from fastscore_jit.workers import compiled_library
+from fastscore_jit import objects
+from fastscore_jit.calling import Loaded, entry_of, load_kernel
+from fastscore_jit.declaring import (
+    ENTRY,
+    CompilationError,
+    Declaration,
+    Function,
+    declared_kernels,
+    register,
+)
+from fastscore_jit.system import lock_if_supported, make_private_folder, open_descriptor
+from fastscore_jit.threads import result_of, thread_count
 
 
 class Kernel(Declaration):
@@ -76,3 +101,338 @@ def kernel(
         return cast("Function", made)
 
     return declare
+
+
+# Compilation in other processes
+
+_PROGRAM = "from fastscore_jit.compiling import main; main()"
+_MOST_QUOTED = 2_000
+_NOTICE_SECONDS = 1.0
+LOCK_TIMEOUT_SECONDS = float(os.environ.get("FASTSCORE_COMPILE_PATIENCE", "30"))
+_POLL_SECONDS = 0.05
+_OBJECTS_PER_COLLECTION = 500_000  # few cycles, but 5 % of the time
+
+_lock = threading.Lock()
+_requested: dict[str, Future[Path]] = {}
+
+
+NO_COMPILER = (
+    "Compiling kernels for this processor needs the packages numba and llvmlite. "
+    "Run: pip install 'fastscore-dialogue[compile]'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Progress of a compilation: kernels that are done, of those that were missing."""
+
+    done: int
+    total: int
+    share: float  # of the code: half of the time is for one kernel in ten
+    note: str = ""  # why it waits
+
+
+Listener = Callable[[Progress], object]
+
+
+def missing_kernels(kernels: Iterable[Declaration] | None = None) -> list[Declaration]:
+    """Return the kernels without a library here, of some kernels or of all that are declared."""
+    chosen = declared_kernels() if kernels is None else kernels
+    return [kernel for kernel in chosen if objects.find_library(kernel) is None]
+
+
+def compiled_library(kernel: Declaration) -> Path:
+    """Return a kernel's library. If it is missing, compile the missing kernels of its module."""
+    found = objects.find_library(kernel)
+    if found is not None:
+        return found
+    beside = [each for each in declared_kernels() if each.module == kernel.module]
+    others = [each for each in missing_kernels(beside) if each is not kernel]
+    return result_of(request([kernel, *others], _announce_once())[0])
+
+
+def request(kernels: Iterable[Declaration], listener: Listener) -> list[Future[Path]]:
+    """Start to compile kernels and return at once; ``listener`` is called after each.
+
+    A kernel that this process requested before is not compiled again. Returned are the future
+    libraries, one for each kernel.
+    """
+    wanted = list(kernels)
+    if importlib.util.find_spec("llvmlite") is None or importlib.util.find_spec("numba") is None:
+        raise CompilationError(NO_COMPILER)
+    with _lock:
+        new = [each for each in wanted if each.identity not in _requested]
+        for kernel in new:
+            _requested[kernel.identity] = Future()
+        futures = [_requested[each.identity] for each in wanted]
+    if new:
+        _Compilation(new, listener).start()
+    return futures
+
+
+def compiling_note(count: int) -> str:
+    """Return the message about kernels that are being compiled."""
+    kernels = "1 kernel" if count == 1 else f"{count} kernels"
+    return f"compiling {kernels} for this processor, once{objects.cache_note()}"
+
+
+def _announce_once() -> Listener:
+    """Return a listener that prints each message about compiling or waiting to stderr once."""
+    printed: set[str] = set()
+
+    def listen(progress: Progress) -> None:
+        message = progress.note or compiling_note(progress.total)
+        if message not in printed and progress.done < progress.total:
+            printed.add(message)
+            print(f"fastscore: {message}", file=sys.stderr, flush=True)
+
+    return listen
+
+
+class _Compilation:
+    """Kernels compiled by processes, each of which takes the next kernel when it is done."""
+
+    def __init__(self, kernels: list[Declaration], listener: Listener) -> None:
+        self._total, self._done, self._listener = len(kernels), 0, listener
+        self._notifying, self._taking = threading.Lock(), threading.Lock()
+        self._open = {kernel: objects.reachable_functions(kernel) for kernel in kernels}
+        self._sizes = {name: size for each in self._open.values() for name, size in each.items()}
+        self._compiled_sizes: dict[Any, int] = {}
+        # functions by process, which compiles each once
+        self._taken: list[set[Any]] = [set() for _ in range(min(thread_count(None), len(kernels)))]
+
+    def start(self) -> None:
+        self._notify()
+        for number in range(len(self._taken)):
+            threading.Thread(
+                target=self._run_worker,
+                args=(number,),
+                name=f"fastscore-compile-{number}",
+                daemon=True,
+            ).start()
+
+    def _kernels_for(self, process: int) -> Iterator[tuple[Declaration, dict[Any, int]]]:
+        """Yield the kernels that a process compiles, and the functions of each.
+
+        Large kernels come first, to keep the last ones short. Kernels whose functions this process
+        has compiled are preferred over those whose functions another process has.
+        """
+        own = self._taken[process]
+        while True:
+            with self._taking:
+                if not self._open:
+                    return
+                others = set().union(*self._taken) - own
+                kernel = max(self._open, key=lambda each: _priority(self._open[each], own, others))
+                functions = self._open.pop(kernel)
+                own.update(functions)
+            yield kernel, functions
+
+    def _notify(self, note: str = "", compiled: Mapping[Any, int] | None = None) -> None:
+        with self._notifying:
+            if compiled is not None:
+                self._done += 1
+                self._compiled_sizes.update(compiled)
+            # what two processes compile twice is done once: close to how long it takes
+            share = sum(self._compiled_sizes.values()) / max(sum(self._sizes.values()), 1)
+            self._listener(Progress(self._done, self._total, share, note))
+
+    def _run_worker(self, number: int) -> None:
+        with tempfile.TemporaryFile("w+") as errors:
+            worker = None
+            for kernel, functions in self._kernels_for(number):
+                try:
+                    if worker is None or worker.poll() is not None:
+                        worker = _started_worker(errors.fileno())
+                    library, failure = self._compiled(worker, kernel), None
+                except Exception as error:
+                    errors.seek(0)
+                    tail = errors.read()[-_MOST_QUOTED:]
+                    failure = CompilationError(
+                        f"{kernel.identity} was not compiled: {error}\n{tail}"
+                    )
+                # notify the listener before any waiting thread continues
+                self._notify(compiled=functions)
+                if failure is None:
+                    _requested[kernel.identity].set_result(library)
+                else:
+                    with _lock:  # it may be requested again
+                        future = _requested.pop(kernel.identity)
+                    future.set_exception(failure)
+            if worker is not None and worker.stdin is not None:
+                worker.stdin.close()
+                worker.wait()
+
+    def _compiled(self, worker: "subprocess.Popen[str]", kernel: Declaration) -> Path:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        worker.stdin.write(f"{kernel.identity}\n")
+        worker.stdin.flush()
+        for line in worker.stdout:
+            kind, _, text = line.rstrip("\n").partition(" ")
+            if kind == "done":
+                return Path(text)
+            if kind == "failed":
+                raise CompilationError(text)
+            self._notify(note=text)
+        raise CompilationError(f"its process ended with {worker.wait()}")
+
+
+def _priority(functions: dict[Any, int], own: set[Any], others: set[Any]) -> int:
+    shared = sum(2 * size for each, size in functions.items() if each in own)
+    doubled = sum(2 * size for each, size in functions.items() if each in others)
+    return sum(functions.values()) + shared - doubled
+
+
+def _started_worker(errors: int) -> "subprocess.Popen[str]":
+    """Start a process that compiles requested kernels, for this process's processor level."""
+    level = objects.processor_level()
+    settings = {
+        **os.environ,
+        "FASTSCORE_PROCESSOR": level.name,
+        "NUMBA_CPU_NAME": level.processor,
+        "NUMBA_CPU_FEATURES": level.features,
+        "NUMBA_DISABLE_INTEL_SVML": "1",
+        "NUMBA_DISABLE_JIT": "0",
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", _PROGRAM],
+        env=settings,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+    )
+
+
+# In such a process: names of kernels on stdin, results on stdout.
+
+
+def main() -> None:
+    """Compile the kernels named on stdin until it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # keep the output of libraries off stdout
+    gc.set_threshold(_OBJECTS_PER_COLLECTION)
+    for line in sys.stdin:
+        try:
+            answers.write(f"done {_compiled(line.strip(), answers)}\n")
+        except Exception as error:
+            import traceback
+
+            traceback.print_exc()
+            answers.write(f"failed {type(error).__name__}: {_first_line(error)}\n")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0]
+
+
+def _compiled(identity: str, answers: IO[str]) -> Path:
+    kernel = objects.kernel_named(identity)
+    with _lock_of(kernel, answers):
+        found = objects.find_library(kernel)
+        return found if found is not None else make_library(kernel, objects.cache_folder())
+
+
+def make_library(kernel: Declaration, folder: Path) -> Path:
+    """Compile a kernel into a folder and return the library."""
+    from fastscore_jit.building import build
+
+    make_private_folder(folder)
+    with tempfile.TemporaryDirectory(prefix=".made-", dir=folder) as made:
+        code = Path(made) / f"kernel{objects.OBJECT}"
+        code.write_bytes(build(kernel, objects.processor_level()))
+        library = _link(code)
+        try:
+            _check_loads(library)  # its references must resolve
+        except OSError:
+            if library == code:
+                raise
+            _check_loads(code)
+            library = code  # not loadable from here, as on `noexec`
+        return objects.keep_library(kernel, folder, library)
+
+
+def _check_loads(library: Path) -> None:
+    with open(open_descriptor(library), "rb") as file:
+        entry_of(library, file.fileno())
+
+
+@contextlib.contextmanager
+def _lock_of(kernel: Declaration, answers: IO[str]) -> Iterator[None]:
+    """Lock a kernel, or continue without the lock after a timeout."""
+    path = objects.cache_folder() / f"{objects.stem(kernel)}.lock"
+    with path.open("a+") as handle:
+        started, notified, held = time.monotonic(), False, False
+        while not held and (waited := time.monotonic() - started) <= LOCK_TIMEOUT_SECONDS:
+            held = lock_if_supported(handle.fileno())
+            if not held:
+                if objects.find_library(kernel) is not None:
+                    break
+                if waited > _NOTICE_SECONDS and not notified:
+                    notified = True
+                    answers.write(f"waiting {_holder(handle, kernel)}\n")
+                time.sleep(_POLL_SECONDS)
+        if held:
+            handle.truncate(0)
+            handle.write(f"{os.getpid()}\n")
+            handle.flush()
+        try:
+            yield
+        finally:
+            if held:
+                with contextlib.suppress(OSError):  # Windows does not remove open files
+                    path.unlink(missing_ok=True)
+
+
+def _holder(handle: IO[str], kernel: Declaration) -> str:
+    handle.seek(0)
+    process = handle.read().strip() or "of unknown number"
+    return (
+        f"waiting for process {process}, which compiles {kernel.__name__}; "
+        f"for {LOCK_TIMEOUT_SECONDS:.0f} s at most"
+    )
+
+
+def _link(code: Path) -> Path:
+    """Link an object file to a shared library; return the object file if that is impossible.
+
+    Its references to the C library are resolved in the process that loads it.
+    """
+    library = code.with_suffix(objects.LIBRARY)
+    for command in _link_commands(str(library), str(code)):
+        done = subprocess.run(command, capture_output=True, check=False)
+        if done.returncode == 0:
+            return library
+    return code
+
+
+def _link_commands(library: str, code: str) -> Iterator[list[str]]:
+    """Yield commands that link an object file, one for each installed linker."""
+    import shutil
+
+    given = ["-shared", "-o", library, code]
+    if sys.platform == "darwin":
+        # a Mac without developer tools answers any compiler's name with an install dialog
+        if not Path("/Library/Developer/CommandLineTools/usr/bin/ld").exists():
+            return
+        commands = [["cc", "-undefined", "dynamic_lookup", *given]]
+    elif sys.platform == "win32":
+        commands = [
+            [name, "/dll", "/noentry", "/nologo", f"/export:{ENTRY}", f"/out:{library}", code]
+            + [f"{each}.lib" for each in _WINDOWS_LIBRARIES]
+            for name in ("link", "lld-link")
+        ]
+    else:
+        commands = [[name, *given] for name in ("ld", "ld.lld")]
+        commands += [[name, "-nostdlib", *given] for name in ("cc", "gcc", "clang")]
+    for name, *options in commands:
+        program = shutil.which(name)
+        if program is not None:
+            yield [program, *options]
+
+
+_WINDOWS_LIBRARIES = ("ucrt", "vcruntime", "kernel32")

@@ -18,7 +18,7 @@ from importlib.abc import MetaPathFinder
 
 WATCHED = {
     "fastscore.vectors.embedder": "load_inference",
-    "fastscore_jit.workers": "make_library",
+    "fastscore_jit.compiling": "make_library",
     "fastscore_jit.calling": "load_kernel",
 }
 

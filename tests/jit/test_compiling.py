@@ -168,10 +168,10 @@ def test_the_compiler_imports_nothing_from_the_folder_of_its_user(tmp_path):
 def test_a_failure_is_answered_with_the_first_line_of_its_message():
     program = """
 from unittest import mock
-from fastscore_jit import workers
+from fastscore_jit import compiling
 failure = ValueError("first line\\nsecond line")
 with mock.patch("fastscore_jit.objects.kernel_named", side_effect=[failure, ValueError()]):
-    workers.main()
+    compiling.main()
 """
     done = python_process(program, input="a\nb\n", check=True)
     assert done.stdout.splitlines() == ["failed ValueError: first line", "failed ValueError: "]
