@@ -10,11 +10,11 @@ import pytest
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.integrity.limits import Limits
-from fastscore.run import shared_files
+from fastscore.run import drive
 from fastscore.run.context import run_context
+from fastscore.run.drive import Expected, check_here, check_workers
 from fastscore.run.engines.engine import attempt, done_or_raise
 from fastscore.run.request import EmbedderSettings, Request
-from fastscore.run.shared_files import Expected, check_here, check_workers
 from fastscore.run.writer import writing
 from tests.run.logs import write_logs
 
@@ -72,7 +72,7 @@ def test_what_a_worker_does_not_see_is_named_with_it(context, inputs, monkeypatc
     assert f"does not see the input {second}" in trouble(context, inputs, second.unlink)
 
     def older():
-        monkeypatch.setattr(shared_files, "installed_version", lambda package: "0.9")
+        monkeypatch.setattr(drive, "installed_version", lambda package: "0.9")
 
     assert "has fastscore-dialogue 0.9, expected " in trouble(context, inputs, older)
 

@@ -54,7 +54,7 @@ OF_FAILURES = {
 }
 OF_OTHER_RUNS = {
     "fastscore.results.findings",
-    "fastscore.run.shared_files",
+    "fastscore.run.remote.runs",
     "fastscore.vectors.store",
     "rich",
 }

@@ -44,7 +44,7 @@ from fastscore.run.commit import (
 )
 from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
 from fastscore.run.remote import log
-from fastscore.run.remote.prefix import Listed, Prefix
+from fastscore.run.remote.log import Listed, Prefix
 from fastscore.run.writer import run_lock
 
 _PART = re.compile(r"part-\d+-(?P<shard>[0-9a-f]+-\d+)-[0-9a-f]+\.parquet")

@@ -28,8 +28,8 @@ from fastscore.run.commit import (
     receipt_path,
 )
 from fastscore.run.manifest import Manifest
-from fastscore.run.remote import log, prefix, runs
-from fastscore.run.remote.prefix import Prefix
+from fastscore.run.remote import log, runs
+from fastscore.run.remote.log import Prefix
 from fastscore.run.remote.runs import StoreWriter, writing_store
 
 SHARDS = 8
@@ -74,7 +74,7 @@ def work(order: Order) -> None:
 def set_clocks() -> None:
     """Make everything quick: leases, pauses and the library's own tries."""
     log.BEAT_SECONDS, log.STILL_SECONDS = 0.1, 0.4
-    prefix.PAUSE_SECONDS = 0.002
+    log.PAUSE_SECONDS = 0.002
     backoff = {
         "init_backoff": timedelta(milliseconds=2),
         "max_backoff": timedelta(milliseconds=20),

@@ -3,7 +3,7 @@
 import pytest
 
 from fastscore.logs import objects
-from fastscore.run.remote import log, prefix, runs
+from fastscore.run.remote import log, runs
 from tests.logs.stores import environment_of, served
 from tests.run.logs import write_logs
 
@@ -18,7 +18,7 @@ def store(monkeypatch, tmp_path):
         store.objects["bucket/another-object"] = b""
         monkeypatch.setattr(runs, "cache_root", lambda: tmp_path / "cache")
         monkeypatch.setattr(objects, "_known", {})
-        monkeypatch.setattr(prefix, "PAUSE_SECONDS", 0.002)
+        monkeypatch.setattr(log, "PAUSE_SECONDS", 0.002)
         monkeypatch.setattr(log, "BEAT_SECONDS", 0.1)
         monkeypatch.setattr(log, "STILL_SECONDS", 0.5)
         objects.open_bucket.cache_clear()

@@ -20,7 +20,7 @@ import pytest
 from fastscore.files import hash_bytes
 from fastscore.run.commit import parse_checked
 from fastscore.run.remote import log, runs
-from fastscore.run.remote.prefix import Prefix
+from fastscore.run.remote.log import Prefix
 from tests.conftest import often
 from tests.logs.stores import environment_of
 from tests.run.remote import attack_worker

@@ -12,7 +12,7 @@ from fastscore.logs import objects
 from fastscore.run.commit import Receipt, commit_bytes, load_receipt, receipt_path
 from fastscore.run.manifest import Manifest
 from fastscore.run.remote import log, runs
-from fastscore.run.remote.prefix import Prefix
+from fastscore.run.remote.log import Prefix
 from fastscore.run.remote.runs import StoreWriter, writing_store
 
 URL = "s3://bucket/run"

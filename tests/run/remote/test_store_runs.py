@@ -15,7 +15,7 @@ from fastscore.errors import FastscoreError, RunConflictError, RunError, UsageEr
 from fastscore.results.report.write import date_of
 from fastscore.run import drive
 from fastscore.run.remote import log
-from fastscore.run.remote.prefix import Prefix
+from fastscore.run.remote.log import Prefix
 from tests.conftest import fastscore_command, python_process
 from tests.logs.stores import SECRET
 from tests.run.running import contents, run_lexical
