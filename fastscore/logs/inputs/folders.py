@@ -38,6 +38,8 @@ ARCHIVE_SUFFIX = ".zip"
 
 _COMMAND = re.compile(r"(?<=Type )(?=(jq|sed|tail|tr|python) )|(?<=Type `)(?=python )")
 """The place before a command that reads FILE."""
+_WRITTEN = re.compile(r"(?:> |to_json\(')(\w+\.\w+)")
+"""The file that a command writes."""
 _OPEN_ARCHIVES = 8
 _NESTED = (*SUFFIXES, ".zip", ".tar", ".tgz", ".7z", ".rar", ".xz", ".bz2")
 _ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
@@ -78,8 +80,14 @@ _FOR_JQ: dict[str, tuple[str, ...]] = {
 def name_file(advice: str, path: str) -> str:
     """Put the name of a file in place of FILE in advice.
 
-    A member is unpacked for its command, and jq gets what is packed or a table as JSON.
+    A member is unpacked for its command, and jq gets what is packed or a table as JSON. No command
+    replaces a file.
     """
+    if written := _WRITTEN.search(advice):
+        name = written[1]
+        while name == os.path.basename(path) or os.path.exists(name):
+            name = f"new_{name}"
+        advice = advice.replace(written[1], name)
     member = split_member(path) if "FILE" in advice else None
     reader = _FOR_JQ.get(path.lower().rpartition(".")[2], ()) if "jq -c" in advice else ()
     if member is None and not reader:
