@@ -65,6 +65,7 @@ ARROW_FILE, ARROW_STREAM = b"ARROW1", b"\xff\xff\xff\xff"
 _STORED = ((b"PAR1", "Parquet"), (ARROW_FILE, "Arrow IPC"), (ARROW_STREAM, "Arrow IPC stream"))
 
 _SAVE_AS_CSV = "Save it as CSV."
+_EVENTS = "Type sed -n 's/^data: *{/{/p' FILE > rows.jsonl."
 _OTHERS: tuple[tuple[int, bytes, str, str], ...] = (
     (0, b"%PDF-", "a PDF", "Export its data as CSV or JSON."),
     (0, b"SQLite format 3\x00", "a SQLite database", "Export the table as CSV or JSON Lines."),
@@ -87,6 +88,8 @@ _OTHERS: tuple[tuple[int, bytes, str, str], ...] = (
     (4, b"1AY&SY", "a bzip2 file", "Unpack it: bzip2 -dk FILE."),
     (257, b"ustar", "a tar archive", "Unpack it and name its folder: tar -xf FILE."),
     (0, b"\x1f\x9d", "a file of compress", "Unpack it: uncompress FILE."),
+    (0, b"data: {", "a stream of server-sent events", _EVENTS),
+    (0, b"event: ", "a stream of server-sent events", _EVENTS),
     (0, b"version https://git-lfs", "a pointer of Git LFS, not the file", "Type: git lfs pull."),
     (0, b"Salted__", "an encrypted file", "Decrypt it first."),
     (0, b"-----BEGIN PGP MESSAGE", "an encrypted file", "Decrypt it first."),
@@ -177,7 +180,9 @@ def _transcript(head: bytes, *, is_of_whatsapp: bool) -> str:
     said = [_SAID_HERE.match(line) for line in lines]
     speakers = [each["speaker"] for each in said if each is not None]
     n_lines = sum(bool(line.strip()) for line in lines)
-    are_few = 1 < len({*speakers}) < len(speakers) >= _FEWEST_TURNS
+    # times tell a chat of two messages from two lines of any text
+    are_few = is_of_whatsapp or len({*speakers}) < len(speakers) >= _FEWEST_TURNS
+    are_few &= len({*speakers}) > 1
     if not are_few or 2 * len(speakers) < n_lines:
         return ""
     after = [each and each["speaker"] for line, each in zip(lines, said[1:], strict=False)

@@ -253,7 +253,7 @@ def values_beside(
         is_array = isinstance(inside, list) and bool(inside)
         first = inside[0] if is_array else inside
         if isinstance(first, dict):
-            message = _message(first)
+            message = _message(first, layout)
             if message is not None:
                 yield at, message, True
             else:
@@ -263,10 +263,13 @@ def values_beside(
             yield f"{at}[]" if is_array else at, first, False
 
 
-def _message(value: Record) -> Any:
+def _message(value: Record, layout: ChatLayout) -> Any:
     """Return the content of what is a message of the assistant; None of anything else."""
-    role = next((value[key] for key in value if key.rpartition(".")[2] == "role"), None)
-    content = next((value[key] for key in value if key.rpartition(".")[2] == "content"), None)
+    ends = {key.rpartition(".")[2]: key for key in reversed(value)}
+    role, content = (
+        next((value[ends[name]] for name in names if name in ends), None)
+        for names in (("role", *layout.speaker), ("content", *layout.text))
+    )
     if role is None or content is None or role_meanings([str(role)]).get(role) == USER_ROLE:
         return None
     return content

@@ -404,7 +404,7 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
             _check_words(file, map_source(source, columns))
             trial = try_reading(file, suite, columns)
             if not trial.n_scored:
-                begin = f"with {typed(flags)} " if flags else ""
+                begin = f"with {typed(in_shared_words(flags, source))} " if flags else ""
                 why = trial.fault or "nothing of the first rows would be scored"
                 said = f"{begin}{why}" + (f".{asked}" if asked else "")
                 hint = f"{said[0].upper()}{said[1:].removesuffix('.')}."

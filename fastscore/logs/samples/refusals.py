@@ -407,6 +407,9 @@ def _turn_flags(source: Source, found: Profile) -> list[Flag]:
                 return []
             flags.append(column_flag(name, near))
             taken.add(near)
+    names = [path for path in keys if is_called("dialogue", path) and path not in taken]
+    if names and rows.array and keys.keys().isdisjoint(taken):
+        flags.append(column_flag(rows.id, names[0]))
     return flags if rows.array or len(flags) > 1 else []
 
 
@@ -636,10 +639,10 @@ def _question(
     is_speaker = rows is not None and need.name == rows.speaker
     if rows is None or not is_speaker or len(words) < len(rows.words[:2]):
         is_other = len(words) == 1 and (is_speaker or need.column.vocabulary.needed)
-        if not is_other:
-            return f"Say what they mean: {typed([value_flag(need.name, 'WORD', meant)])}.", []
         meant = sides[0] if is_speaker and meant not in sides else meant
-        return f"Say what they mean: {EXAMPLE}.", [value_flag(need.name, words[0], meant)]
+        flag = value_flag(need.name, words[0] if is_other else "WORD", meant)
+        asked = EXAMPLE if is_other else typed(in_shared_words([flag], source))
+        return f"Say what they mean: {asked}.", [flag] if is_other else []
     means = _sides(words, sides, counts.known)
     example = [value_flag(need.name, *each) for each in zip(words, means, strict=True)]
     if source.chat is None and need.holder is not None:

@@ -294,7 +294,9 @@ def _check_types(source: Source, seen: FileSample) -> None:
         if column.kind == "json" or column.otherwise == "null" or not inside:
             continue
         first, at = jq_path([*filter(None, inside[0].split("."))]), jq_path(key.split("."))
-        anew = jq(f'({at} | select(type == "array")) |= (.[0] | {first})', into="rows.jsonl")
+        spells_array = 'strings | select(try (fromjson | type == "array") catch false)'
+        read = f"({at} | {spells_array}) |= fromjson | "
+        anew = jq(f"{read}({at} | arrays) |= (.[0] | {first})", into="rows.jsonl")
         flags = [] if is_list else [column_flag(name, f"{key}.{inside[0]}")]
         one = f"To read the first of each: {anew}"
         raise Finding(
