@@ -108,6 +108,13 @@ def is_of_reply(path: str) -> bool:
     return _has_word("reply", path)
 
 
+def is_unsaid(key: str, value: str) -> bool:
+    """Tell whether a key marks a message as one that was not said to the other side."""
+    if is_called("unsaid", key):
+        return value == "true"
+    return is_called("audience", key) and _has_word("unsaid", value)
+
+
 def is_of_model(path: str) -> bool:
     """Tell whether a key is called as what names a model or a system is: ``llm``, ``model_id``."""
     words = [word.casefold() for word in _WORDS.findall(path.rpartition(".")[2])]

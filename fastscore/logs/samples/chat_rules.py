@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import Any
 
 from fastscore.errors import counted
@@ -33,6 +33,7 @@ from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.near_names import (
     is_called,
     is_of_reply,
+    is_unsaid,
     replies_beside_user,
     role_meanings,
     word_flags,
@@ -84,8 +85,12 @@ from fastscore.suites.declarations import Source
 _DEEPEST = 4
 _SYSTEM_INTENT = re.compile(r"sys(tem)?_", re.IGNORECASE)
 _CALLS = ("tool_calls", "function_call")
-_TEMPLATE = re.compile(r"<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|\[/INST\]")
+_TEMPLATE = re.compile(
+    r"<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|\[/INST\]|<\|channel\|>"
+)
 """The marks of a chat that was written into one text for a model."""
+_BEFORE_FINAL = r"^[\s\S]*<\|channel\|>final<\|message\|>"
+"""What a model thought before its reply, in the channels of harmony."""
 
 
 def first_chats(source: Source, records: Iterable[Record]) -> ChatSample | None:
@@ -587,34 +592,40 @@ def _systems_by_intent(sample: ChatSample, dialogue: SampledDialogue) -> Finding
 def _templates(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     """Find several turns in one text."""
     for text in dialogue.texts:
-        marked = _TEMPLATE.search(text)
-        if marked is not None:
-            return Finding(
-                f"a text has {marked[0]!r}: it is a chat in the template of a model.",
-                unless="Write its turns as messages with role and content.",
-            )
         roles = {*role_meanings({*speakers_in(text)}).values()}
         key = next((k for k, v in scalars_of(dialogue.document, _DEEPEST) if v == text), "")
         if key and {USER_ROLE, ASSISTANT_ROLE} <= roles:
             said = f"{key} is a whole transcript, {cut(text, SHOWN_CHARACTERS)!r}."
             return Finding(said, unless=chats_of_transcripts(key, [text]))
+        if marked := _TEMPLATE.search(text):
+            program = (
+                f'walk(if type == "string" then sub({json.dumps(_BEFORE_FINAL)}; "") else . end)'
+            )
+            return Finding(
+                f"a text has {marked[0]!r}: it is a chat in the template of a model.",
+                unless=jq(program)
+                if re.search(_BEFORE_FINAL, text)
+                else "Write its turns as messages with role and content.",
+            )
     return None
 
 
 def _unsaid(sample: ChatSample) -> Finding | None:
     """Find messages that are marked as thoughts, as deleted or as notes, beside others."""
     turns = [turn.found for dialogue in sample.dialogues for turn in dialogue.turns]
-    keys = dict.fromkeys(key for turn in turns for key in turn if is_called("unsaid", key))
-    for key in keys:
-        n_marked = sum(str(turn.get(key)).lower() == "true" for turn in turns)
-        if 0 < n_marked < len(turns):
-            said = f'(objects | .{jq_key(key)} | tostring | ascii_downcase) == "true" | not'
+    for key in dict.fromkeys(chain.from_iterable(turns)):
+        values = [str(turn.get(key)).casefold() for turn in turns]
+        marks = [*filter(partial(is_unsaid, key), values)]
+        if 0 < len(marks) < len(turns):
+            words = [*dict.fromkeys(marks)]
+            among = ", ".join(map(json.dumps, words))
+            said = f'.{jq_key(key)}? // "" | tostring | ascii_downcase | IN({among}) | not'
             program = (
                 f'walk(if type == "array" then map(select({said})) else . end) | select({said})'
             )
             return Finding(
-                f"{key} is true in {counted(n_marked, 'messages')} of the first {len(turns):,}: "
-                "these were not said in the dialogue.",
+                f"{key} is {' or '.join(words)} in {counted(len(marks), 'messages')} of the first "
+                f"{len(turns):,}: these were not said in the dialogue.",
                 unless="If they were said, leave the key out. If not: "
                 f"{jq(program, into='said.jsonl')}",
             )

@@ -227,21 +227,33 @@ def _are_turns(objects: Sequence[Any]) -> bool:
 
 _SPEAKERS_IN_TEXT = re.compile(r"(?m)^(\w[\w ]{0,30}): *\S")
 """The beginnings of lines of a transcript: who speaks, a colon, what is said."""
+_TURN_OF_TEMPLATE = (
+    r"(?:<\|(?:im_start|start_header_id|start)\|>|<start_of_turn>|<\|(?=(?:user|assistant|system)\|)"
+    r"|(?=\[/?INST\]))(\w+|\[/?INST\])(?:<\|channel\|>(\w+)[^<]*)?"
+    r"(?:\|>|<\|end_header_id\|>|<\|message\|>)?"
+    r"((?:(?!<\|\w+\|>|<(?:start|end)_of_turn>|</?s>|\[/?INST\])[\s\S])*)"
+)
+"""Who speaks, perhaps in which channel, and what is said, in the templates of models."""
 
 
 def speakers_in(transcript: str) -> list[str]:
     """Return who speaks in a text of several turns, turn by turn."""
-    return _SPEAKERS_IN_TEXT.findall(transcript)
+    of_template = [speaker for speaker, *_ in re.findall(_TURN_OF_TEMPLATE, transcript)]
+    return of_template or _SPEAKERS_IN_TEXT.findall(transcript)
 
 
 def chats_of_transcripts(path: str, texts: Iterable[str]) -> str:
     """Say how jq writes chats of the transcripts at a path."""
+    texts = list(texts)
     speakers = list(dict.fromkeys(name for text in texts for name in speakers_in(text)))
     names = "|".join(map(re.escape, speakers))
-    turn = f"(?:^|\n)({names}): *((?:(?!\\s*\n(?:{names}):)[\\s\\S])*)"
+    turn = f"(?:^|\n)({names})(:) *((?:(?!\\s*\n(?:{names}):)[\\s\\S])*)"
+    if any(re.search(_TURN_OF_TEMPLATE, text) for text in texts):
+        turn = _TURN_OF_TEMPLATE
     program = (
         f". + {{messages: [{jq_path(path.split('.'))} | scan({json.dumps(turn)}) | "
-        "{role: .[0], content: .[1]}]}"
+        'select(.[1] | IN("analysis", "commentary") | not) | '
+        '{role: .[0], content: (.[2] | gsub("^\\\\s+|\\\\s+$"; ""))} | select(.content != "")]}'
     )
     return jq(program, [layout_flag(OPENAI), *_unknown_to(OPENAI, roles_of_two(speakers))])
 

@@ -48,7 +48,7 @@ CHATML = "<|im_start|>user\nA drama?<|im_end|>\n<|im_start|>assistant\nHeat.<|im
         (
             {"prompt": CHATML, "output": SAID[3]},
             {"layout": "context-response"},
-            r"a text has '<\|im_start\|>'",
+            "prompt is a whole transcript",
         ),
         (
             {"internal": [SAID[:2], SAID[2:]], "visible": [SAID[:2], SAID[2:]]},

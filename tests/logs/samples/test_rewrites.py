@@ -281,6 +281,28 @@ EXPORTS: dict[str, Any] = {
         .removesuffix(REPLIES[-1]),
         "answers": [{"model": "m", "answer": REPLIES[-1]}],
     },
+    "messages of Drift": {"data": {"messages": [
+        *({"conversationId": 11, "type": "chat", "author": {"type": turn["role"], "bot": False},
+           "createdAt": place, "body": f"<p>{turn['content']}</p>"}
+          for place, turn in enumerate(chat(user="contact", assistant="user"))),
+        {"conversationId": 11, "type": "private_note", "author": {"type": "user"}, "body": "picky"},
+    ]}},
+    "logs of Dialogflow ES": [
+        {"labels": {"request_id": "r"}, "textPayload": f"Dialogflow {text}", "trace": "s"}
+        for asked, reply in PAIRS
+        for text in (
+            'Request : {"session":"s","query_input":' + json.dumps(json.dumps(
+                {"text": {"textInputs": [{"inputText": asked}]}})) + "}",
+            f'Response : result {{\n  resolved_query: "{asked}"\n  fulfillment {{\n    '
+            f'speech: {json.dumps(reply)}\n    messages {{\n    }}\n  }}\n}}\n',
+        )
+    ],
+    "chunks of streamed replies": [
+        {"messages": chat()[:-1], "chunks": [
+            {"id": "c", "choices": [{"index": 0, "delta": {"content": part}}]}
+            for part in (REPLIES[-1][:4], REPLIES[-1][4:])]},
+    ],
+    "preferences: chosen and rejected are a chat": {"chosen": chat(), "rejected": chat()},
     "preferences in texts": dict.fromkeys(("chosen", "rejected"), "".join(
         f"\n\nHuman: {asked}\n\nAssistant: {reply}" for asked, reply in PAIRS)),
     "tasks of Alpaca, with their input": {
@@ -472,6 +494,7 @@ OF_TWO_SIDES = (
     "battles of Chatbot Arena",
     "battles of Chatbot Arena, two conversations",
     "preferences in texts",
+    "preferences: chosen and rejected are a chat",
     "preferences: chosen and rejected are a reply",
 )
 
@@ -553,6 +576,7 @@ def test_an_export_without_what_is_needed_says_so(row, said, options, tmp_path, 
         ("log.tsv", "2025-01-01\tAnn\n2025-01-02\tBob", "the table has no header"),
         ("log.txt", "[12/31/20, 10:00:00 AM] Ann: hi", "a chat as WhatsApp exports it"),
         ("log.txt", "31.12.20, 10:00 - Ann: hi", "a chat as WhatsApp exports it"),
+        ("log.txt", 'data: {"id": "c"}\n\n', "Type sed -n 's/^data: *{/{/p' "),
         ("log.txt", "a: 1\nb: 2\nc: 3", "names no format that is read"),
         ("log.txt", "Dear Ann,\nI write to you: hi\n" * 3, "names no format that is read"),
     ],
@@ -587,6 +611,20 @@ def test_a_chat_of_whatsapp_has_no_notices(time, options, tmp_path):
         ("Shop", "Yes: hi"),
         ("Ann", "Bye"),
     ]
+
+
+def test_a_chat_of_whatsapp_may_have_two_messages(options, tmp_path):
+    log = tmp_path / "log.txt"
+    log.write_text("01/05/2024, 10:00 - Ann: A drama?\n01/05/2024, 10:01 - Bot: Watch Heat.\n")
+    assert pairs_of(follow(log, options)) == [("A drama?", "Watch Heat.")]
+
+
+def test_a_table_of_one_chat_is_read_by_its_name(options, tmp_path):
+    for name in "ab":
+        log = write(tmp_path / f"{name}.csv", [{"conv": name, **turn} for turn in chat()])
+        assert proposed(log) == ["--layout", "turns", "--column", "id=conv"]
+    run = scored(tmp_path, options, layout="turns", columns={"id": "conv"})
+    assert run.tables["dialogues"]["session_id"].to_list() == ["a", "b"]
 
 
 @pytest.mark.parametrize("suite", SUITES)
@@ -692,6 +730,7 @@ def test_two_miners_are_no_dialogue(label, is_told, tmp_path):
     [
         lambda row: row | {"prediction": {"text": row["prediction"], "p": 0.5}},
         lambda row: row | {"prediction": [row["prediction"], "No."]},
+        lambda row: row | {"prediction": json.dumps([row["prediction"], "No."])},
         lambda row: row | {"prediction": [{"text": row["prediction"]}]},
     ],
 )
@@ -925,7 +964,75 @@ def test_a_project_of_langsmith_is_no_dialogue(n_runs, options, tmp_path):
 def test_preferences_are_a_chat_each(options, tmp_path):
     row = {"prompt": ASKED[0], "chosen": chat(1), "rejected": chat(1)}
     run = follow(write(tmp_path / "log.jsonl", [row] * 3), options)
-    assert n_dialogues(run) == run.tables["turns"].height == 3
+    assert n_dialogues(run) == run.tables["turns"].height == 6
+    assert run.tables["dialogues"]["model"].unique().sort().to_list() == ["chosen", "rejected"]
+
+
+def test_replies_that_are_preferred_or_not_are_asked_for(options, tmp_path):
+    turns = chat(speaker="from", text="value", user="human", assistant="gpt")
+    row = {"conversations": turns[:-1], "chosen": turns[-1], "rejected": {**turns[-1], "value": ""}}
+    path = write(tmp_path / "log.jsonl", [row | {"rejected": {"from": "gpt", "value": "No."}}])
+    assert "each of chosen, rejected may be the last reply" in refusal(path, options)
+    assert pairs_of(follow(path, options)) == PAIRS
+
+
+CHANNELS = (
+    "<|channel|>analysis<|message|>A horror?<|end|><|start|>assistant<|channel|>final<|message|>"
+)
+HARMONY: dict[str, Any] = {
+    "channels of messages": {"messages": [
+        each for turn in chat() for each in (
+            turn,
+            {"role": "assistant", "channel": "analysis", "content": "A horror?"},
+            {"role": "assistant", "channel": "commentary", "content": "{}"},
+        )[:: 1 if turn["role"] == "user" else 3]
+    ]},
+    "channels in messages": {"messages": [
+        {**turn, "content": (CHANNELS if turn["role"] == "assistant" else "") + turn["content"]}
+        for turn in chat()
+    ]},
+    "channels in a text": {"text": "".join(
+        f"<|start|>user<|message|>{asked}<|end|><|start|>assistant{CHANNELS}{reply}<|return|>"
+        for asked, reply in PAIRS)},
+    "a text of ChatML": {"text": "".join(
+        f"<|im_start|>{turn['role']}\n{turn['content']}<|im_end|>\n" for turn in chat())},
+    "a text of Llama 2": {"text": "".join(
+        f"<s>[INST] {asked} [/INST] {reply} </s>" for asked, reply in PAIRS)},
+    "a text of Llama 3": {"text": "<|begin_of_text|>" + "".join(
+        f"<|start_header_id|>{turn['role']}<|end_header_id|>\n\n{turn['content']}<|eot_id|>"
+        for turn in chat())},
+    "a text of Gemma": {"text": "".join(
+        f"<start_of_turn>{turn['role']}\n{turn['content']}<end_of_turn>\n"
+        for turn in chat(assistant="model"))},
+    "a text of Phi": {"text": "".join(
+        f"<|{turn['role']}|>\n{turn['content']}<|end|>\n" for turn in chat())},
+    "a prompt of ChatML and its reply": {"prompt": "".join(
+        f"<|im_start|>{turn['role']}\n{turn['content']}<|im_end|>\n" for turn in chat()[:-1]
+    ) + "<|im_start|>assistant\n", "response": REPLIES[-1]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", HARMONY)
+def test_texts_for_a_model_are_written_as_messages(kind, options, tmp_path):
+    path = write(tmp_path / "log.jsonl", [HARMONY[kind] | {"id": name} for name in "ab"])
+    assert pairs_of(follow(path, options)) == PAIRS * 2
+
+
+def test_what_is_beside_marked_messages_stays(tmp_path):
+    turns = [{**turn, "tags": ["a"], "private": False} for turn in chat()]
+    row = {"messages": [*turns, {**turns[-1], "private": True}]}
+    said = refusal(write(tmp_path / "log.jsonl", [row]), "guest_simulation", layout="openai")
+    (written,) = lines_of(written_anew(said, tmp_path))
+    assert written == {"messages": turns}
+
+
+def test_no_command_replaces_a_log(options, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("chats.jsonl", "log.jsonl"):
+        log = write(tmp_path / name, [EXPORTS["preferences in texts"]])
+        before = log.read_text()
+        assert n_dialogues(follow(log, options)) == 2
+        assert log.read_text() == before
 
 
 def test_turns_with_a_reply_each_do_not_alternate(options, tmp_path):
