@@ -192,6 +192,14 @@ def odd_ids(folder):
     (folder / "log.jsonl").write_text(text.replace("dialogue_uid", "dialogue_id"), "utf-8")
 
 
+def people(folder):
+    """Write ratings of dialogues of memory_finance."""
+    log = folder / "memory_finance" / "logs" / "dialog_trace.jsonl"
+    ids = sorted({json.loads(line)["dialog_id"] for line in log.read_text("utf-8").splitlines()})
+    rows = (f"{id},{place % 5}" for place, id in enumerate(ids))
+    (folder / "people.csv").write_text("\n".join(["dialog_id,rating", *rows]))
+
+
 def logs(folder):
     """Write a folder of logs of score_dialogue, and one file of them."""
     write_example("score_dialogue", folder / "example")
@@ -226,7 +234,7 @@ SETUPS = {
     "docs/scale.md": (plain_logs,),
     "docs/scorer.md": (plain_logs,),
     "docs/engines.md": (plain_logs,),
-    "docs/faq.md": (scored("memory_finance", "run"), logs),
+    "docs/faq.md": (scored("memory_finance", "run"), people, logs),
     "docs/install.md": (logs,),
     "docs/significance.md": (scored("score_dialogue", "run"),),
     "docs/troubleshooting.md": (chats, odd_ids),

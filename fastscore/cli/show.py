@@ -224,7 +224,8 @@ def explain_command(
     DIALOGUE is its name, or a part of it that no other has. It is read again from its log and
     scored by itself, and its numbers must equal the run's. Shown are numerator and denominator,
     the formula with the values in it, and the evidence: [matched] characters, concepts, places,
-    turns.
+    turns. To list the worst rows of a run, sort a table in Python:
+    open_run(RUN).tables["utterances"].sort("U_best").
     """
     from fastscore.results.explaining import explain, print_explanations
 
