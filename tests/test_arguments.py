@@ -374,6 +374,19 @@ def test_a_limit_without_a_value_has_an_example(run):
     assert done.stderr == f"Error: {wanted}\n"
 
 
+def test_a_limit_without_a_metric_says_where_metrics_are(run):
+    done = fastscore_command(["check", run.path, "--min", "0.2"])
+    wanted = "minimum is '0.2', expected METRIC=VALUE. `fastscore metrics score_dialogue` lists"
+    assert done.stderr == f"Error: {wanted} metrics.\n"
+
+
+def test_systems_of_a_run_are_ranked_by_compare(run):
+    done = fastscore_command(["rank", run.path])
+    wanted = f"{run.path} is a run, which has no scores of judges or people. Name their files. "
+    hint = "`fastscore compare RUN --by COLUMN` ranks systems of a run."
+    assert done.stderr == f"Error: {wanted}{hint}\n"
+
+
 @pytest.mark.parametrize("name", ["report", "report.pdf", "folder/"])
 def test_a_page_ends_in_html(run, tmp_path, name):
     done = fastscore_command(["report", run.path, "-o", f"{tmp_path}/{name}"])

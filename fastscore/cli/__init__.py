@@ -73,10 +73,13 @@ class _Verbs(SuggestingGroup):
     """A group that lists its verbs by name and imports the one that is used."""
 
     elsewhere: Mapping[str, str] = {
+        "csv": "summary RUN --format csv",
         "diff": "compare RUN RUN2",
         "eval": "score SUITE LOGS -o RUN",
         "evaluate": "score SUITE LOGS -o RUN",
+        "export": "summary RUN --format csv",
         "help": "--help",
+        "leaderboard": "compare RUN --by COLUMN",
         "list": "runs",
         "plot": "report RUN",
         "run": "score SUITE LOGS -o RUN",

@@ -203,8 +203,11 @@ def _usage_error(error: click.UsageError) -> UsageError:
     if isinstance(error, click.NoSuchOption):
         import difflib  # late: an option that is known needs no other
 
-        names = [name for each in ctx.command.get_params(ctx) for name in each.opts]
+        parameters, word = ctx.command.get_params(ctx), error.option_name.removeprefix("--")
+        names = [name for each in parameters for name in each.opts]
         close = difflib.get_close_matches(error.option_name, names, n=1)
+        if any(each.name == "format" and word in _known_values(ctx, each) for each in parameters):
+            close = [f"--format {word}"]
         return UsageError(
             f"`{ctx.command_path}` has no option {error.option_name!r}.",
             f"Did you mean {close[0]!r}?" if close else _see_help(ctx),

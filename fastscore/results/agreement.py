@@ -27,6 +27,7 @@ from fastscore.logs.samples.records import records
 from fastscore.logs.score_input import ScoreInput
 from fastscore.results.metric_text import REASONS, number_text, show_found, under_headings
 from fastscore.results.runs import Run
+from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.settings.options import check_arguments
 from fastscore.statistics.agreement import (
     Coefficient,
@@ -415,8 +416,14 @@ def read_ratings(
 def _file_of(file: Any) -> Any:
     """Return the scores in a folder that `fastscore judge` wrote, anything else as it is."""
     if isinstance(file, str | PathLike) and Path(file).is_dir():
-        paths = (Path(file, name) for name in ("judgements.jsonl", "pairs.jsonl"))
-        return next((path for path in paths if path.is_file()), file)
+        paths = [Path(file, name) for name in ("judgements.jsonl", "pairs.jsonl")]
+        found = next((path for path in paths if path.is_file()), None)
+        if found is None and Path(file, MANIFEST_NAME).is_file():
+            raise UsageError(
+                f"{file} is a run, which has no scores of judges or people.",
+                "Name their files. `fastscore compare RUN --by COLUMN` ranks systems of a run.",
+            )
+        return found or file
     return file
 
 

@@ -402,7 +402,7 @@ def read_limits(suite: str, given: Mapping[str, Any], **flags: Any) -> CheckLimi
     """Read the limits of a suite's metrics; flags, named as `CheckLimits`, win over the table."""
     read: dict[str, Any] = {}
     for name, (key, kind) in _BY_METRIC.items():
-        texts = _texts_of(name, given.get(key, {}), flags.get(name, ()))
+        texts = _texts_of(suite, name, given.get(key, {}), flags.get(name, ()))
         read[name] = {
             metric.removeprefix(f"{suite}."): _read_number(name, text, kind)
             for metric, text in texts.items()
@@ -414,7 +414,9 @@ def read_limits(suite: str, given: Mapping[str, Any], **flags: Any) -> CheckLimi
     return CheckLimits(**read, fail_undecided=fail_undecided)
 
 
-def _texts_of(flag: str, given: Mapping[str, Any], named: Sequence[str]) -> dict[str, str]:
+def _texts_of(
+    suite: str, flag: str, given: Mapping[str, Any], named: Sequence[str]
+) -> dict[str, str]:
     """Return limits as texts by metric. The suite's name and a full stop may precede a metric."""
     texts: dict[str, str] = {}
     for metric, value in given.items():
@@ -428,8 +430,11 @@ def _texts_of(flag: str, given: Mapping[str, Any], named: Sequence[str]) -> dict
     for pair in named:
         metric, equals, text = pair.partition("=")
         if not equals:
+            is_value = pair.replace(".", "", 1).removesuffix("%").isdigit()
+            known = f"`fastscore metrics {suite}` lists metrics."
             raise UsageError(
-                f"{flag} is {pair!r}, expected METRIC=VALUE.", f"For example: {pair}=0.1."
+                f"{flag} is {pair!r}, expected METRIC=VALUE.",
+                known if is_value else f"For example: {pair}=0.1.",
             )
         texts[metric] = text
     return texts

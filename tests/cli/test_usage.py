@@ -54,6 +54,9 @@ REFUSED = {
     '"genre": ["crime"], "actor": ["Al Pacino"]}.',
     "version": "No such command 'version' of `fastscore`. Type `fastscore --version`.",
     "plot run": "No such command 'plot' of `fastscore`. Type `fastscore report RUN`.",
+    "leaderboard run": "No such command 'leaderboard' of `fastscore`. Type `fastscore compare RUN "
+    "--by COLUMN`.",
+    "summary run --csv": "`fastscore summary` has no option '--csv'. Did you mean '--format csv'?",
     "annotate .": "No such command '.' of `fastscore annotate`. A command comes before a path. "
     "Known: 'concepts', 'states'.",
 }
