@@ -22,7 +22,7 @@ from typing import Any
 import click
 import numpy as np
 import numpy.typing as npt
-from fastscore_models import find_exported
+from fastscore_models.export import find_exported
 
 from benchmarks.end_to_end import download_weights
 from benchmarks.figures import Figure, describe_host, publish

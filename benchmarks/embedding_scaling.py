@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from fastscore_models import find_exported
+from fastscore_models.export import find_exported
 
 from benchmarks.embedding import CALLS, MINILM, MODEL, distinct_utterances, torch_product
 from benchmarks.figures import Figure, describe_host, publish

@@ -30,16 +30,8 @@ def row_by_row(
 ) -> pl.Series | pl.Expr:
     """Return a Series for Series, and otherwise an expression that computes it.
 
-    Parameters
-    ----------
-    columns
-        By the names of arguments.
-    read
-        Checks the dtype of an argument, given its name, and replaces invalid values by null.
-    compute
-        Takes the columns without nulls, of equal length, and returns a value for each row.
-    dtype
-        Of the result.
+    `columns` are by the names of arguments. `read` checks the dtype of one and makes invalid values
+    null. `compute` takes the columns without nulls, of equal length.
     """
     are_series = [isinstance(column, pl.Series) for column in columns.values()]
     names = list(columns)

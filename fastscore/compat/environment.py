@@ -163,7 +163,7 @@ def _view(
 
 
 def _recipe_name(name: str) -> str:
-    from fastscore_models import list_recipes, load_recipe
+    from fastscore_models.recipe import list_recipes, load_recipe
 
     if name.endswith(".toml"):
         return name

@@ -25,14 +25,11 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_jit.arrays import Vectors
 from fastscore_jit.threads import raise_if_stopped
-from fastscore_models import (
-    ExportedModel,
+from fastscore_models.export import ExportedModel, find_exported, is_export_of, list_exported
+from fastscore_models.recipe import (
     ModelExportError,
     NotExportedError,
     Recipe,
-    find_exported,
-    is_export_of,
-    list_exported,
     list_recipes,
     load_recipe,
 )
@@ -327,13 +324,7 @@ class Embedder:
         return vectors
 
     def open_model(self) -> Inference:
-        """Return the model itself: token ids of equal count to vectors, from any thread.
-
-        Raises
-        ------
-        ModelError
-            If the model's files are damaged.
-        """
+        """Return the model itself: token ids of equal count to vectors, from any thread."""
         return self._load()[0]
 
     def _load(self) -> tuple[Inference, Any]:

@@ -8,17 +8,29 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import fastscore_models
 import numpy as np
-from fastscore_models import (
+from fastscore_models.export import (
     ExportedModel,
     MaskedModel,
+    export,
+    export_layout,
+    export_masked,
+    fetch,
+    find_exported,
+    find_masked,
+    is_export_of,
+    list_exported,
+    list_masked,
+    verify,
+)
+from fastscore_models.recipe import (
+    MODEL_FILES,
     ModelExportError,
     NotExportedError,
     Recipe,
-    list_masked,
+    list_recipes,
+    load_recipe,
 )
-from fastscore_models.recipe import MODEL_FILES
 
 from fastscore.errors import ModelError, StoreError, UsageError
 from fastscore.files import cache_root
@@ -75,22 +87,20 @@ def list_models() -> list[ModelListing]:
     """List the recipes that ship with the package and the exports of others in the cache."""
     cache = cache_root()
     with export_errors_explained():
-        shipped = {
-            name: fastscore_models.load_recipe(name) for name in fastscore_models.list_recipes()
-        }
-    others = [name for name in fastscore_models.list_exported(cache) if name not in shipped]
+        shipped = {name: load_recipe(name) for name in list_recipes()}
+    others = [name for name in list_exported(cache) if name not in shipped]
     return [_listing(name, shipped.get(name), cache) for name in (*shipped, *others)]
 
 
 def _listing(name: str, recipe: Recipe | None, cache: Path) -> ModelListing:
     """List one model; a shipped recipe counts as exported only as it is now."""
     try:
-        exported = fastscore_models.find_exported(name, cache)
+        exported = find_exported(name, cache)
     except NotExportedError:
         return ModelListing(name, "not exported", recipe, None)
     except ModelExportError:
         return ModelListing(name, "damaged", recipe, None)
-    if recipe is not None and not fastscore_models.is_export_of(exported, recipe):
+    if recipe is not None and not is_export_of(exported, recipe):
         return ModelListing(name, "not exported", recipe, None)
     return ModelListing(name, "exported", recipe or exported.recipe, exported)
 
@@ -105,20 +115,20 @@ def export_model(
     """Export a model into the cache, from a folder or from where its recipe says."""
     require("embed", "Exporting a model")
     with export_errors_explained():
-        has_recipe = name.endswith(".toml") or name in fastscore_models.list_recipes()
+        has_recipe = name.endswith(".toml") or name in list_recipes()
         if not has_recipe and folder is None and (Path(name).is_dir() or "/" in name):
-            return fastscore_models.export_layout(name, cache_root(), name=alias, tell=tell)
+            return export_layout(name, cache_root(), name=alias, tell=tell)
         if alias is not None:
             raise UsageError("name is for models without a recipe, which names its model itself.")
-        recipe = fastscore_models.load_recipe(name)
+        recipe = load_recipe(name)
         unchecked = [file for file in MODEL_FILES if file not in recipe.digests]
         if folder is not None and unchecked:
             tell(
                 f"The recipe of {recipe.name} pins no SHA-256 of {', '.join(unchecked)}. The files "
                 f"in {folder} are taken as they are."
             )
-        fetch = partial(fastscore_models.fetch, tell=tell)
-        return fastscore_models.export(recipe, cache_root(), folder=folder, download=fetch)
+        download = partial(fetch, tell=tell)
+        return export(recipe, cache_root(), folder=folder, download=download)
 
 
 def export_masked_model(folder: Path, name: str | None = None) -> MaskedModel:
@@ -130,7 +140,7 @@ def export_masked_model(folder: Path, name: str | None = None) -> MaskedModel:
         )
     require("embed", "Exporting a model")
     with export_errors_explained():
-        return fastscore_models.export_masked(
+        return export_masked(
             name if name is not None else folder.resolve().name, cache_root(), folder
         )
 
@@ -139,9 +149,9 @@ def list_masked_models() -> list[str]:
     """List the masked language models in the cache, a line each."""
     lines = []
     cache = cache_root()
-    for name in fastscore_models.list_masked(cache):
+    for name in list_masked(cache):
         try:
-            found = fastscore_models.find_masked(name, cache)
+            found = find_masked(name, cache)
             state = f"exported ({found.onnx_sha256[:8]})"
         except NotExportedError:
             state = "not exported"
@@ -178,7 +188,7 @@ def verify_model(
     sample = _sample(texts)
     exact = Embedder(name)
     with export_errors_explained():
-        difference = fastscore_models.verify(exact.exported)
+        difference = verify(exact.exported)
     off = reference_difference(exact)
     if off is not None and off > REFERENCE_LIMIT:
         raise ModelError(
@@ -206,8 +216,8 @@ def verify_model(
 def is_masked_model(name: str) -> bool:
     """Tell whether a name is that of an exported masked language model, and of nothing else."""
     cache = cache_root()
-    others = (*fastscore_models.list_recipes(), *fastscore_models.list_exported(cache))
-    return name in fastscore_models.list_masked(cache) and name not in others
+    others = (*list_recipes(), *list_exported(cache))
+    return name in list_masked(cache) and name not in others
 
 
 @dataclass(frozen=True, slots=True)

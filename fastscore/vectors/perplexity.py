@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from fastscore_jit.arrays import Vectors
-from fastscore_models import MaskedModel, find_masked
+from fastscore_models.export import MaskedModel, find_masked
 
 from fastscore.files import cache_root
 from fastscore.settings.extras import require

@@ -28,7 +28,7 @@ from fastscore.errors import ModelError, UsageError, did_you_mean
 from fastscore.settings.extras import install_command, is_installed
 
 if TYPE_CHECKING:
-    from fastscore_models import ExportedModel
+    from fastscore_models.export import ExportedModel
 
 
 Precision = Literal["fp32", "bf16"]

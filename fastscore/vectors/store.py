@@ -171,22 +171,9 @@ class VectorStore:
         *,
         root: Path | None = None,
     ) -> "VectorStore":
-        """Open a store, making it if there is none.
+        """Open the store of a fingerprint below a folder of stores, making it if there is none.
 
-        Parameters
-        ----------
-        fingerprint
-            `Embedder.fingerprint`.
-        dim
-            `Embedder.dim`.
-        root
-            Folder of all stores; None for ``vectors`` below `fastscore.files.cache_root`.
-
-        Raises
-        ------
-        StoreError
-            If the folder cannot be made or read, holds another kind of store, or is not to be
-            trusted: see `open_trusted`.
+        It is a StoreError if the folder holds another kind of store, or is not to be trusted.
         """
         folder = (root or cache_root() / "vectors") / fingerprint
         found = next(each for each in (folder, *folder.absolute().parents) if each.exists())
@@ -197,19 +184,9 @@ class VectorStore:
         return store
 
     def append(self, ids: TextIds, vectors: Vectors) -> None:
-        """Add vectors; on return they are on disk.
+        """Add vectors of full width; on return they are on disk. Of repeated ids, the first counts.
 
-        Parameters
-        ----------
-        ids : uint64 (n, 2)
-            Text ids in any order; of repeats, the first counts.
-        vectors : float32 (n, dim)
-            Full width, in the order of `ids`.
-
-        Raises
-        ------
-        StoreError
-            If they could not be written; no vector of an unfinished segment is visible then.
+        No vector of a segment that could not be written is visible.
         """
         if vectors.shape != (len(ids), self.dim):
             raise ValueError(
@@ -225,41 +202,16 @@ class VectorStore:
         self._refresh()
 
     def missing(self, ids: TextIds) -> npt.NDArray[np.bool_]:
-        """Say which ids have no vector yet, counting what other processes have added.
-
-        Parameters
-        ----------
-        ids : uint64 (n, 2)
-            In any order.
-
-        Returns
-        -------
-        bool (n,)
-        """
+        """Tell which ids have no vector yet, counting what other processes have added."""
         self._refresh()
         absent: npt.NDArray[np.bool_] = self._segments.indexed()[1].find(ids) < 0
         return absent
 
     def gather(self, ids: TextIds, dim: int | None = None) -> Vectors:
-        """Read vectors; every one is compared with its checksum.
+        """Read vectors in the order of ids, cut to a width; each is compared with its checksum.
 
-        Parameters
-        ----------
-        ids : uint64 (n, 2)
-            In any order; repeats are allowed.
-        dim
-            Keep the leading `dim` components and normalise anew; None for all.
-
-        Returns
-        -------
-        float32 (n, dim)
-            C-contiguous, in the order of `ids`. A zero vector stays zero.
-
-        Raises
-        ------
-        StoreError
-            If some ids have no vector. A segment that proves damaged is set aside with a warning,
-            and its texts are missing until embedded again, unless another segment has them.
+        It is a StoreError if some ids have no vector. A segment that proves damaged is set aside
+        with a warning. Its texts are then missing, unless another segment has them.
         """
         width = check_dim(dim, self.dim)
         self._refresh()
@@ -311,20 +263,7 @@ class VectorStore:
         return self.view(series, dim).series(series)
 
     def view(self, texts: "Texts", dim: int | None = None) -> VectorView:
-        """Gather the vectors of texts, each distinct text once.
-
-        Parameters
-        ----------
-        texts
-            Strings in any order, with repeats; nulls are ignored.
-        dim
-            As for `gather`.
-
-        Raises
-        ------
-        StoreError
-            As for `gather`.
-        """
+        """Gather the vectors of texts, each distinct text once; nulls are ignored."""
         distinct = as_series(texts).drop_nulls().unique()
         ids = distinct_ids(text_ids(distinct))[0].rows()
         return VectorView(matrix=self.gather(ids, dim), ids=ids)
@@ -336,15 +275,9 @@ class VectorStore:
             return self._segments.retrying(self._segments.count)
 
     def verify(self) -> StoreCheck:
-        """Read every id and vector; set damaged segments aside.
+        """Read every id and vector; set damaged segments aside, whose texts count as missing then.
 
-        Texts of a segment set aside count as missing, and are embedded again. Damage that this
-        store has met before, as when it was opened, is reported too.
-
-        Raises
-        ------
-        StoreError
-            If a damaged segment cannot be renamed.
+        Damage that this store has met before, as when it was opened, is reported too.
         """
         self._refresh(afresh=True)
         segments = vectors = 0
@@ -363,23 +296,7 @@ class VectorStore:
         """Merge small segments, drop vectors held twice, and remove what nobody reads.
 
         Safe beside readers and writers: a segment is removed once its vectors are committed
-        elsewhere.
-
-        Parameters
-        ----------
-        garbage_age
-            In seconds: what killed writers left is removed when it was written longer ago, and a
-            damaged segment when it was set aside longer ago.
-
-        Returns
-        -------
-        StoreStats
-            Of the store as it is then.
-
-        Raises
-        ------
-        StoreError
-            If segments cannot be read or written.
+        elsewhere. What killed writers left, and damaged segments, go after `garbage_age` seconds.
         """
         self._refresh()
         rows = max(1, _SEGMENT_BYTES // (4 * self.dim))

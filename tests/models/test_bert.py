@@ -1,9 +1,8 @@
 import numpy as np
 import onnxruntime
 import pytest
-from fastscore_models import UnsupportedModelError
 from fastscore_models.bert import build_encoder
-from fastscore_models.recipe import max_positions
+from fastscore_models.recipe import UnsupportedModelError, max_positions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -11,7 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from fastscore_models import (
+from fastscore_models.export import (
+    export,
+    fetch,
+    find_exported,
+    is_export_of,
+    list_exported,
+    verify,
+)
+from fastscore_models.recipe import (
     Check,
     DownloadError,
     HashMismatchError,
@@ -19,14 +27,8 @@ from fastscore_models import (
     NotExportedError,
     RecipeError,
     Source,
-    export,
-    find_exported,
-    is_export_of,
-    list_exported,
     load_recipe,
-    verify,
 )
-from fastscore_models.export import fetch
 
 from tests.models.tiny_bert import forward, make_config, make_recipe, make_weights
 

@@ -3,8 +3,9 @@ import json
 import numpy as np
 import onnxruntime
 import pytest
-from fastscore_models import HashMismatchError, UnsupportedModelError, export_masked, list_masked
 from fastscore_models.bert import build_masked
+from fastscore_models.export import export_masked, list_masked
+from fastscore_models.recipe import HashMismatchError, UnsupportedModelError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -10,8 +10,8 @@ import urllib.request
 from unittest import mock
 
 import pytest
-from fastscore_models import fetch
 from fastscore_models import hub as client
+from fastscore_models.export import fetch
 from fastscore_models.hub import (
     HubError,
     HubFile,

@@ -10,16 +10,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from fastscore_models import (
-    DownloadError,
-    Source,
-    UnsupportedModelError,
-    export,
-    export_layout,
-    find_exported,
-)
-from fastscore_models.export import fetch, read_source
-from fastscore_models.recipe import read_layout
+from fastscore_models.export import export, export_layout, fetch, find_exported, read_source
+from fastscore_models.recipe import DownloadError, Source, UnsupportedModelError, read_layout
 from safetensors.numpy import save_file
 
 from fastscore.vectors.embedder import Embedder

@@ -2,8 +2,14 @@ import re
 
 import msgspec
 import pytest
-from fastscore_models import RecipeError, list_recipes, load_recipe
-from fastscore_models.recipe import parse_recipe, recipe_from_mapping, recipe_to_mapping
+from fastscore_models.recipe import (
+    RecipeError,
+    list_recipes,
+    load_recipe,
+    parse_recipe,
+    recipe_from_mapping,
+    recipe_to_mapping,
+)
 
 MINIMAL = """
 name = "mine"

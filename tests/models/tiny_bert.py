@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from fastscore_models import Recipe, export
-from fastscore_models.recipe import Digests
+from fastscore_models.export import export
+from fastscore_models.recipe import Digests, Recipe
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel

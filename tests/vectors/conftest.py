@@ -5,7 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from fastscore_models import DownloadError, export, export_masked, load_recipe
+from fastscore_models.export import export, export_masked
+from fastscore_models.recipe import DownloadError, load_recipe
 
 from fastscore.files import cache_root
 from fastscore.vectors.embedder import Embedder

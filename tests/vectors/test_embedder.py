@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import polars as pl
 import pytest
-from fastscore_models import export
+from fastscore_models.export import export
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from fastscore_models import export, export_masked
+from fastscore_models.export import export, export_masked
 
 from fastscore.errors import ModelError, UsageError
 from fastscore.vectors import models
