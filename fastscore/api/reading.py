@@ -200,7 +200,7 @@ def show_inspection(
     for group in shapes(inspection.files):
         _show_shape(console, group)
     if inspection.others:
-        console.print("No logs:")
+        console.print("No logs (`fastscore inspect FILE` says how one can be converted):")
         for path, reason in inspection.others.items():
             console.print(f"  {plain(path)}: {cut(reason, _REASON_CHARACTERS)}", soft_wrap=True)
         console.print()

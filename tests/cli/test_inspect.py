@@ -189,6 +189,14 @@ def test_of_a_log_that_is_read_few_keys_are_shown(tmp_path):
         assert ("key29" in shown) == (name == "not")
 
 
+def test_a_folder_of_texts_says_how_to_convert_one(tmp_path):
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("User: Hi\nBot: Hello\nUser: A drama\nBot: Heat\n")
+    shown = fast("inspect", "texts", folder=tmp_path).stdout
+    assert "No logs (`fastscore inspect FILE` says how one can be converted):" in shown
+    assert "jq -Rnc" in fast("inspect", "texts/a.txt", folder=tmp_path).stderr
+
+
 def test_no_line_is_endless(tmp_path):
     """Many names, keys, inputs and flags are listed in part, and commands stay whole."""
     turn = {"text": "a comedy", "k" * 3000: 1} | {f"key{n}": n for n in range(300)}
