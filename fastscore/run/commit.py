@@ -163,14 +163,11 @@ def commit_table(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -
     return Committed(path.name, size, expected, frame.height)
 
 
-def remove_temporaries(folder: Path) -> int:
+def remove_temporaries(folder: Path) -> None:
     """Remove what interrupted commits left below a folder; links are not followed."""
-    removed = 0
     for parent, _, names in os.walk(folder):
         for name in filter(is_temporary, names):
             Path(parent, name).unlink(missing_ok=True)
-            removed += 1
-    return removed
 
 
 SUMMARY_PARQUET = "summary.parquet"

@@ -123,22 +123,8 @@ class _Execution:
                 yield progress
         finally:
             self.add_time(name, total, time.monotonic() - started)
-            self.save_manifest()
-
-    def save_manifest(self) -> None:
-        self.context.check_writer()
-        self.manifest.save(self.folder)
-
-    def complete(self) -> None:
-        self.context.check_writer()
-        self.manifest.status = "complete"
-        self.writer.commit_manifest(self.folder, self.manifest)
-
-    def note_damage(self, name: str) -> None:
-        """Say that a committed file is damaged, and that what it held is made again."""
-        self.reporter.note(
-            f"{self.writer.name}/{name}: not what was committed; its shard is scored again"
-        )
+            self.context.check_writer()
+            self.manifest.save(self.folder)
 
     def add_time(self, name: str, total: int, seconds: float) -> None:
         """Add a stage's tasks and seconds to those of earlier runs into the directory."""
@@ -207,7 +193,9 @@ def execute(request: Request, reporter: Reporter) -> Outcome:
         summary = _summarise(run, receipts)
         with limit_memory(request.limits, "The stage 'summary'"):
             _describe(run, receipts, summary, planned.files)
-        run.complete()
+        run.context.check_writer()
+        manifest.status = "complete"
+        run.writer.commit_manifest(folder, manifest)
         if request.engine != LOCAL:
             remove_temporaries(folder)  # of workers that died
         shutil.rmtree(run.work, ignore_errors=True)
@@ -308,7 +296,9 @@ def _open_shards(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
     found = run.check(partial(tasks.check_scores, tasks.columns_of(run.suite)), shards)
     for checked in found:
         for name in checked.damaged:
-            run.note_damage(name)
+            run.reporter.note(
+                f"{run.writer.name}/{name}: not what was committed; its shard is scored again"
+            )
     return [shard for shard, one in zip(shards, found, strict=True) if one.receipt is None]
 
 

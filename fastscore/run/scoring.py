@@ -279,20 +279,30 @@ def _told(texts: pl.Series) -> Callable[[int, int], None]:
 def _filled_view(
     encoder: "StoredEncoder", settings: EmbedderSettings, texts: pl.Series, dim: int | None
 ) -> VectorView:
-    try:
-        return _embedded_view(encoder, settings, texts, dim)
-    except StoreError:
-        # a damaged segment is set aside when it is met: its texts are embedded again
-        return _embedded_view(encoder, settings, texts, dim)
+    embed = functools.partial(_embed, encoder, settings, texts)
+    return _view(encoder, settings.store, texts, embed, dim)
 
 
-def _embedded_view(
-    encoder: "StoredEncoder", settings: EmbedderSettings, texts: pl.Series, dim: int | None
+def _view(
+    encoder: "StoredEncoder",
+    root: Path | None,
+    texts: pl.Series,
+    fill: Callable[[], int],
+    dim: int | None = None,
 ) -> VectorView:
-    store = open_store(encoder, settings.store)
-    if store.missing(text_ids(texts)).any():
-        _embed(encoder, settings, texts)
-    return store.view(texts, dim)
+    """View what a store has of texts, after filling in those that it lacks."""
+
+    def view() -> VectorView:
+        store = open_store(encoder, root)
+        if store.missing(text_ids(texts)).any():
+            fill()
+        return store.view(texts, dim)
+
+    try:
+        return view()
+    except StoreError:
+        # a damaged segment is set aside when it is met: its texts are filled in again
+        return view()
 
 
 PERPLEXITIES_PER_APPEND = 1024
@@ -309,28 +319,14 @@ def fill_perplexities(settings: PerplexitySettings, texts: pl.Series) -> int:
     """Evaluate the texts that the store lacks; return how many."""
     from fastscore.vectors.store import embed_missing
 
+    model = open_perplexity_model(settings)
     return embed_missing(
         texts,
-        open_perplexity_model(settings),
-        _perplexity_store(settings),
+        model,
+        open_store(model, settings.store),
         progress=check_interrupt,
         texts_per_append=PERPLEXITIES_PER_APPEND,
     )
-
-
-def perplexity_view(settings: PerplexitySettings, texts: pl.Series) -> VectorView:
-    """Look texts up, once those that the store lacks are evaluated."""
-    fill_perplexities(settings, texts)
-    try:
-        return _perplexity_store(settings).view(texts)
-    except StoreError:
-        # a damaged segment is set aside when it is met: its texts are evaluated again
-        fill_perplexities(settings, texts)
-        return _perplexity_store(settings).view(texts)
-
-
-def _perplexity_store(settings: PerplexitySettings) -> "VectorStore":
-    return open_store(open_perplexity_model(settings), settings.store)
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +384,10 @@ def vectors_of(loaded: Loaded, events: Events, compared: TextsToEmbed) -> Vector
     if settings is None:
         return vectors
     judged = perplexity_texts(loaded.suite, events, loaded.options)
-    return replace(vectors, log_perplexities=perplexity_view(settings, judged))
+    evaluate = functools.partial(fill_perplexities, settings, judged)
+    model = open_perplexity_model(settings)
+    found = _view(model, settings.store, judged, evaluate)
+    return replace(vectors, log_perplexities=found)
 
 
 def read_events(loaded: Loaded, shard: Shard) -> tuple[Events, RowCounts]:

@@ -106,11 +106,6 @@ def score_outputs(context: RunContext, tables: Iterable[str], index: int) -> fro
     return frozenset(f"{folder}/{part_name(index)}" for folder in (*beside, *tables))
 
 
-def optional_outputs(index: int) -> frozenset[str]:
-    """Return the names of the files that scoring a shard may commit beside those."""
-    return frozenset({f"{UNKNOWN_WORDS}/{part_name(index)}"})
-
-
 def _group_size(n: int, workers: int) -> int:
     """Return how many of ``n`` shards one task takes, so that each worker has several tasks."""
     return max(1, min(SHARDS_PER_GROUP, n // (GROUPS_PER_WORKER * workers)))
@@ -145,7 +140,8 @@ def _check_scores(
     columns: Mapping[str, frozenset[str]], context: RunContext, shard: Shard, fingerprint: str
 ) -> Checked:
     outputs = score_outputs(context, columns, shard.index)
-    checked = _check(context, "score", shard, fingerprint, outputs, optional_outputs(shard.index))
+    optional = frozenset({f"{UNKNOWN_WORDS}/{part_name(shard.index)}"})
+    checked = _check(context, "score", shard, fingerprint, outputs, optional)
     if package_version(context.signature) == __version__:
         return checked
     has_columns = _has_columns(context.run, columns, checked)
@@ -498,12 +494,13 @@ def parts_to_add_up(suite: Suite, receipts: Sequence[Receipt], workers: int) -> 
             dialogues = 0
         groups[-1].append(receipt)
         dialogues += more
-    return [Parts(index, parts_of(suite, group)) for index, group in enumerate(groups)]
-
-
-def parts_of(suite: Suite, receipts: Sequence[Receipt]) -> dict[str, tuple[str, ...]]:
-    """Return the names of the parts of each table, as receipts state them."""
-    return {table.name: tuple(names_of_parts(receipts, table.name)) for table in suite.tables}
+    return [
+        Parts(
+            index,
+            {table.name: tuple(names_of_parts(group, table.name)) for table in suite.tables},
+        )
+        for index, group in enumerate(groups)
+    ]
 
 
 def measure_tables(context: RunContext, parts: Parts) -> Sizes:

@@ -94,20 +94,8 @@ def option(
         Its heading in ``--help``, with at most fifteen options per heading. Default: the heading of
         options that change the score, or of additional files if it is not `signed`.
     """
-    metadata = {
-        "help": help,
-        "minimum": minimum,
-        "maximum": maximum,
-        "unit": unit,
-        "signed": signed,
-        "names_file": names_file,
-        "names_folder": names_folder,
-        "built_in": built_in,
-        "names_masked_model": names_masked_model,
-        "required": required,
-        "heading": heading or (CHANGES_SCORE if signed else WRITES_MORE),
-    }
-    return dataclasses.field(default=default, metadata=metadata)
+    rules = locals() | {"heading": heading or (CHANGES_SCORE if signed else WRITES_MORE)}
+    return dataclasses.field(default=rules.pop("default"), metadata=rules)
 
 
 class SuiteOptions(Protocol):
@@ -169,19 +157,8 @@ def setting(
     Bounds of a list hold for its items. ``in_manifest``: a run's manifest has it, though no number
     depends on it.
     """
-    metadata = {
-        "heading": heading,
-        "help": help,
-        "minimum": minimum,
-        "maximum": maximum,
-        "unit": unit,
-        "flags": flags,
-        "metavar": metavar,
-        "example": example,
-        "environment": environment,
-        "in_manifest": in_manifest,
-    }
-    return dataclasses.field(default=default, metadata=metadata)
+    rules = dict(locals())
+    return dataclasses.field(default=rules.pop("default"), metadata=rules)
 
 
 def settings_of(request: Any) -> tuple["dataclasses.Field[Any]", ...]:

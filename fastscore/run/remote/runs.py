@@ -74,18 +74,9 @@ class StoredReceipt:
     def is_complete(self, listed: Mapping[str, Listed]) -> bool:
         """Tell whether all objects are there as they were written."""
         return all(
-            _is_same(listed.get(name), output, tag)
+            listed.get(name) == Listed(output.n_bytes, tag)
             for (name, tag), output in zip(self.objects, self.receipt.outputs, strict=True)
         )
-
-
-def _is_same(found: Listed | None, output: Committed, tag: str) -> bool:
-    return found is not None and found.size == output.n_bytes and found.tag == tag
-
-
-def shard_name(fingerprint: str, round: int) -> str:
-    """Return the name of a shard's round, as names of objects contain it."""
-    return f"{fingerprint}-{round}"
 
 
 def receipt_name(shard: str) -> str:
@@ -441,8 +432,8 @@ class StoreWriter:
         return parse_receipt(self.prefix, receipt_name(self.shard(fingerprint)), content)
 
     def shard(self, fingerprint: str) -> str:
-        """Return the name of a shard in its round."""
-        return shard_name(fingerprint, self._round(fingerprint))
+        """Return the name of a shard in its round, as names of objects contain it."""
+        return f"{fingerprint}-{self._round(fingerprint)}"
 
     def _round(self, fingerprint: str) -> int:
         return self.epoch.rounds + self.voids.get(fingerprint, 0)
