@@ -53,8 +53,7 @@ from benchmarks.preference_shift_logs import (
 )
 from benchmarks.processes import Cost, measure
 from fastscore.settings.options import available_processors
-from fastscore.simulation.agents import OfflineAgent
-from fastscore.simulation.simulate import converse
+from fastscore.simulation.simulate import OfflineAgent, converse
 from fastscore.simulation.users import Constraints, Retrieval, load_policy, load_retrieval
 from fastscore.suites.preference_shift import PreferenceShift
 from fastscore.suites.preference_shift.catalogue import load_catalogue

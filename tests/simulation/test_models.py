@@ -14,8 +14,7 @@ from fastscore.errors import UsageError
 from fastscore.llm.requests import ModelOptions
 from fastscore.llm.spending import BudgetError
 from fastscore.run.progress import SilentReporter
-from fastscore.simulation.agents import unknown_titles
-from fastscore.simulation.simulate import Simulation, simulate
+from fastscore.simulation.simulate import Simulation, simulate, unknown_titles
 from tests.conftest import often
 from tests.llm.stub_server import PATIENCE, stub_fixture
 from tests.simulation.worlds import SAMPLE, logs, sample, shards

@@ -10,7 +10,7 @@ import fastscore
 from fastscore.errors import RunConflictError, RunError, UsageError
 from fastscore.run.progress import SilentReporter
 from fastscore.settings.extras import EntryPoint
-from fastscore.simulation import agents as agents_module
+from fastscore.simulation import simulate as simulate_module
 from fastscore.simulation.simulate import SESSIONS_A_SHARD, Simulation, simulate
 from tests.conftest import often
 from tests.simulation.worlds import SAMPLE, logs, shards
@@ -165,7 +165,7 @@ def test_an_agent_that_fails_is_named_with_its_place(tmp_path, own_agents):
 def test_installed_agents_are_known_by_name(tmp_path, own_agents, monkeypatch):
     point = EntryPoint("counting", "own_agents:Counting")
     found = {"fastscore.agents": (point,)}
-    monkeypatch.setattr(agents_module, "entry_points", lambda group: found[group])
+    monkeypatch.setattr(simulate_module, "entry_points", lambda group: found[group])
     monkeypatch.syspath_prepend(str(tmp_path))
     run(asked(tmp_path / "logs", sessions=1, agent="counting"))
     (log,) = logs(tmp_path / "logs")

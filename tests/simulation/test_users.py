@@ -3,8 +3,7 @@ import statistics
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.simulation.agents import CallableAgent, OfflineAgent
-from fastscore.simulation.simulate import converse
+from fastscore.simulation.simulate import CallableAgent, OfflineAgent, converse
 from fastscore.simulation.users import (
     DETAILS,
     INITIAL,
