@@ -529,7 +529,7 @@ def _one_row_each(what: str, result: pl.DataFrame, dialogues: pl.DataFrame) -> p
         )
     if result.height > dialogues.height:
         raise UsageError(f"{what!r} returned {counts}.", f"Each {ROW} is one of the inputs'.")
-    return result.sort(ROW)
+    return result.sort(ROW).rechunk()  # literals of several chunks do not broadcast in polars
 
 
 def _checked_values(metric: Metric, values: pl.Series, dialogues: pl.DataFrame) -> pl.Series:

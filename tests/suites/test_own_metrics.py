@@ -385,6 +385,21 @@ def test_nulls_have_a_reason(tmp_path):
     assert [line[name] for name in counts] == [1, 2, 1, 1]
 
 
+def test_a_result_may_come_in_chunks(logs):
+    @fastscore.metric(suite="score_dialogue", range=(0, 1), better="higher")
+    def passes(dialogues: pl.LazyFrame) -> pl.DataFrame:
+        """Whether the mean utility is at least .5."""
+        value = (pl.col("average_U_best_early") >= 0.5).cast(pl.Float64)
+        value = pl.when(pl.col("dialogue_row") != 1).then(value)
+        found = dialogues.select("dialogue_row", value=value).collect()
+        return pl.concat([found[:5], found[5:]], rechunk=False).set_sorted("dialogue_row")
+
+    dialogues = fastscore.score(logs, LEXICAL, metrics=[passes]).tables["dialogues"]
+    means = dialogues["average_U_best_early"]
+    expected = [None if row == 1 else float(mean >= 0.5) for row, mean in enumerate(means)]
+    assert dialogues["passes"].to_list() == expected
+
+
 def declared(function, **more):
     given = {"suite": "score_dialogue", "range": (0, 1), "better": "higher"} | more
     return fastscore.metric(**given)(function)
