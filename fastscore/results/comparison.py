@@ -449,7 +449,8 @@ def remarks(row: Record) -> list[str]:
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.{decimals_for([value])}f}"
+    decimals = decimals_for([value])
+    return f"{round(value, decimals) + 0.0:+.{decimals}f}"  # no zero is negative
 
 
 def _within(group: object, text: str) -> str:
@@ -486,7 +487,7 @@ def verdict_notes(comparison: Comparison) -> list[str]:
     told = {row["metric"] for row in rows if row["metric"] not in empty}
     empty = [id for id in dict.fromkeys(empty) if id not in told]
     if empty:
-        notes.append(f"no difference, without a value on both sides: {', '.join(empty)}")
+        notes.append(f"no difference, as one side or both have no value: {', '.join(empty)}")
     if len(notes) > MOST_NOTES:
         left = len(notes) - MOST_NOTES
         notes[MOST_NOTES:] = [f"{counted(left, 'more notes')} on single verdicts: see csv or json"]

@@ -287,12 +287,12 @@ def _difference(
         # a pair counts if both sides, or all sides, have a value
         counted_sides = [_with_value(side, metric) for side in sides] if how.complete else rows
         kept = reduce(lambda left, right: left.join(right, on="pair", how="semi"), counted_sides)
-        lost = _lost_in_pairs(a, b, metric)
+        lost = [_null_pairs(a, b, metric), _null_pairs(b, a, metric)]
         n_base = rows[0]["pair"].n_unique()
         rows = [side.join(kept, on="pair", how="semi") for side in rows]
         parts, partial = _missing_parts(a, b, kept, metric)
     else:
-        lost, parts, partial = [_lost(side, metric) for side in (a, b)], None, None
+        lost, parts, partial = [_nulls(side, metric, "id").height for side in (a, b)], None, None
         n_base = rows[0]["id"].n_unique()
     (x, y), shared = _aligned(rows, metric, may_share=how.shares_units)
     repeated = None
@@ -363,20 +363,16 @@ def _with_value(side: Side, metric: Metric) -> pl.DataFrame:
     return side.sums.frame.filter(pl.col(f"{metric.id}:n") > 0)
 
 
-def _lost(side: Side, metric: Metric) -> int:
-    """Count the dialogues whose every row is null."""
-    frame = side.sums.frame
-    has_row = frame.filter(pl.sum_horizontal(f"{metric.id}:n", f"{metric.id}:fixed") > 0)
-    return frame["id"].n_unique() - has_row["id"].n_unique()
+def _nulls(side: Side, metric: Metric, name: str) -> pl.DataFrame:
+    """Return the dialogues or pairs of a side whose every row is null: fixed ones are not."""
+    is_null = pl.sum_horizontal(f"{metric.id}:n", f"{metric.id}:fixed").sum() == 0
+    return side.sums.frame.group_by(name).agg(is_null=is_null).filter("is_null")
 
 
-def _lost_in_pairs(a: Side, b: Side, metric: Metric) -> list[int]:
-    """Count the pairs that are on both sides and have a value on the other side only."""
-    own, other = (_with_value(side, metric)["pair"].unique() for side in (a, b))
-    return [
-        int((values.is_in(side.sums.frame["pair"].implode()) & ~values.is_in(has.implode())).sum())
-        for values, side, has in ((other, a, own), (own, b, other))
-    ]
+def _null_pairs(side: Side, other: Side, metric: Metric) -> int:
+    """Count the pairs that are null on a side, and have a value on the other."""
+    pairs = _nulls(side, metric, "pair")
+    return pairs.join(_with_value(other, metric), on="pair", how="semi").height
 
 
 def _missing_parts(

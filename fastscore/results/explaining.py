@@ -408,7 +408,7 @@ def choose_dialogue(
     metric = str(worst or best)
     ranked = dialogues.ranked(metric)
     if not ranked:
-        raise UsageError(f"{dialogues.run.path}: no dialogue has a {metric}.")
+        raise UsageError(f"{dialogues.run.path}: no dialogue has a value of {metric}.")
     return ranked[0 if worst else -1]
 
 

@@ -34,7 +34,7 @@ from fastscore.statistics.clustered import LEAST_UNITS, Clusters, Estimate
 from fastscore.statistics.curves import difference_curve
 from fastscore.statistics.significance import holm
 from fastscore.suites.base import headline_metrics
-from fastscore.suites.declarations import LABEL_TABLE, Metric
+from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Metric
 from fastscore.suites.summary import overall_rows
 from fastscore.suites.sums import UNIT, Part, PartKey
 from fastscore.terminal import plain
@@ -415,7 +415,11 @@ def _nulls(headlines: Headlines) -> Iterator[Finding]:
     metrics, whole = headlines.metrics, headlines.whole
     everywhere = [metric for metric in metrics if not whole[metric.id]["n"]]
     if everywhere:
-        reasons = sorted({main_reason(whole[metric.id]) for metric in everywhere})
+        rows = [whole[metric.id] for metric in everywhere]
+        reasons: list[str] = [
+            name for name in NULL_REASONS if any(row[f"n_{name}"] for row in rows)
+        ]
+        reasons = reasons or ["switched off"]
         names = ", ".join(metric.id for metric in everywhere)
         yield Finding("null", f"Null everywhere ({', '.join(reasons)}): {names}.")
     for metric in metrics:

@@ -418,7 +418,7 @@ def _levels(run: Run, columns: Sequence[str]) -> dict[str, int]:
     name = BETWEEN.join(columns)
     if levels.is_empty():
         raise UsageError(
-            f"{run.path}: no dialogue has a {name}.",
+            f"{run.path}: no dialogue has a value of {name}.",
             "Choose another column; `fastscore summary RUN` shows groups.",
         )
     if levels.height > MOST_GROUPS:

@@ -29,6 +29,7 @@ from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.settings.options import build_options, option_values
 from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.summary import ALL, overall_rows
+from fastscore.suites.sums import BETWEEN
 from fastscore.terminal import plain, result_console, write, write_line, write_note
 from fastscore.terminal.grids import Column, Format, Grid, column_of, fit_grid, show_grids
 
@@ -109,7 +110,9 @@ def show_summary(
         more += others
     more += uneven
     if repeats:
-        grids.append(passes_grid(content["pass_k"], unit))
+        # a pair of repeats is the task: the column that tells them apart is no part of its name
+        tasks = (one for one in suite.design.clustered_by(cluster).unit if one != repeats)
+        grids.append(passes_grid(content["pass_k"], BETWEEN.join(tasks)))
     if headlines:
         more += [f"No trivial baselines: {headlines.lacking}"] if headlines.lacking else []
         grids += [baseline_grid(headlines)] if headlines.baselines else []

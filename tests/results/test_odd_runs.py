@@ -86,7 +86,7 @@ def test_groups_of_a_column_without_a_value_are_refused(tmp_path: Path) -> None:
         for more in ((), ("--cluster", "file"), ("--format", "csv")):
             done = fastscore_command(["summary", run, "--by", label, *more])
             assert done.returncode == 2
-            assert f"no dialogue has a {label}" in done.stderr
+            assert f"no dialogue has a value of {label}" in done.stderr
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -43,6 +43,17 @@ def test_groups_of_a_report_are_those_of_compare(suite: str, suite_runs: SuiteRu
             assert label in {test["label"] for test in differing}
 
 
+@pytest.mark.parametrize("unpaired", [False, True])
+def test_rows_that_a_definition_fixes_are_not_told_as_nulls(
+    unpaired: bool, suite_runs: SuiteRuns
+) -> None:
+    """M1 to M5 are fixed for one user, whether they have a value then or not."""
+    run = suite_runs["group_travel"]
+    found = fastscore.compare(run, by="condition", levels=["C1", "C5"], unpaired=unpaired)
+    lacking = {id: row_of(found.differences, metric=id)["lacking"] for id in ("M1", "M2", "M5")}
+    assert lacking == {"M1": "", "M2": "", "M5": ""}
+
+
 @pytest.mark.parametrize(
     ("suite", "design"),
     [(suite, {}) for suite in SUITES]

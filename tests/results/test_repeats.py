@@ -166,6 +166,10 @@ def test_a_summary_shows_pass_k(suite: Any, capsys: pytest.CaptureFixture[str]) 
     show_summary(run, cluster="task_id", repeats="trial")
     shown = capsys.readouterr().out
     assert "0.273 [0.178, 0.396]" in shown
+    show_summary(run, cluster="task_id,trial", repeats="trial")  # the trial names no task
+    text = " ".join(capsys.readouterr().out.split())
+    assert "0.273 [0.178, 0.396]" in text
+    assert "(unit: task_id; repeats independent)" in text
     show_summary(run, cluster="task_id", repeats="trial", format="json")
     written = json.loads(capsys.readouterr().out)
     assert [round(row["pass_k"], 3) for row in written["pass_k"]] == PUBLISHED
