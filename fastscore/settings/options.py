@@ -7,6 +7,7 @@ import math
 import os
 import select
 import stat
+import textwrap
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from typing import (
     ClassVar,
     Literal,
     Protocol,
+    TypeVar,
     Union,
     get_args,
     get_origin,
@@ -96,6 +98,19 @@ def option(
     """
     rules = locals() | {"heading": heading or (CHANGES_SCORE if signed else WRITES_MORE)}
     return dataclasses.field(default=rules.pop("default"), metadata=rules)
+
+
+_Options = TypeVar("_Options")
+
+
+def documented(options: type[_Options]) -> type[_Options]:
+    """Add a section of parameters to the docstring of a class of options: the help of each."""
+    begin, examples, end = inspect.cleandoc(options.__doc__ or "").partition("Examples\n")
+    lines = ["Parameters", "----------"]
+    for field in dataclasses.fields(options):  # type: ignore[arg-type]
+        lines += [field.name, textwrap.indent(textwrap.fill(field.metadata["help"], 92), "    ")]
+    options.__doc__ = "\n".join([begin.rstrip(), "", *lines, "", examples + end])
+    return options
 
 
 class SuiteOptions(Protocol):

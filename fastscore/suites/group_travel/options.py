@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from fastscore.errors import names_arguments
-from fastscore.settings.options import check_values, option
+from fastscore.settings.options import check_values, documented, option
 
 
 @names_arguments
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTravel:
     """The options of `group_travel`.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from fastscore.errors import UsageError, names_arguments
-from fastscore.settings.options import check_values, option
+from fastscore.settings.options import check_values, documented, option
 
 GROUPS = ("experiment_level",)
 LEVELS = (1, 2, 3, 4, 5)
@@ -33,6 +33,7 @@ ORA_SOURCES = ("states", "text")
 
 
 @names_arguments
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestSimulation:
     """The options of `guest_simulation`.

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from fastscore.errors import UsageError, names_arguments
-from fastscore.settings.options import check_values, option
+from fastscore.settings.options import check_values, documented, option
 
 
 @names_arguments
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFinance:
     """The options of `memory_finance`.

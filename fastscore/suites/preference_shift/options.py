@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from fastscore.errors import UsageError, names_arguments
-from fastscore.settings.options import check_values, option
+from fastscore.settings.options import check_values, documented, option
 
 ATTRIBUTES = ("genre", "actor", "director", "writer", "language", "year")
 PLOT = "plot"
@@ -41,6 +41,7 @@ CAS_PARTS = (
 
 
 @names_arguments
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferenceShift:
     """The options of `preference_shift`.

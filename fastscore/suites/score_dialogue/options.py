@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from fastscore.errors import UsageError, names_arguments
-from fastscore.settings.options import check_values, option
+from fastscore.settings.options import check_values, documented, option
 
 MAXIMUM_TEXT = 1_000_000
 """Default of `max_text`, in characters."""
 
 
 @names_arguments
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreDialogue:
     """The options of `score_dialogue`. Each of them changes numbers.
