@@ -86,7 +86,22 @@ class Run(runs.Run, metaclass=_Listed):
 
     @names_arguments
     def plot(self, metric: str | None = None, *, by: str | None = None) -> "Picture":
-        """Draw the distribution of a metric, or its means by labels (`plots.plot_metric`)."""
+        """Draw the histogram of a metric, or its means by a label with intervals.
+
+        This needs the extra `plots`.
+
+        Parameters
+        ----------
+        metric
+            The metric's id, of any table.
+        by
+            A label of dialogues, such as ``"miner_uid"``: a mean for each of its values.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Notebooks show it, and ``savefig("figure.pdf")`` writes it.
+        """
         if metric is None:
             known = [each.id for each in self.suite.metrics if each.role == "headline"]
             raise UsageError(

@@ -52,9 +52,19 @@ def example(suite: SuiteName, output: StrPath) -> Example:
 def summary(
     run: Run | StrPath, *, by: str | Sequence[str] = (), cluster: str | None = None
 ) -> pl.DataFrame:
-    """Return the summary of a run, one row for each group and metric. See `Run.summarise`.
+    """Return the summary of a run, one row for each group and metric.
 
-    `pass_k` returns the estimates of ``fastscore summary --repeats``.
+    Its columns are ``mean``, the 95 % confidence interval ``ci_low`` and ``ci_high``, ``n`` and
+    others. `pass_k` returns the estimates of ``fastscore summary --repeats``.
+
+    Parameters
+    ----------
+    run
+        A run, or its directory.
+    by
+        Labels of dialogues, whose values are the groups. Default: those of the suite.
+    cluster
+        The column whose values are the units of intervals. Default: the suite's.
 
     Examples
     --------
@@ -244,12 +254,14 @@ def report(
 ) -> Path:
     """Write one self-contained page about a run, or about several of a suite side by side.
 
+    This needs the extra `plots`.
+
     Parameters
     ----------
     *runs
         Runs or run directories. The others are compared with the first.
     output
-        The HTML file.
+        The HTML file, a name that ends in ``.html``.
     pair_by, unpaired, cluster
         As in `compare`.
     texts

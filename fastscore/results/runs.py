@@ -174,7 +174,10 @@ class Run:
 
     @property
     def tables(self) -> Mapping[str, pl.DataFrame]:
-        """Every table by name, rows in input order, each read when it is asked for."""
+        """Every table by name, such as ``tables["dialogues"]``, read when it is asked for.
+
+        Rows are in input order. Printed, it names the tables.
+        """
         return _Tables(tuple(self.manifest.tables), lambda name: self.scan(name).collect())
 
     @property

@@ -24,6 +24,14 @@ def test_a_name_has_a_purpose_and_an_example(name):
     assert "\n>>> " in text
 
 
+def test_the_help_of_options_has_each():
+    text = inspect.getdoc(fastscore.ScoreDialogue)
+    assert "lex_weight\n    Weight of the lexical part." in text
+    for options in (fastscore.PreferenceShift, fastscore.GroupTravel, fastscore.GuestSimulation):
+        named = [line for line in inspect.getdoc(options).splitlines() if line.isidentifier()]
+        assert set(named) >= {*inspect.signature(options).parameters}
+
+
 def test_a_signature_is_written_as_it_is_called():
     assert signature("runs", fastscore.runs) == (
         "fastscore.runs(folder: str | PathLike[str] = '.') -> DataFrame"
