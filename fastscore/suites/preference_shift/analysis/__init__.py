@@ -183,6 +183,21 @@ def top_concepts_table(tables: Tables) -> Listing:
     return _listing("Concepts that differ most often", _TOP_CONCEPTS, rows, words=2)
 
 
+def weights_table(tables: Tables) -> list[Listing]:
+    """List the ranks of the models over all choices of weights; nothing for one model."""
+    ranked = tables["weight_grid"].drop_nulls("rank")
+    if ranked.is_empty():
+        return []
+    rank = C("rank")
+    rows = ranked.group_by("group", "value", maintain_order=True).agg(
+        (rank == 1).sum().alias("first at"),
+        rank.min().alias("best rank"),
+        rank.max().alias("worst rank"),
+    )
+    title = f"Ranks by TAS at {ranked.select(C('^w_.*$')).n_unique()} choices of weights"
+    return [_listing(title, ("group", *rows.columns[2:]), rows, words=1)]
+
+
 def convergent_table(tables: Tables) -> list[Listing]:
     """List the correlations over all conversations; nothing without a judge."""
     rows = tables["convergent_validity"].filter(group=ALL, level=CONVERSATION)
@@ -421,8 +436,8 @@ def _sections(drawn: Mapping[str, Drawing], tables: Tables) -> tuple[Section, ..
             "Weights",
             "Whether the order of models hangs on the choice of weights. The whole grid is in "
             "tables/weight_grid.csv.",
-            ("weights",),
-            [],
+            (),
+            weights_table(tables),
         ),
         (
             "Construct validity",
@@ -431,7 +446,7 @@ def _sections(drawn: Mapping[str, Drawing], tables: Tables) -> tuple[Section, ..
             "exploratory, and their p is uncorrected. Differences are paired by conversation. "
             "Tests are t tests with cluster-robust errors. Each model's contrasts are in "
             "tables/construct_validity.csv.",
-            ("construct",),
+            (),
             [
                 _listing(
                     "Paired contrasts over all conversations" + _family(contrasts),

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -55,7 +54,6 @@ LINES: tuple[Any, ...] = (
 HATCHES = ("", "////", "||||", "\\\\\\\\", "xxxx", "----", "++++", "//--")
 """Of lines: one of dots or circles takes 250 KB."""
 GREY = "#555555"
-FACE = "#F2F2F2"
 DASHED: dict[str, Any] = {"color": GREY, "ls": (0, (4, 2)), "lw": 1}
 """Of lines that mark a shift, or the run's window."""
 
@@ -368,69 +366,6 @@ def bars(axis: Any, heights: Any, place: int, n_models: int, **more: Any) -> Non
     )
 
 
-def weight_maps(grid: pl.DataFrame, models: list[str]) -> Drawing | None:
-    """Draw TAS on the grid of weights, a map a model, and which model leads where."""
-    names = models or [ALL_LABEL]
-    several = len(models) > 1
-    panels = len(names) + several
-    columns = min(3, panels)
-    rows_of_panels = -(-panels // columns)
-    figure = blank(0.4 + 2.2 * rows_of_panels)
-    shape: dict[str, Any] = {"sharex": True, "sharey": True, "squeeze": False}
-    axes = figure.subplots(rows_of_panels, columns, **shape).ravel()
-    shown = [rows_of(grid, model).drop_nulls("tas") for model in names]
-    values = pl.concat(shown)["tas"].to_numpy()
-    if not values.size:
-        return None
-    scale = Normalize(values.min(), values.max())
-    for axis, model, rows in zip(axes, names, shown, strict=False):
-        image = axis.scatter(
-            rows["w_cc"], rows["w_cr"], c=rows["tas"], norm=scale, cmap="cividis", marker="s", s=46
-        )
-        axis.set_title(wrapped(model, NAME_WIDTH))
-    if several:
-        _leaders(figure, axes[len(names)], grid, models)
-    for axis in axes[:panels]:
-        axis.set(aspect="equal")
-        axis.set(xlim=(-0.07, 1.07), ylim=(-0.07, 1.07), facecolor=FACE)
-        axis.grid(visible=False)
-    for place in range(panels, len(axes)):
-        axes[place].set_visible(False)
-        axes[place - columns].tick_params(labelbottom=True)
-    figure.supxlabel("weight of CC", fontsize=8.5)
-    figure.supylabel("weight of CR", fontsize=8.5)
-    bar: Any = figure.colorbar(image, ax=axes.tolist(), label="TAS", shrink=0.7)
-    bar.solids.set(rasterized=False, edgecolor="face")
-    n = sum(rows["n"].item(0) for rows in shown if not rows.is_empty())
-    caption = (
-        f"TAS = a CC + b CR − c I over {n:,} conversations, at the 66 choices of weights "
-        "in steps of 0.1 that sum to 1; c is what a and b leave. With such weights no "
-        "turn is clipped. "
-        + (
-            "The last map shows the model with the highest TAS at each point, by the marks above. "
-            if several
-            else ""
-        )
-        + "Conversations without a turn are null and left out."
-    )
-    return draw(figure, "weights", "How TAS depends on the weights", caption)
-
-
-def _leaders(figure: Figure, axis: Any, grid: pl.DataFrame, models: list[str]) -> None:
-    """Mark at each point of the grid the model with the highest TAS."""
-    shown = grid.filter((C("group") == MODEL) & C("value").is_in(models))
-    leading = shown.filter(C("tas") == C("tas").max().over("w_cc", "w_cr"))
-    handles = {}
-    for model, color, marker in zip(models, COLOURS, MARKERS, strict=False):
-        rows = leading.filter(C("value") == model)
-        if not rows.is_empty():
-            points: dict[str, Any] = {"color": color, "marker": marker}
-            axis.scatter(rows["w_cc"], rows["w_cr"], **points, s=30, lw=0)
-            handles[model] = Line2D([], [], **points, ls="")
-    legend_above(figure, list(handles.values()), list(handles))
-    axis.set_title("highest TAS")
-
-
 def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> Drawing | None:
     """Draw how long recovery takes, and how its rate grows with the window."""
     if scored.shifts.is_empty():
@@ -466,44 +401,6 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
         f"{interval_words(len(groups))}; the dashed line is the run's window."
     )
     return draw(figure, "recovery", "Recovery after shifts", caption)
-
-
-def construct_figure(table: pl.DataFrame) -> Drawing | None:
-    """Draw the differences of the construct-validity tests over all conversations."""
-    rows = table.filter((C("group") == ALL) & C("difference").is_not_null())
-    if rows.is_empty():
-        return None
-    figure = blank(0.7 + 0.27 * rows.height)
-    axis = figure.subplots()
-    places = np.arange(rows.height)
-    values = rows["difference"].to_numpy()
-    ends = error_bars(rows.select(mean="difference", low="difference_low", high="difference_high"))
-    is_clear = rows["is_significant"].fill_null(False).to_numpy()
-    axis.errorbar(values, places, xerr=ends, fmt="none", ecolor="black", elinewidth=1, capsize=2)
-    for chosen, face, label in (
-        (is_clear, "#0072B2", "significant: Holm p < 0.05"),
-        (~is_clear, "white", "not significant, or exploratory"),
-    ):
-        points: dict[str, Any] = {"ls": "", "marker": "o", "ms": 6, "color": "black", "mfc": face}
-        axis.plot(values[chosen], places[chosen], label=label, **points)
-    axis.axvline(0, color=GREY, lw=1)
-    names = [
-        f"{SCORE_NAMES[score]}: {first} \N{MINUS SIGN} {second} (n = {n:,})"
-        for score, first, second, n in rows.select("score", "first", "second", "n").rows()
-    ]
-    axis.set_yticks(places, names)
-    axis.invert_yaxis()
-    axis.set_xlabel("mean difference over conversations, 95 % confidence interval")
-    legend_above(figure, *axis.get_legend_handles_labels())
-    nulls = rows["n_null"].to_numpy().max()
-    caption = (
-        "Scores at a shift's turn against the turns of a window before and after it, and the "
-        "cosine of user and system within segments against neighbouring ones. Scores are averaged "
-        f"over a conversation's shifts. Up to {nulls:,} conversations with a shift lack one side "
-        "of a contrast and are null there. Three contrasts are tested: CC is expected to drop at a "
-        "shift and to rise after it, and CR to be higher within segments."
-    )
-    return draw(figure, "construct", "How the scores move with the shifts", caption)
 
 
 PARTS = {"cc": "CC", "cr": "CR", "i": "I (copying)"}
@@ -644,8 +541,6 @@ def draw_figures(
             around_shifts_figure(shown, models),
             recovery_figure(shown, tables["window_sweep"], models),
             ablation_bars(tables["ablations"], models),
-            weight_maps(tables["weight_grid"], models),
-            construct_figure(tables["construct_validity"]),
             judge_figure(scored, judged, tables["convergent_validity"], models),
         )
     return [figure for figure in figures if figure is not None]
