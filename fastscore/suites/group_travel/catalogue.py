@@ -5,6 +5,8 @@ import contextlib
 import json
 import re
 import sys
+import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -35,12 +37,8 @@ _LONGEST_ABSENT = max(map(len, ABSENT_CELLS))
 _ABSENT = rf'(?i)^\s*"*\s*(?:{"|".join(map(re.escape, ABSENT_CELLS))})\s*"*\s*$'
 _ODD_JSON = r"[0-9]{19}|\\u[dD][89a-fA-F]"
 """A whole number of perhaps more than 64 bits, of which orjson makes a float, or half a pair."""
-_LITERAL_STRING = re.compile(
-    r"""(?is)#[^\n]*|(\b[bfru]{1,2})?('''|\"\"\"|['"])(?:[^\\'"]+|\\.|(?!\2)['"])*+(?:\2|\Z)"""
-)
-_ODD_ESCAPE = re.compile(r"""(?s)\\(?:([^\n\\'"abfnrtvxNuU0-7])|([4-7][0-7]{2})|.)""")
-_ODD_BYTES_ESCAPE = re.compile(r"""(?s)\\(?:([^\n\\'"abfnrtvx0-7]|[4-7][0-7]{2})|.)""")
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]|\\U0000[dD]")
+_lock = threading.Lock()
 
 
 def parse_cells(cells: pl.Series) -> Iterator[Any]:
@@ -75,7 +73,7 @@ def _parse(text: str) -> Any:
         if len(stripped) > LARGEST_LITERAL:
             return text
         try:
-            value = json.loads(_as_json(ast.literal_eval(_without_odd_escapes(stripped))))
+            value = json.loads(_as_json(_parse_literal(stripped)))
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             return text
     if _SURROGATE_ESCAPE.search(stripped):
@@ -83,26 +81,11 @@ def _parse(text: str) -> Any:
     return value
 
 
-def _without_odd_escapes(literal: str) -> str:
-    r"""Rewrite escapes that Python warns of: ``\/`` is ``\\/``, ``\400`` is ``\u0100``."""
-
-    def rewritten(string: re.Match[str]) -> str:
-        prefix, quote = (string[1] or "").lower(), string[2]
-        if not quote or "r" in prefix:
-            return string[0]
-        if "b" in prefix:
-            return _ODD_BYTES_ESCAPE.sub(_with_two_backslashes, string[0])
-        return _ODD_ESCAPE.sub(_with_four_digits, string[0])
-
-    return _LITERAL_STRING.sub(rewritten, literal) if "\\" in literal else literal
-
-
-def _with_two_backslashes(escape: re.Match[str]) -> str:
-    return f"\\{escape[0]}" if escape[1] else escape[0]
-
-
-def _with_four_digits(escape: re.Match[str]) -> str:
-    return f"\\u{int(escape[2], 8):04x}" if escape[2] else _with_two_backslashes(escape)
+def _parse_literal(text: str) -> Any:
+    # warnings are of escapes such as \/, which are read as they are written
+    with _lock, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.literal_eval(text)
 
 
 def _as_json(value: Any) -> str:
