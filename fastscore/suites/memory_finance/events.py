@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_jit.arrays import Indices, Mask
+from fastscore_jit.arrays import Mask
 from fastscore_readers.json.tokens import (
     ABSENT,
     ARRAY,
@@ -385,29 +385,15 @@ def read_utterances(column: JsonValues, turn: JsonPlaces, problems: Problems) ->
 
 def order_history(utterances: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """Return what history keys count, as rows of `read_utterances`, by dialogue."""
-    dialogue, told = utterances["dialogue_row"].to_numpy(), utterances["told"].to_numpy()
-    history = _by_dialogue(np.flatnonzero(~told), dialogue)
-    role = utterances["role"][history]
-    by_user, by_assistant = (
-        (role == name).fill_null(False).to_numpy() for name in ("user", "assistant")
+    rows = utterances.select("dialogue_row", "role", "told", utterances=pl.int_range(pl.len()))
+    history = rows.filter(~pl.col("told")).sort("dialogue_row", maintain_order=True)
+    # the user turns that an assistant answers: the first ones since the last answer
+    n_answers = (pl.col("role") == "assistant").fill_null(False).cum_sum().over("dialogue_row")
+    answered = (
+        history.with_columns(exchange=n_answers)
+        .filter(pl.col("exchange") < pl.col("exchange").max().over("dialogue_row"), role="user")
+        .unique(["dialogue_row", "exchange"], keep="first", maintain_order=True)
+        .select(rows.columns)
     )
-    users = history[_answered(by_user, by_assistant, dialogue[history])]
-    users = _by_dialogue(np.concatenate([users, np.flatnonzero(told)]), dialogue)
-    return {
-        name: pl.DataFrame({"dialogue_row": dialogue[rows], "utterances": rows})
-        for name, rows in (("history", history), ("user_history", users))
-    }
-
-
-def _by_dialogue(rows: Indices, dialogue: Indices) -> Indices:
-    return rows[np.argsort(dialogue[rows], kind="stable")]
-
-
-def _answered(by_user: Mask, by_assistant: Mask, dialogue: Indices) -> Indices:
-    """Return the user turns that an assistant answers: the first ones since the last answer."""
-    users, answered = np.flatnonzero(by_user), np.cumsum(by_assistant)
-    exchange = answered[users]
-    first = np.ones(len(users), np.bool_)
-    first[1:] = (exchange[1:] != exchange[:-1]) | (dialogue[users[1:]] != dialogue[users[:-1]])
-    until = answered[np.searchsorted(dialogue, dialogue[users], side="right") - 1]
-    return users[first & (until > exchange)]
+    users = pl.concat([answered, rows.filter("told")]).sort("dialogue_row", maintain_order=True)
+    return {"history": history, "user_history": users}

@@ -191,7 +191,7 @@ class Replies:
     """The distinct replies and what was found in them."""
 
     texts: pl.Series  # the distinct replies
-    of_turn: Indices  # the reply of each turn, int64 (turns,)
+    turns: pl.DataFrame  # a row a turn: `dialogue_row`, `turn_row`, `reply` (its text's number)
     words: GroupMatches  # which replies have which keywords
     groups: Mapping[tuple[str, str], int]  # the number of each group of keywords by (section, name)
 
@@ -199,22 +199,35 @@ class Replies:
         """Return for each distinct reply whether it has a keyword of a group."""
         return self.words.of_group(self.groups[section, name])
 
-    def have(self, replies: Indices, phrases: pl.Series) -> Mask:
-        """Return for each pair of a reply and a phrase whether the reply has it."""
-        groups = of_labels(phrases, lambda text: self.groups.get(("phrase", text), -1), -1)
+    def have(self, replies: pl.Series, phrases: pl.Series, *sections: str) -> Mask:
+        """Return for each pair whether the reply has the phrase, or a keyword of its group.
+
+        A phrase has a group in one of the sections at most. Without one it is searched for.
+        """
+
+        def group(phrase: str) -> int:
+            found = (self.groups.get((section, phrase), -1) for section in sections)
+            return max(found, default=-1)
+
+        groups, reply = of_labels(phrases, group, -1), replies.to_numpy()
         known = groups >= 0
         if known.all():
-            return self.words.of_pairs(replies, groups)
-        found = np.zeros(len(replies), np.bool_)
-        found[known] = self.words.of_pairs(replies[known], groups[known])
+            return self.words.of_pairs(reply, groups)
+        found = np.zeros(len(reply), np.bool_)
+        found[known] = self.words.of_pairs(reply[known], groups[known])
         others = np.flatnonzero(~known)
-        found[others] = contains(self.texts[replies[others]], phrases[others])
+        found[others] = contains(self.texts[reply[others]], phrases[others])
         return found
+
+    def quoting(self, lists: pl.DataFrame, phrase: str) -> pl.DataFrame:
+        """Return each turn beside those phrases of its dialogue's list that its reply has."""
+        beside = self.turns.join(lists, on="dialogue_row", maintain_order="left_right")
+        return beside.filter(pl.Series(self.have(beside["reply"], beside[phrase], "phrase")))
 
 
 def search_replies(frames: Frames, lexicon: Lexicon) -> Replies:
     """Search the distinct replies for the lexicon's keywords and the labels' own phrases."""
-    of_turn, texts = factorize(frames["turns"]["reply"])
+    codes, texts = factorize(frames["turns"]["reply"])
     sections: list[tuple[str, Mapping[str, tuple[str, ...]]]] = [
         ("risk", {tag.name: tag.keywords for tag in lexicon.risk_tags}),
         ("element", lexicon.explanation_elements),
@@ -233,7 +246,10 @@ def search_replies(frames: Frames, lexicon: Lexicon) -> Replies:
         for name, keywords in groups.items()
     ]
     words = match_groups(texts, [keywords for _, keywords in named])
-    return Replies(texts, of_turn, words, {name: group for group, (name, _) in enumerate(named)})
+    turns = frames["turns"].select(
+        "dialogue_row", turn_row=pl.int_range(pl.len()), reply=pl.Series(codes)
+    )
+    return Replies(texts, turns, words, {name: group for group, (name, _) in enumerate(named)})
 
 
 def _own_phrases(frames: Frames, lexicon: Lexicon) -> list[str]:
@@ -265,7 +281,7 @@ def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
     named = [(label, lexicon.risk_tag(label)) for label in given]
     required = (
         frames["risk_labels"]
-        .with_columns(reply=pl.Series(replies.of_turn)[frames["risk_labels"]["turn_row"]])
+        .join(replies.turns.select("turn_row", "reply"), on="turn_row", maintain_order="left")
         .join(
             pl.DataFrame(named, {"label": pl.String, "tag": pl.String}, orient="row"),
             on="label",
@@ -284,7 +300,7 @@ def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
     offsets = group_offsets(required["turn_row"].to_numpy(), n_turns)
     return {
         "risk_required_tags": list_column(required["tag"], offsets),
-        "risk_pred_tags": predicted[replies.of_turn],
+        "risk_pred_tags": predicted.gather(replies.turns["reply"]),
         "risk_tag_hits": counts_of(required.filter(is_hit)["turn_row"].to_numpy(), n_turns),
     }
 
@@ -293,15 +309,7 @@ def score_rubric(frames: Frames, replies: Replies) -> Columns:
     """Count required elements of explanation that replies have (M5)."""
     rubric, n_turns = frames["rubric"], frames["turns"].height
     items, turn_row = rubric["item"], rubric["turn_row"].to_numpy()
-    reply = replies.of_turn[turn_row]
-    listed = of_labels(items, lambda item: replies.groups.get(("element", item), -1), -1)
-    hit = np.zeros(len(items), np.bool_)
-    in_table = listed >= 0
-    hit[in_table] = replies.words.of_pairs(reply[in_table], listed[in_table])
-    own = np.flatnonzero(~in_table)
-    if len(own):
-        hit[own] = replies.have(reply[own], items[own])
-
+    hit = replies.have(replies.turns["reply"].gather(turn_row), items, "element", "phrase")
     required, found = group_offsets(turn_row, n_turns), group_offsets(turn_row[hit], n_turns)
     scores = judge_scores(np.diff(found), np.diff(required))
     return {
@@ -322,12 +330,7 @@ def judge_scores(hits: Indices, required: Indices) -> Float64Array:
 
 def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
     """Find forbidden phrases and the compliance label (M4)."""
-    turns, forbidden = frames["turns"], frames["forbidden"]
-    turn_row, entry = expand(turns["dialogue_row"].to_numpy(), forbidden["dialogue_row"].to_numpy())
-    phrases = forbidden["phrase"][entry]
-    hit = replies.have(replies.of_turn[turn_row], phrases)
-    offsets = group_offsets(turn_row[hit], turns.height)
-
+    turns, forbidden = frames["turns"], replies.quoting(frames["forbidden"], "phrase")
     violations = frames["violations"]
     severe = violations.filter(
         pl.col("type").is_in(lexicon.severe_types)
@@ -336,7 +339,7 @@ def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> Colu
     label = np.zeros(turns.height, np.int64)
     label[violations["turn_row"]] = MINOR
     label[severe["turn_row"]] = SEVERE
-    label[turn_row[hit]] = SEVERE
+    label[forbidden["turn_row"]] = SEVERE
     known = {name: code for code, name in enumerate(COMPLIANCE_LABELS)}
     labelled = of_labels(
         turns["compliance_label"],
@@ -344,7 +347,9 @@ def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> Colu
         COMPLIANT,
     )
     return {
-        "forbidden_hits": list_column(phrases.filter(hit), offsets),
+        "forbidden_hits": list_column(
+            forbidden["phrase"], group_offsets(forbidden["turn_row"].to_numpy(), turns.height)
+        ),
         "pred_compliance_label": _COMPLIANCE[label],
         "gt_compliance_label": _COMPLIANCE[labelled],
     }
@@ -362,11 +367,8 @@ def find_contradictions(frames: Frames, replies: Replies, lexicon: Lexicon) -> I
         schema_overrides={"limit": pl.Int64, "trigger": pl.Int64},
     )
     limited, worded = pl.col("limit") >= 0, pl.col("trigger") >= 0
-    said = (
-        frames["turns"]
-        .select("dialogue_row", turn_row=pl.int_range(pl.len()), reply=pl.Series(replies.of_turn))
-        .join(frames["constraints"], on="dialogue_row")
-        .join(rules.filter(limited | worded), on="text")
+    said = replies.turns.join(frames["constraints"], on="dialogue_row").join(
+        rules.filter(limited | worded), on="text"
     )
     figures = pl.DataFrame({"largest": _largest_percentages(replies)}).with_row_index("reply")
     exceeding = (
@@ -406,13 +408,3 @@ def _largest_percentages(replies: Replies) -> Indices:
     largest = np.full(len(replies.texts), _NO_PERCENTAGE, np.int64)
     np.maximum.at(largest, np.repeat(rows, sizes), np.array(numbers, np.int64)[codes])
     return largest
-
-
-def expand(dialogue_of_turn: Indices, dialogue_of_entry: Indices) -> tuple[Indices, Indices]:
-    """Pair every turn with each entry of its dialogue's list."""
-    n_dialogues = 1 + max(edge.max(initial=0) for edge in (dialogue_of_turn, dialogue_of_entry))
-    offsets = group_offsets(dialogue_of_entry, n_dialogues)
-    first, counts = offsets[dialogue_of_turn], np.diff(offsets)[dialogue_of_turn]
-    turn_row = np.repeat(np.arange(len(dialogue_of_turn)), counts)
-    before = np.cumsum(counts) - counts
-    return turn_row, np.arange(len(turn_row)) - np.repeat(before - first, counts)

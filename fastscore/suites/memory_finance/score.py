@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Float64Array, Indices, Mask
+from fastscore_jit.arrays import Float64Array, Indices
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import filled, find_nulls, list_column
@@ -45,7 +45,6 @@ from fastscore.suites.memory_finance.replies import (
     ProfileField,
     Replies,
     contains,
-    expand,
     find_contradictions,
     judge_scores,
     load_lexicon,
@@ -292,11 +291,10 @@ def compare_levels(
         for column in (f"gt_{name}", f"snapshot_{name}")
     )
     mentioned = np.zeros(dialogues.height, np.int64)
-    dialogue_row = frames["turns"]["dialogue_row"].to_numpy()
     # of several mentions the first in the lexicon counts
     for position in reversed(range(len(field.mentions))):
-        of_reply = replies.has(name, str(position))
-        rows = dialogue_row[of_reply[replies.of_turn]]
+        has_it = pl.Series(replies.has(name, str(position))).gather(replies.turns["reply"])
+        rows = replies.turns["dialogue_row"].filter(has_it)
         mentioned[rows] = ranks[field.mentions[position].level]
     named = pl.Series(list(ranks))
     found = {"labelled": labelled, "stated": stated, "mentioned": mentioned}
@@ -318,18 +316,14 @@ def compare_lists(frames: Frames, replies: Replies, name: str) -> pl.DataFrame:
     ``is_mentioned``: a labelled text is in a reply.
     """
     labelled, stated = (frames[of].unique(maintain_order=True) for of in (name, STATED_LISTS[name]))
-    is_mentioned = _mentioned(frames, replies, labelled)
-    return (
-        labelled.with_columns(pl.Series("is_mentioned", is_mentioned), is_labelled=True)
-        .join(
-            stated.with_columns(is_stated=True),
-            on=_TEXT,
-            how="full",
-            coalesce=True,
-            maintain_order="left_right",
-        )
-        .with_columns(pl.exclude(_TEXT).fill_null(False))
-    )
+    labelled = labelled.with_columns(is_labelled=True, is_mentioned=_mentioned(replies, labelled))
+    return labelled.join(
+        stated.with_columns(is_stated=True),
+        on=_TEXT,
+        how="full",
+        coalesce=True,
+        maintain_order="left_right",
+    ).with_columns(pl.exclude(_TEXT).fill_null(False))
 
 
 _TEXT = ("dialogue_row", "text")
@@ -364,29 +358,24 @@ def _f1(counts: pl.DataFrame) -> Float64Array:
     return counts.select(f1).to_series().to_numpy()
 
 
-def _mentioned(frames: Frames, replies: Replies, labelled: pl.DataFrame) -> Mask:
-    """Return for each text whether its dialogue's replies, joined by line ends, have it."""
-    turns, texts = frames["turns"], labelled["text"]
-    turn_row, entry = expand(turns["dialogue_row"].to_numpy(), labelled["dialogue_row"].to_numpy())
-    hit = replies.have(replies.of_turn[turn_row], texts[entry])
+def _mentioned(replies: Replies, labelled: pl.DataFrame) -> pl.Series:
+    """Tell which texts their dialogue's replies, joined by line ends, have."""
+    entries = labelled.with_row_index("entry")
+    quoted = replies.quoting(entries, "text")["entry"]
+    # a text of several lines can begin in one reply and end in the next
+    across = entries.filter(pl.col("text").str.contains("\n", literal=True))
+    if across.height:
+        said = replies.turns.join(across, on="dialogue_row", how="semi", maintain_order="left")
+        joined = said.group_by("dialogue_row", maintain_order=True).agg(
+            reply=pl.lit(replies.texts).gather(pl.col("reply")).str.join("\n")
+        )
+        pairs = across.join(joined, on="dialogue_row", how="left", maintain_order="left")
+        found = contains(pairs["reply"].fill_null(""), pairs["text"])
+        quoted = pl.concat([quoted, across["entry"].filter(pl.Series(found))])
     # the empty text is in any replies, also in those of a dialogue without turns
-    found: Mask = (texts == "").to_numpy().copy()
-    found[entry[hit]] = True
-    is_across = texts.str.contains("\n", literal=True)
-    if is_across.any():
-        found[is_across.to_numpy()] = _mentioned_across(turns, labelled.filter(is_across))
-    return found
-
-
-def _mentioned_across(turns: pl.DataFrame, wanted: pl.DataFrame) -> Mask:
-    """Search texts of several lines, which can begin in one reply and end in the next."""
-    joined = (
-        turns.filter(pl.col("dialogue_row").is_in(wanted["dialogue_row"].implode()))
-        .group_by("dialogue_row", maintain_order=True)
-        .agg(pl.col("reply").str.join("\n"))
-    )
-    pairs = wanted.join(joined, on="dialogue_row", how="left", maintain_order="left")
-    return contains(pairs["reply"].fill_null(""), pairs["text"])
+    return entries.select(
+        pl.col("entry").is_in(quoted.implode()) | (pl.col("text") == "")
+    ).to_series()
 
 
 def score_trivial_agents(
