@@ -198,6 +198,11 @@ class PreferenceShift:
         _numbers("copy_orders", self.copy_orders, int, 1)
         if sum(self._weights) == 0:
             raise UsageError(f"cas_weights is {self.cas_weights!r}, expected one above 0.")
+        if self.is_legacy and self.cas_shares["avg_recovery_delay"] == 1:
+            raise UsageError(
+                f"cas_weights is {self.cas_weights!r}, expected another weight than that of the "
+                "delay in profile legacy: without a recovery there is no delay."
+            )
 
     def _take_profile(self) -> None:
         if self.is_legacy:

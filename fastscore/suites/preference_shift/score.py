@@ -14,7 +14,7 @@ Two trivial agents are scored too. A refusal has no concept and no word of the u
 the user's concepts. Only turns that the run could score count.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,7 @@ from fastscore.suites.preference_shift.metrics import (
     SLOWEST_DELAY,
     TURN_METRICS,
 )
-from fastscore.suites.preference_shift.options import CAS_PARTS, PreferenceShift
+from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.schema import SEGMENT_SOURCE_DTYPE, SHIFT_KEY, TABLES
 
 if TYPE_CHECKING:
@@ -436,25 +436,22 @@ def recovery_speed(delay: str, options: PreferenceShift) -> pl.Expr:
     return 1.0 - slowness.clip(0.0, 1.0)
 
 
-def _parts_of_cas(speed: pl.Expr, options: PreferenceShift) -> list[tuple[float, pl.Expr]]:
-    """Return the weights of the parts of CAS, and the parts."""
-    parts = {part: C(part) for part in CAS_PARTS} | {
+def _cas(speed: pl.Expr, options: PreferenceShift) -> pl.Expr:
+    """Return CAS = w_r r + w_v v + w_I (1 - I) + w_C C + w_R R for a speed v of recovery."""
+    parts = {
+        "topic_recovery_rate": C("topic_recovery_rate"),
         "avg_recovery_delay": speed,
         "topic_interference": 1.0 - C("topic_interference").clip(0.0, 1.0),
+        "cross_coherence": C("cross_coherence"),
+        "context_retention": C("context_retention"),
     }
-    return [(weight, parts[part]) for part, weight in options.cas_shares.items()]
-
-
-def _weigh(parts: Iterable[tuple[float, pl.Expr]]) -> pl.Expr:
-    return sum((weight * part for weight, part in parts), start=pl.lit(0.0))
-
-
-def _cas_of_topics(options: PreferenceShift) -> pl.Expr:
-    """Return CAS of the profile legacy: parts without a value leave their weight to the others."""
-    parts = _parts_of_cas(recovery_speed("avg_recovery_delay", options), options)
-    total = _weigh((weight, part.fill_null(0.0)) for weight, part in parts)
-    there = _weigh((weight, part.is_not_null().cast(pl.Float64)) for weight, part in parts)
-    return pl.when(C("n_turns") > 0).then(total / there)
+    weighted = [(weight, parts[name]) for name, weight in options.cas_shares.items()]
+    if not options.is_legacy:
+        return sum((weight * part for weight, part in weighted), start=pl.lit(0.0))
+    # a part without a value leaves its weight to the others
+    total = sum((weight * part.fill_null(0.0) for weight, part in weighted), start=pl.lit(0.0))
+    present = (weight * part.is_not_null().cast(pl.Float64) for weight, part in weighted)
+    return pl.when(C("n_turns") > 0).then(total / sum(present, start=pl.lit(0.0)))
 
 
 def score_conversations(dialogues: pl.DataFrame, options: PreferenceShift) -> pl.DataFrame:
@@ -468,16 +465,13 @@ def score_conversations(dialogues: pl.DataFrame, options: PreferenceShift) -> pl
         )
     if options.gold_is_user:
         found = found.with_columns(C("^dst_.*_mean$").fill_null(0.0))
+    found = found.with_columns(cas=_cas(recovery_speed("avg_recovery_delay", options), options))
     if options.is_legacy:
-        # NaN is 0 / 0: all the weight can be on a delay that there is not
         found = found.with_columns(
-            cas=_cas_of_topics(options), cas_all=pl.lit(None, pl.Float64)
-        ).with_columns(context_adaptation_score=C("cas").fill_null(0.0).fill_nan(0.0))
-    else:
-        found = found.with_columns(
-            cas=_weigh(_parts_of_cas(recovery_speed("avg_recovery_delay", options), options)),
-            cas_all=_weigh(_parts_of_cas(_ratio("speed_sum", "n_known_shifts"), options)),
+            context_adaptation_score=C("cas").fill_null(0.0), cas_all=pl.lit(None, pl.Float64)
         )
+    else:
+        found = found.with_columns(cas_all=_cas(_ratio("speed_sum", "n_known_shifts"), options))
     return with_nulls(found, _WITH_REASONS, options)
 
 

@@ -159,6 +159,10 @@ def test_state_tracking_of_empty_sets(catalogue, constraints, answered, expected
         ({"cas_weights": "1,2"}, "cas_weights is '1,2', expected 5 numbers"),
         ({"cas_weights": "0,0,0,0,0"}, "one above 0"),
         ({"cas_weights": "nan,0,0,0,1"}, "cas_weights"),
+        (
+            {"cas_weights": "0,1,0,0,0", "profile": "legacy"},
+            "another weight than that of the delay",
+        ),
         ({"catalogue": ""}, "No catalogue is named"),
     ],
 )
