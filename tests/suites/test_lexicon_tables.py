@@ -7,7 +7,7 @@ import pytest
 from fastscore.errors import UsageError
 from fastscore.settings.options import TomlTable, lexicon_content, parse_lexicon
 from fastscore.suites.group_travel.lexicon import load_lexicon as travelling
-from fastscore.suites.memory_finance.replies import load_lexicon as tracing
+from fastscore.suites.memory_finance.score import load_lexicon as tracing
 from tests.suites.reading import changed_lexicon
 
 

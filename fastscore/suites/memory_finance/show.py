@@ -9,19 +9,17 @@ import polars as pl
 from fastscore.suites.base import CommittedRun, Dialogue, Events
 from fastscore.suites.memory_finance.events import Frames
 from fastscore.suites.memory_finance.options import MemoryFinance
-from fastscore.suites.memory_finance.replies import (
+from fastscore.suites.memory_finance.score import (
     PROFILE_FIELDS,
+    STATED_LISTS,
     Lexicon,
     Replies,
-    load_lexicon,
-    search_replies,
-)
-from fastscore.suites.memory_finance.score import (
-    STATED_LISTS,
     compare_levels,
     compare_lists,
     count_texts,
+    load_lexicon,
     score_events,
+    search_replies,
 )
 from fastscore.suites.showing import DialogueView, Listing, Row, Section, Turn, occurrences, spoken
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
-from fastscore.suites.memory_finance.replies import match_groups
+from fastscore.suites.memory_finance.score import match_groups
 from fastscore.suites.memory_finance.summarise import published_files
 from fastscore.vectors.view import VectorView
 from tests.conftest import often
