@@ -14,7 +14,7 @@ no baseline.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -184,28 +184,14 @@ LARGEST_AUTOMATON = 1 << 16
 _WORD_BITS, _IN_WORD = 6, 63
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMatches:
-    """Which texts have a keyword of which groups."""
+def have_keyword(bits: UInt64Array, texts: Indices, groups: Indices) -> Mask:
+    """Return for each pair of a text and a group whether the text has a keyword of the group.
 
-    bits: UInt64Array  # bit g of row t: text t has a keyword of group g; uint64 (texts, words)
-
-    def of_group(self, group: int) -> Mask:
-        """Return for each text whether it has a keyword of the group."""
-        place = np.uint64(group & _IN_WORD)
-        found: Mask = (self.bits[:, group >> _WORD_BITS] >> place) & np.uint64(1) > 0
-        return found
-
-    def of_pairs(self, texts: Indices, groups: Indices) -> Mask:
-        """Return for each pair of a text and a group whether the text has a keyword of it."""
-        words = self.bits.reshape(-1)[texts * self.bits.shape[1] + (groups >> _WORD_BITS)]
-        found: Mask = (words >> (groups & _IN_WORD).view(np.uint64)) & np.uint64(1) > 0
-        return found
-
-
-def match_groups(texts: pl.Series, groups: Sequence[Sequence[str]]) -> GroupMatches:
-    """Search texts for the keywords of all groups at once."""
-    return GroupMatches(keyword_groups(texts, groups))
+    ``bits`` are those of `keyword_groups`: bit g of row t is set if text t has one of group g.
+    """
+    words = bits.reshape(-1)[texts * bits.shape[1] + (groups >> _WORD_BITS)]
+    found: Mask = (words >> (groups & _IN_WORD).view(np.uint64)) & np.uint64(1) > 0
+    return found
 
 
 def contains(texts: pl.Series, needles: pl.Series) -> Mask:
@@ -230,12 +216,13 @@ class Replies:
 
     texts: pl.Series  # the distinct replies
     turns: pl.DataFrame  # a row a turn: `dialogue_row`, `turn_row`, `reply` (its text's number)
-    words: GroupMatches  # which replies have which keywords
+    bits: UInt64Array  # which replies have a keyword of which groups
     groups: Mapping[tuple[str, str], int]  # the number of each group of keywords by (section, name)
 
     def has(self, section: str, name: str) -> Mask:
         """Return for each distinct reply whether it has a keyword of a group."""
-        return self.words.of_group(self.groups[section, name])
+        group = np.full(len(self.texts), self.groups[section, name])
+        return have_keyword(self.bits, np.arange(len(self.texts)), group)
 
     def have(self, replies: pl.Series, phrases: pl.Series, *sections: str) -> Mask:
         """Return for each pair whether the reply has the phrase, or a keyword of its group.
@@ -250,9 +237,9 @@ class Replies:
         groups, reply = of_labels(phrases, group, -1), replies.to_numpy()
         known = groups >= 0
         if known.all():
-            return self.words.of_pairs(reply, groups)
+            return have_keyword(self.bits, reply, groups)
         found = np.zeros(len(reply), np.bool_)
-        found[known] = self.words.of_pairs(reply[known], groups[known])
+        found[known] = have_keyword(self.bits, reply[known], groups[known])
         others = np.flatnonzero(~known)
         found[others] = contains(self.texts[reply[others]], phrases[others])
         return found
@@ -283,11 +270,11 @@ def search_replies(frames: Frames, lexicon: Lexicon) -> Replies:
         for section, groups in sections
         for name, keywords in groups.items()
     ]
-    words = match_groups(texts, [keywords for _, keywords in named])
+    bits = keyword_groups(texts, [keywords for _, keywords in named])
     turns = frames["turns"].select(
         "dialogue_row", turn_row=pl.int_range(pl.len()), reply=pl.Series(codes)
     )
-    return Replies(texts, turns, words, {name: group for group, (name, _) in enumerate(named)})
+    return Replies(texts, turns, bits, {name: group for group, (name, _) in enumerate(named)})
 
 
 def _own_phrases(frames: Frames, lexicon: Lexicon) -> list[str]:
@@ -660,7 +647,7 @@ def find_contradictions(frames: Frames, replies: Replies, lexicon: Lexicon) -> I
     )
     unguarded = pl.Series(~replies.has("guard", "")).arg_true()
     triggering = said.filter(~limited, pl.col("reply").is_in(unguarded.implode()))
-    triggered = replies.words.of_pairs(*triggering.select("reply", "trigger").to_numpy().T)
+    triggered = have_keyword(replies.bits, *triggering.select("reply", "trigger").to_numpy().T)
     contradicted = np.zeros(frames["turns"].height, np.int64)
     contradicted[exceeding["turn_row"]] = 1
     contradicted[triggering.filter(pl.Series(triggered))["turn_row"]] = 1

@@ -4,11 +4,12 @@ import json
 
 import numpy as np
 import polars as pl
+from fastscore_kernels import keyword_groups
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
-from fastscore.suites.memory_finance.score import match_groups
+from fastscore.suites.memory_finance.score import have_keyword
 from fastscore.suites.memory_finance.summarise import published_files
 from fastscore.vectors.view import VectorView
 from tests.conftest import often
@@ -171,9 +172,8 @@ groups_of_words = st.lists(st.lists(words, max_size=3), max_size=5)
 @given(texts=st.lists(letters, max_size=6), groups=groups_of_words, repeat=st.sampled_from((1, 40)))
 def test_groups_are_matched_as_python_matches_them(texts, groups, repeat):
     groups = groups * repeat
-    found = match_groups(pl.Series("texts", texts, dtype=pl.String), groups)
+    bits = keyword_groups(pl.Series("texts", texts, dtype=pl.String), groups)
     for group, keywords in enumerate(groups):
         expected = [any(keyword in text for keyword in keywords) for text in texts]
-        assert found.of_group(group).tolist() == expected
         rows = np.arange(len(texts))
-        assert found.of_pairs(rows, np.full(len(texts), group)).tolist() == expected
+        assert have_keyword(bits, rows, np.full(len(texts), group)).tolist() == expected
