@@ -231,14 +231,10 @@ class Replies:
         """
 
         def group(phrase: str) -> int:
-            found = (self.groups.get((section, phrase), -1) for section in sections)
-            return max(found, default=-1)
+            return max(self.groups.get((section, phrase), -1) for section in sections)
 
         groups, reply = of_labels(phrases, group, -1), replies.to_numpy()
-        known = groups >= 0
-        if known.all():
-            return have_keyword(self.bits, reply, groups)
-        found = np.zeros(len(reply), np.bool_)
+        known, found = groups >= 0, np.zeros(len(reply), np.bool_)
         found[known] = have_keyword(self.bits, reply[known], groups[known])
         others = np.flatnonzero(~known)
         found[others] = contains(self.texts[reply[others]], phrases[others])
@@ -317,9 +313,8 @@ def parse_key(key: str | None) -> tuple[str | None, int]:
 
 
 def _number(digits: str) -> int:
-    value = int(digits[-_MOST_DIGITS:])
-    beyond = len(digits) > _MOST_DIGITS and any(int(digit) for digit in digits[:-_MOST_DIGITS])
-    return 10**_MOST_DIGITS if beyond else value
+    beyond = any(int(digit) for digit in digits[:-_MOST_DIGITS])
+    return 10**_MOST_DIGITS if beyond else int(digits[-_MOST_DIGITS:])
 
 
 def score_memory_keys(frames: Frames) -> dict[str, pl.Series | Indices]:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from fastscore.suites.base import Nulls
-from fastscore.suites.memory_finance import MemoryFinance, replies
+from fastscore.suites.memory_finance import MemoryFinance
 from tests.suites.memory_finance.tracing import (
     dialog,
     first_dialogue,
@@ -164,7 +164,7 @@ def test_sums_and_ratios_of_a_dialogue():
 
 
 def test_phrases_beyond_one_automaton_are_found_too(monkeypatch):
-    monkeypatch.setattr(replies, "LARGEST_AUTOMATON", 4)
+    monkeypatch.setattr("fastscore.suites.memory_finance.score.LARGEST_AUTOMATON", 4)
     phrases = ["甲", "保本保收益", "没有的话"]
     row = first_turn(
         dialog(turn("甲保本保收益", rubric=phrases), blueprint={"forbidden_list": phrases})
