@@ -425,50 +425,6 @@ def _seed(draws: Draws) -> int:
 # Sessions and shards
 
 
-def converse(
-    retrieval: Retrieval,
-    policy: Policy,
-    agent: Agent,
-    *,
-    seed: int,
-    session: int,
-    turns: int,
-    phrase: ModelPhrasing | None = None,
-    ids: str = "",
-) -> dict[str, Any]:
-    """Let a planned user talk to an agent."""
-    plan = plan_user(retrieval, policy, seed=seed, session=session, turns=turns)
-    phrasing = Draws(seed, session, PHRASING)
-    respond = agent.open(Draws(seed, session, AGENT))
-    conversation: list[Turn] = []
-    named: Sequence[str] = ()
-    for planned in plan.turns:
-        text, meta = planned.text(named), planned.meta
-        if phrase is not None:
-            text, notes = phrase(conversation, text, phrasing)
-            meta = {**meta, **notes}
-        conversation.append({"speaker": "USER", "text": text, "user_meta": meta})
-        reply = respond(conversation)
-        if policy.follows_system:
-            named = retrieval.find_titles(reply.text) or named
-        conversation.append(
-            {
-                "speaker": "SYSTEM",
-                "text": reply.text,
-                "constraints": reply.constraints,
-                "rec_titles": list(reply.titles[:SHOWN]),
-                **reply.notes,
-            }
-        )
-    return {
-        "session_id": f"{ids}{session:05}",
-        "model_name": agent.name,
-        "true_genre": plan.true_genre,
-        "conversation": conversation,
-        "shift_events": plan.shift_events,
-    }
-
-
 VERSION = 1
 """Rises whenever the same arguments give other logs."""
 
@@ -486,19 +442,8 @@ class World:
 
     def session(self, number: int) -> bytes:
         """Simulate a session; return its log as a line."""
-        asked = self.simulation
         try:
-            log = converse(
-                self.retrieval,
-                self.policy,
-                self.agent,
-                seed=asked.seed,
-                session=number,
-                turns=asked.turns,
-                phrase=self.phrase,
-                ids=asked.ids,
-            )
-            return orjson.dumps(log, option=orjson.OPT_APPEND_NEWLINE)
+            return orjson.dumps(self.log(number), option=orjson.OPT_APPEND_NEWLINE)
         except (FastscoreError, ClosedError, SampleError):
             raise
         except Exception as error:
@@ -509,6 +454,40 @@ class World:
                 f"{last.filename}:{last.lineno}: {type(error).__name__}: {error}.",
                 "Mend it and run the same command again; finished shards are kept.",
             ) from error
+
+    def log(self, number: int) -> dict[str, Any]:
+        """Let the planned user of a session talk to the agent."""
+        asked, seed = self.simulation, self.simulation.seed
+        plan = plan_user(self.retrieval, self.policy, seed=seed, session=number, turns=asked.turns)
+        phrasing = Draws(seed, number, PHRASING)
+        respond = self.agent.open(Draws(seed, number, AGENT))
+        conversation: list[Turn] = []
+        named: Sequence[str] = ()
+        for planned in plan.turns:
+            text, meta = planned.text(named), planned.meta
+            if self.phrase is not None:
+                text, notes = self.phrase(conversation, text, phrasing)
+                meta = {**meta, **notes}
+            conversation.append({"speaker": "USER", "text": text, "user_meta": meta})
+            reply = respond(conversation)
+            if self.policy.follows_system:
+                named = self.retrieval.find_titles(reply.text) or named
+            conversation.append(
+                {
+                    "speaker": "SYSTEM",
+                    "text": reply.text,
+                    "constraints": reply.constraints,
+                    "rec_titles": list(reply.titles[:SHOWN]),
+                    **reply.notes,
+                }
+            )
+        return {
+            "session_id": f"{asked.ids}{number:05}",
+            "model_name": self.agent.name,
+            "true_genre": plan.true_genre,
+            "conversation": conversation,
+            "shift_events": plan.shift_events,
+        }
 
 
 def open_world(

@@ -29,7 +29,6 @@ from fastscore_models.export import ExportedModel, find_exported, is_export_of, 
 from fastscore_models.recipe import (
     ModelExportError,
     NotExportedError,
-    Recipe,
     list_recipes,
     load_recipe,
 )
@@ -202,8 +201,7 @@ class Embedder:
         self.precision = precision
         self.device = device
         self.threads = threads or available_processors()
-        self._exported = _find(recipe, cache_dir or cache_root())
-        self._graph_sha256 = self._exported.onnx_sha256
+        self.exported = _find(recipe, cache_dir or cache_root())
         self._loaded: tuple[Inference, Any] | None = None
         self._loading = threading.Lock()
 
@@ -213,35 +211,25 @@ class Embedder:
     @property
     def name(self) -> str:
         """The model's name."""
-        return self._exported.recipe.name
-
-    @property
-    def recipe(self) -> Recipe:
-        """What the model was exported from."""
-        return self._exported.recipe
-
-    @property
-    def exported(self) -> ExportedModel:
-        """The model's files in the cache."""
-        return self._exported
+        return self.exported.recipe.name
 
     @property
     def dim(self) -> int:
         """Full width of the vectors."""
-        return self._exported.dim
+        return self.exported.dim
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 (hexadecimal) over all that decides a text's vector."""
-        recipe = self._exported.recipe
+        recipe = self.exported.recipe
         parts = {
             "max_tokens": recipe.max_tokens,
             "normalisation": recipe.normalisation,
-            "onnx": self._graph_sha256,
+            "onnx": self.exported.onnx_sha256,
             "pooling": recipe.pooling,
             "precision": self.precision,
             "prefix": recipe.prefix,
-            "tokenizer": self._exported.tokenizer_sha256,
+            "tokenizer": self.exported.tokenizer_sha256,
         }
         if self.device != CPU:
             parts["device"] = self.device
@@ -331,7 +319,7 @@ class Embedder:
         """Check the model's files and open them, once for all threads."""
         with self._loading:
             if self._loaded is None:
-                exported = self._exported
+                exported = self.exported
                 with export_errors_explained():
                     exported.check_hashes()
                 self._loaded = (
@@ -344,7 +332,7 @@ class Embedder:
         self, series: "pl.Series", tokenizer: Any
     ) -> Iterator[tuple[Inputs, npt.NDArray[np.int64]]]:
         """Yield the inputs of texts of equal token count, and the texts' rows."""
-        prefix = self._exported.recipe.prefix
+        prefix = self.exported.recipe.prefix
         for group in group_texts(series, tokenizer, prefix, device=self.device):
             texts, tokens = group.ids.shape
             for batch in cut_batches(texts, tokens, self.device):

@@ -26,6 +26,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from fastscore_jit.system import sync_file, sync_folder
@@ -48,7 +49,6 @@ from fastscore_models.recipe import (
     max_positions,
     read_layout,
     recipe_from_mapping,
-    recipe_to_mapping,
     static_tensor,
     without_special_tokens,
 )
@@ -427,7 +427,7 @@ def _build(recipe: Recipe, source: Path, built: Path) -> None:
     about = {
         "format": MANIFEST_FORMAT,
         "exporter": EXPORTER_VERSION,
-        "recipe": recipe_to_mapping(recipe),
+        "recipe": msgspec.to_builtins(recipe),
         "source_sha256": hashes,
         "dim": recipe.dim,
     }

@@ -193,12 +193,6 @@ def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
     return recipe
 
 
-def recipe_to_mapping(recipe: Recipe) -> dict[str, Any]:
-    """Return a recipe as a mapping of JSON values, shaped like its TOML document."""
-    mapping: dict[str, Any] = msgspec.to_builtins(recipe)
-    return mapping
-
-
 def _at(document: Any, path: str) -> Any:
     """Return the value at a path of `msgspec`: ``sha256.config.json``, ``dims[1]``."""
     while path:

@@ -1,9 +1,10 @@
 import statistics
+from pathlib import Path
 
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.simulation.simulate import CallableAgent, OfflineAgent, converse
+from fastscore.simulation.simulate import CallableAgent, OfflineAgent, Simulation, World
 from fastscore.simulation.users import (
     DETAILS,
     INITIAL,
@@ -18,11 +19,9 @@ POLICY = load_policy()
 
 
 def logs(agent, sessions, turns=50, policy=POLICY, retrieval=None):
-    retrieval = retrieval or sample()
-    return [
-        converse(retrieval, policy, agent, seed=0, session=session, turns=turns)
-        for session in range(sessions)
-    ]
+    asked = Simulation(catalogue="", sessions=sessions, turns=turns, output=Path())
+    world = World(asked, retrieval or sample(), policy, agent)
+    return [world.log(session) for session in range(sessions)]
 
 
 def spoken(log, speaker="USER"):

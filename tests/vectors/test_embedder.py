@@ -265,7 +265,7 @@ def test_runs_whose_caches_differ_share_no_embedder(tiny_cache, tmp_path, monkey
     for cache in (tiny_cache, other, tiny_cache):
         monkeypatch.setenv("FASTSCORE_CACHE", str(cache))
         opened.append(open_embedder(settings))
-    assert opened[1].recipe.max_tokens == 6 != opened[0].recipe.max_tokens
+    assert opened[1].exported.recipe.max_tokens == 6 != opened[0].exported.recipe.max_tokens
     assert opened[1].fingerprint != opened[0].fingerprint
     assert opened[2] is opened[0]
 
@@ -487,7 +487,7 @@ def expected_sum(embedder, words, room):
 
 
 def test_every_window_counts_by_its_tokens(tiny):
-    room = tiny.recipe.max_tokens - 2
+    room = tiny.exported.recipe.max_tokens - 2
     sizes = [1, room, room + 1, 3 * room, 3 * room + 2, 2]
     texts = [words_of(size, seed) for seed, size in enumerate(sizes)]
     sums = WindowEmbedder(tiny).encode([" ".join(words) for words in texts])
@@ -508,7 +508,7 @@ def test_every_window_has_the_prefix(tiny_cache):
     embedder = Embedder("tiny", cache_dir=tiny_cache)
     exported = embedder.exported
     prefixed = replace(exported, recipe=msgspec.structs.replace(exported.recipe, prefix="w1 w2 "))
-    embedder._exported = prefixed
+    embedder.exported = prefixed
     words = words_of(3 * exported.recipe.max_tokens, 0)
     found = WindowEmbedder(embedder).encode([" ".join(words)])[0]
     room = exported.recipe.max_tokens - 4
@@ -524,7 +524,7 @@ def test_what_is_stored_is_told_apart(tiny):
 
 def test_tokens_are_counted_with_the_special_ones(tiny):
     counter = TokenCounter(tiny)
-    assert counter.limit == tiny.recipe.max_tokens
+    assert counter.limit == tiny.exported.recipe.max_tokens
     texts = ["", "w1", "w1 w2", " ".join(words_of(500, 1))]
     assert counter.encode(texts)[:, 0].tolist() == [2, 3, 4, 502]
 
@@ -545,7 +545,7 @@ def test_texts_that_cannot_be_cut_are_not_counted(minilm):
 
 @pytest.mark.parametrize("dim", [None, 5])
 def test_m12_of_a_raw_output_of_many_windows(tiny, tiny_cache, tmp_path, dim):
-    room = tiny.recipe.max_tokens - 2
+    room = tiny.exported.recipe.max_tokens - 2
     # what is wanted is in the short windows, the long ones say something else
     raw = ["w13"] * (3 * room) + ["w16"] * 2
     plan = {"days": [{"lunch": "w16 w16"}], "raw_output": " ".join(raw)}
