@@ -174,20 +174,6 @@ def table_lines(
         yield "\t".join([str(step["step"]), *cells, step["prediction"]])
 
 
-def best_line(utterance: Document) -> str:
-    """Return the line that names an utterance's best step."""
-    return (
-        f"[utt {utterance['utterance_number']}] BEST step={utterance['best_step']}  "
-        f"U_best={utterance['U_best']:.4f}  total_steps={utterance['total_steps']}"
-    )
-
-
-def average_line(document: Document) -> str:
-    """Return the line by which other programs read the dialogue's score."""
-    average = document["dialogue_summary"]["average_U_best_early"]
-    return f"Dialogue average U (best-early): {average:.4f}"
-
-
 __all__ = ["main", "prewarm_score_dialogue_embedder", "prime_score_jsonl_events", "score_jsonl"]
 
 COMMAND_LEX_WEIGHT = 0.5
@@ -437,6 +423,9 @@ def _score(
     return document, notes
 
 
+_BEST = ("utterance_number", "best_step", "U_best", "total_steps")
+
+
 def _report_utterances(
     document: dict[str, Any],
     steps: Sequence[dict[str, Any]] | None,
@@ -450,10 +439,13 @@ def _report_utterances(
         if steps is not None:
             for line in table_lines(utterance, steps[start:stop], penalty):
                 _logger.log(table_level, "%s", line)
-        _logger.info("%s", best_line(utterance))
+        best = [utterance[name] for name in _BEST]
+        _logger.info("[utt %s] BEST step=%s  U_best=%.4f  total_steps=%s", *best)
         _logger.info("")
         start = stop
-    _logger.info("%s", average_line(document))
+    # other programs read the dialogue's score by this line
+    average = document["dialogue_summary"]["average_U_best_early"]
+    _logger.info("Dialogue average U (best-early): %.4f", average)
     _logger.info("")
 
 

@@ -79,11 +79,6 @@ def in_threads(work: Callable[[Item], Result], items: Sequence[Item], most: int)
         return list(pool.map(work, items))
 
 
-def segment_name() -> str:
-    """Return a new name, unique over processes; names sort by age."""
-    return f"seg-{time.time_ns():020d}-{os.getpid()}-{secrets.token_hex(4)}"
-
-
 def list_segments(folder: Path) -> list[str]:
     """Return the names of committed segments, sorted."""
     return sorted(
@@ -101,7 +96,8 @@ def write_segment(
 ) -> str:
     """Write and commit a segment."""
     faiss: Any = load("faiss", "A store of vectors")
-    name = segment_name()
+    # unique over processes; names sort by age
+    name = f"seg-{time.time_ns():020d}-{os.getpid()}-{secrets.token_hex(4)}"
     index, checksums = _filled_index(vectors, positions)
     index_path = folder / (name + INDEX_SUFFIX)
     try:
