@@ -89,13 +89,12 @@ class Draws:
 
 GENRE = "genre"
 ATTRIBUTES = (NAME, GENRE, "actor", "director", "language", "writer", "year")
-ALIASES = {"title": NAME, "plot_keywords": PLOT}
 FALLBACK = "inception"
 """The item that the public system offers where nothing fits; here only if the catalogue has it."""
 
 MOST_RECOMMENDED = 50
 
-Constraints = Mapping[str, Any]
+Constraints = Mapping[str, str | Sequence[str]]
 Rows = tuple[int, ...]
 
 
@@ -180,14 +179,11 @@ class Retrieval:
 
     def fitting(self, constraints: Constraints) -> Rows:
         """Return the rows that fit constraints, ascending."""
-        wanted = {}
-        for name, value in constraints.items():
-            known = ALIASES.get(name, name)
-            listed = value if isinstance(value, list | tuple) else (value,)
-            values = tuple(str(each) for each in listed if each is not None and str(each).strip())
-            if values and (known in ATTRIBUTES or known == PLOT):
-                wanted[known] = values
-        return _fitting(self, tuple(wanted.items()))
+        wanted = tuple(
+            (name, (value,) if isinstance(value, str) else tuple(value))
+            for name, value in constraints.items()
+        )
+        return _fitting(self, wanted)
 
     def recommend(self, constraints: Constraints, draws: Draws, limit: int = 30) -> list[int]:
         """Return rows that fit constraints, shuffled."""

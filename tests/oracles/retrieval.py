@@ -57,13 +57,10 @@ class PlainRetrieval:
         return {row for known, rows in self.index[field].items() if key in known for row in rows}
 
     def fitting(self, constraints: dict[str, Any]) -> set[int]:
-        wanted: dict[str, list[str]] = {}
-        for key, value in constraints.items():
-            field = {"title": "name", "plot_keywords": "plot"}.get(key, key)
-            listed = value if isinstance(value, list) else [value]
-            listed = [each for each in listed if each is not None and each != ""]
-            if listed and (field in FIELDS or field == "plot"):
-                wanted[field] = listed
+        wanted = {
+            field: value if isinstance(value, list) else [value]
+            for field, value in constraints.items()
+        }
         sets = []
         for field, listed in wanted.items():
             rows: set[int] = set()
