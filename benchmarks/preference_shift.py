@@ -53,7 +53,7 @@ from benchmarks.preference_shift_logs import (
 )
 from benchmarks.processes import Cost, measure
 from fastscore.settings.options import available_processors
-from fastscore.simulation.simulate import OfflineAgent, converse
+from fastscore.simulation.simulate import OfflineAgent, Simulation, World
 from fastscore.simulation.users import Constraints, Retrieval, load_policy, load_retrieval
 from fastscore.suites.preference_shift import PreferenceShift
 from fastscore.suites.preference_shift.catalogue import load_catalogue
@@ -442,11 +442,9 @@ def _in_word(character: str) -> bool:
 
 def simulated(retrieval: Retrieval, sessions: int) -> Logs:
     """Simulate sessions in this process."""
-    policy, agent = load_policy(), OfflineAgent(retrieval)
-    return [
-        converse(retrieval, policy, agent, seed=0, session=session, turns=TURNS)
-        for session in range(sessions)
-    ]
+    asked = Simulation(catalogue="", sessions=sessions, turns=TURNS, output=Path())
+    world = World(asked, retrieval, load_policy(), OfflineAgent(retrieval))
+    return [world.log(session) for session in range(sessions)]
 
 
 def run_command(*words: object) -> tuple[float, float]:
