@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol
 
 from fastscore_jit.system import peak_memory
 
@@ -204,13 +204,7 @@ class CallingReporter(SilentReporter):
 
 
 class LineReporter:
-    """A line a stage when it ends, and every 30 seconds before: for logs and pipes.
-
-    Lines go to stderr, unless a stream is named.
-    """
-
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self.stream = stream
+    """A line a stage when it ends, and every 30 seconds before: for logs and pipes."""
 
     @contextmanager
     def stage(self, name: str, total: int, texts: int | None = None) -> Iterator[StageProgress]:
@@ -243,7 +237,7 @@ class LineReporter:
 
     def note(self, text: str) -> None:
         """Print a line."""
-        write_note(text, self.stream)
+        write_note(text)
 
 
 class LiveReporter:

@@ -58,11 +58,8 @@ def write_wrapped(text: str, indent: int) -> None:
     write_line(text)
 
 
-def write_note(text: object, stream: TextIO | None = None) -> None:
-    """Write a line that is not a result, to stderr unless a stream is given."""
-    if stream is not None:
-        _echo(str(text), stream, end="\n")
-        return
+def write_note(text: object) -> None:
+    """Write a line that is not a result, to stderr."""
     try:
         _echo(str(text), sys.stderr, end="\n")
     except OSError:

@@ -14,7 +14,7 @@ import secrets
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -45,7 +45,6 @@ _ITEM_BYTES = 4
 _ROWS_PER_CHUNK = 1024
 _CHUNKS_PER_THREAD = 4
 
-Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -68,15 +67,6 @@ def open_trusted(path: Path) -> int:
             f"The vector store {path} is not used: {error.filename}: {error.strerror}.",
             "Set another folder with store, or trust this one with trust_store.",
         ) from error
-
-
-def in_threads(work: Callable[[Item], Result], items: Sequence[Item], most: int) -> list[Result]:
-    """Call a function with each item, on at most so many threads; in this one if that is one."""
-    threads = min(available_processors(), most)
-    if threads <= 1:
-        return [work(item) for item in items]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, items))
 
 
 def list_segments(folder: Path) -> list[str]:
@@ -175,7 +165,13 @@ class Segment:
             for start in range(0, rows, _ROWS_PER_CHUNK)
         ]
         try:
-            in_threads(partial(work, descriptor), chunks, len(chunks) // _CHUNKS_PER_THREAD)
+            threads = min(available_processors(), len(chunks) // _CHUNKS_PER_THREAD)
+            if threads <= 1:  # a pool costs more than it saves
+                for chunk in chunks:
+                    work(descriptor, chunk)
+            else:
+                with ThreadPoolExecutor(threads) as pool:
+                    list(pool.map(partial(work, descriptor), chunks))
         finally:
             os.close(descriptor)
 

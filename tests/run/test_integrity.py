@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr
 from unittest import mock
 
 import orjson
@@ -101,7 +102,8 @@ def test_a_damaged_part_is_scored_again_by_name(logs, run):
             continue
         flip(run / name, rng)
         stream = io.StringIO()
-        run_lexical(logs, run, LineReporter(stream), shard_bytes=SHARD_BYTES)
+        with redirect_stderr(stream):
+            run_lexical(logs, run, LineReporter(), shard_bytes=SHARD_BYTES)
         said = f"{run / name}: not what was committed; its shard is scored again"
         assert said in stream.getvalue()
         assert contents(run) == before, name

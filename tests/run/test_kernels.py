@@ -91,7 +91,8 @@ def test_missing_kernels_are_a_stage_of_their_own(tmp_path):
         "import sys; from fastscore_kernels import segments;"
         "from fastscore.run.kernels import compiled;"
         "from fastscore.run.progress import LineReporter\n"
-        "with compiled([segments._first_argmax], LineReporter(sys.stdout)): print('body')"
+        "sys.stderr = sys.stdout\n"
+        "with compiled([segments._first_argmax], LineReporter()): print('body')"
     )
     environment = {**os.environ, "FASTSCORE_CACHE": str(tmp_path)}
     run = python_process(program, env=environment, check=True)

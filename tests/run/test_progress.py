@@ -3,6 +3,7 @@
 import io
 import re
 import threading
+from contextlib import redirect_stderr
 
 import polars as pl
 import pytest
@@ -52,7 +53,7 @@ def without_memory(text):
 def test_a_line_comes_though_no_task_ends(clock, monkeypatch):
     monkeypatch.setattr(progress, "POLL_SECONDS", 0.001)
     stream = Lines()
-    with progress.LineReporter(stream).stage("score", 2):
+    with redirect_stderr(stream), progress.LineReporter().stage("score", 2):
         clock[0] = 29.9
         assert stream.getvalue() == ""
         clock[0] = 30.0
@@ -111,7 +112,7 @@ STAGES = {
 def test_lines_tell_what_is_done_and_left(case, clock):
     of_stage, told, lines = STAGES[case]
     stream = io.StringIO()
-    with progress.LineReporter(stream).stage(*of_stage) as stage:
+    with redirect_stderr(stream), progress.LineReporter().stage(*of_stage) as stage:
         for clock[0], doing, *given in told:
             getattr(stage, doing)(*given)
     assert without_memory(stream.getvalue()) == lines

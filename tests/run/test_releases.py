@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+from contextlib import redirect_stderr
 
 import pytest
 
@@ -87,7 +88,8 @@ def test_a_run_is_continued_by_a_later_release(tmp_path, release):
     )
     assert preview(request, SilentReporter())["scored_shards"] == manifest["shards"] - 1
     stream = io.StringIO()
-    execute(request, LineReporter(stream))
+    with redirect_stderr(stream):
+        execute(request, LineReporter())
     assert f"{run}: begun by fastscore {__version__}, continued by {LATER}" in stream.getvalue()
     assert contents(run) == whole
     assert {name: (receipts / name).stat().st_mtime_ns for name in kept} == kept

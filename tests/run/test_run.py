@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+from contextlib import redirect_stderr
 
 import polars as pl
 import pytest
@@ -137,13 +138,15 @@ def test_files_of_another_format_are_left_aside_aloud(logs, tmp_path):
     request = lexical_request([folder], tmp_path / "run", embedder=None)
     reason = "a CSV file, which this suite does not read"
     note = f"left aside: {folder / 'y.csv'} ({reason}) and 1 more\n"
-    execute(request, LineReporter(stream))
+    with redirect_stderr(stream):
+        execute(request, LineReporter())
     assert note in stream.getvalue()
     manifest = read_manifest(tmp_path / "run")
     assert manifest.left_aside == [str(folder / "y.csv"), str(folder / "z.csv.gz")]
     stream.seek(0)
     stream.truncate()
-    preview(request, LineReporter(stream))
+    with redirect_stderr(stream):
+        preview(request, LineReporter())
     assert note in stream.getvalue()
 
 

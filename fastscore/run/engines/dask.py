@@ -55,16 +55,10 @@ _LOOP = "tornado.application"
 
 
 class WorkerSetup(WorkerPlugin):
-    """Sets up every worker, those too that join later: its threads, and its one `EXCLUSIVE`.
-
-    Parameters
-    ----------
-    threads
-        On how many threads a worker computes; None for as many as it does tasks at once, where
-        the worker is not our own.
-    """
+    """Sets up every worker, those too that join later: its threads, and its one `EXCLUSIVE`."""
 
     def __init__(self, threads: int | None) -> None:
+        # None, as for workers that are not our own: as many as a worker does tasks at once
         self.threads = threads
 
     async def setup(self, worker: Worker) -> None:
