@@ -21,7 +21,7 @@ from fastscore.suites.declarations import (
 )
 from fastscore.suites.group_travel.lexicon import CATALOGUE_COLUMNS, FLAGS, INTENTS
 from fastscore.suites.group_travel.metrics import METRICS
-from fastscore.suites.group_travel.metrics.satisfaction import FIRINGS
+from fastscore.suites.group_travel.metrics.plan import FIRINGS
 from fastscore.suites.group_travel.metrics.sources import METADATA, PLAN
 from fastscore.suites.group_travel.turns import read_stated_ids
 

@@ -20,26 +20,26 @@ from fastscore.suites.columns import find_nulls
 from fastscore.suites.group_travel import schema
 from fastscore.suites.group_travel.lexicon import CONDITIONS, load_lexicon
 from fastscore.suites.group_travel.metrics import METRICS, SUMMARISED
-from fastscore.suites.group_travel.metrics.conversation import count_turns
+from fastscore.suites.group_travel.metrics.dialogue import count_syntheses, count_turns
 from fastscore.suites.group_travel.metrics.meaning import (
     address_pairs,
     compare_slots,
     count_meaning,
     measure_fairness,
 )
-from fastscore.suites.group_travel.metrics.places import count_places, score_places
-from fastscore.suites.group_travel.metrics.satisfaction import (
+from fastscore.suites.group_travel.metrics.plan import (
     CHANNELS,
     FIRINGS,
     LEAST_HITS,
+    count_places,
     count_satisfaction,
     measure_welfare,
     satisfy_members,
     satisfy_pairs,
+    score_places,
     state_wishes,
 )
 from fastscore.suites.group_travel.metrics.sources import PHRASING, QUOTING, find_missing
-from fastscore.suites.group_travel.metrics.synthesis import count_syntheses
 from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.similarity import (
     Informative,

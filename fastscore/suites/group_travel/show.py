@@ -8,7 +8,7 @@ import polars as pl
 from fastscore.settings.options import build_options
 from fastscore.suites.base import CommittedRun, Dialogue
 from fastscore.suites.group_travel.events import read_events
-from fastscore.suites.group_travel.metrics.satisfaction import CHANNELS
+from fastscore.suites.group_travel.metrics.plan import CHANNELS
 from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.showing import Chart, DialogueView, Listing, Section, Series, Turn, spoken
 

@@ -4,7 +4,7 @@ import polars as pl
 
 from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Scale
 from fastscore.suites.group_travel.metrics import sources as use
-from fastscore.suites.group_travel.metrics.satisfaction import OF_PAIRS
+from fastscore.suites.group_travel.metrics.plan import OF_PAIRS
 from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.similarity import (
     Informative,
