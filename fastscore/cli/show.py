@@ -115,12 +115,6 @@ def example_command(suite: str, output: Path) -> None:
 @option("--metric", "metrics", multiple=True, help="Only this metric. Repeatable.")
 @option("--all", "everything", is_flag=True, help="Parts and counts too, with deviation and range.")
 @option(
-    "--average",
-    type=click.Choice(["macro", "micro"]),
-    default="macro",
-    help="Of groups: means over rows, or ratios of sums.",
-)
-@option(
     "--repeats",
     metavar="COLUMN",
     help="Column that tells repeated runs apart, such as the trial: adds pass^k of metrics that "

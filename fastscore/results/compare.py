@@ -196,13 +196,12 @@ def compare_runs(
         )
     differing = check_signatures(runs, allow=allow_different_signatures)
     told = [*notes, *(f"signatures differ: {difference}" for difference in differing)]
-    paths = [str(run.path) for run in runs]
+    names, first = names or [str(run.path) for run in runs], runs[0]
     told += [
-        f"{path}: named {paths.count(path)} times"
-        for path in dict.fromkeys(paths)
-        if paths.count(path) > 1
+        f"{name} is the same run as {names[0]}, or a copy of it"
+        for name, run in zip(names[1:], runs[1:], strict=True)
+        if run.scores is first.scores and run.manifest.parts_hash == first.manifest.parts_hash
     ]
-    names = names or paths
     found, few = defaultdict[str, Rows](list), dict[str, list[str]]()
     tables = list(dict.fromkeys(metric.table for metric in metrics))
     for table in tables:

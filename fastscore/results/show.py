@@ -60,7 +60,6 @@ def show_summary(
     cluster: str | None = None,
     metrics: Sequence[str] = (),
     everything: bool = False,
-    average: str = "macro",
     baselines: bool = False,
     repeats: str | None = None,
     format: Format = "table",
@@ -99,13 +98,13 @@ def show_summary(
     chosen = [declared[id] for id in ids if id in declared]
     more = notes_on_rows(run, chosen)
     if by:
-        grids = [groups_grid(suite, summary, ids, average=average, unit=unit)]
+        grids = [groups_grid(suite, summary, ids, unit=unit)]
     else:
         overall = overall_rows(summary)
         rows = [overall[id] for id in ids if id in overall]
         whole = whole_grid(suite, rows, everything=everything, unit=unit)
         grids = [whole, *_cases(suite, run)]
-        shown, others = _first_groups(suite, summary, ids, average, unit)
+        shown, others = _first_groups(suite, summary, ids, unit)
         grids += shown
         more += others
     more += uneven
@@ -137,14 +136,14 @@ def summary_grid(
     ids = choose_metrics(run.suite, summary, metrics, everything=False)
     unit = unit_name(run.suite, cluster)
     if by:
-        return groups_grid(run.suite, summary, ids, average="macro", unit=unit)
+        return groups_grid(run.suite, summary, ids, unit=unit)
     overall = overall_rows(summary)
     rows = [overall[id] for id in ids if id in overall]
     return whole_grid(run.suite, rows, everything=False, unit=unit)
 
 
 def _first_groups(
-    suite: Suite, summary: pl.DataFrame, ids: Sequence[str], average: str, unit: str
+    suite: Suite, summary: pl.DataFrame, ids: Sequence[str], unit: str
 ) -> tuple[list[Grid], list[str]]:
     """Lay out the first label that tells rows apart, and say which others there are."""
     counts = summary.group_by("group", maintain_order=True).agg(pl.col("value").n_unique())
@@ -158,7 +157,7 @@ def _first_groups(
     measured = set(rows.filter(pl.col("mean").is_not_null())["metric"])
     shown = rows.filter(pl.col("value").is_in(values.implode()))
     present = [id for id in ids if id in measured]
-    grid = groups_grid(suite, shown, present, average=average, unit=unit)
+    grid = groups_grid(suite, shown, present, unit=unit)
     notes = []
     if labels[first] > LABELS_SHOWN:
         notes.append(f"{labels[first] - LABELS_SHOWN:,} more values of {first}: set by to {first}")

@@ -95,32 +95,27 @@ def _bands(metric: Metric | None) -> Sequence[Band]:
     return () if metric is None or metric.scale.by else metric.scale.bands
 
 
-def groups_grid(
-    suite: Suite, groups: pl.DataFrame, ids: Sequence[str], *, average: str = "macro", unit: str
-) -> Grid:
+def groups_grid(suite: Suite, groups: pl.DataFrame, ids: Sequence[str], *, unit: str) -> Grid:
     """Lay out the means of metrics side by side for every value of a label."""
     name = groups["group"][0]
     by_value: dict[Any, dict[str, Record]] = {}
     for record in groups.iter_rows(named=True):
         by_value.setdefault(record["value"], {})[record["metric"]] = record
     rows, headings = _by_table(suite, [{"metric": id} for id in ids])
-    mean = "micro" if average == "micro" else "mean"
     decimals = {
-        id: decimals_for(records.get(id, {}).get(mean) for records in by_value.values())
+        id: decimals_for(records.get(id, {}).get("mean") for records in by_value.values())
         for id in ids
     }
     columns = name_columns(rows, suite.metric_by_id, headings, drop=-4)
     for value, records in by_value.items():
         cells = tuple(
-            _group_cell(records.get(row["metric"], {}), decimals[row["metric"]], average)
+            _group_cell(records.get(row["metric"], {}), decimals[row["metric"]])
             if row
             else _size(records, ids, suite, headings[place])
             for place, row in enumerate(rows)
         )
         columns.append(Column(str(value), cells, group=True))
     about = f"{INTERVAL_HEADER} with {LEAST_UNITS} or more units ({unit}), (n) if values are null"
-    if average == "micro":
-        about = "micro averages"
     return Grid(f"by {name}: {about}", tuple(columns), frozenset(headings))
 
 
@@ -199,11 +194,9 @@ def _with_interval(record: Record, decimals: int) -> str:
     return f"{text} [{REASONS[reason]}]" if reason == "zero_variance" else text
 
 
-def _group_cell(record: Record, decimals: int, average: str) -> str:
+def _group_cell(record: Record, decimals: int) -> str:
     if not record:
         return NONE
-    if average == "micro":
-        return number_text(record["micro"], decimals)
     text = _with_interval(record, max(1, decimals - 1))
     if not record.get("n_null"):
         return text

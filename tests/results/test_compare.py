@@ -331,7 +331,7 @@ def test_only_headline_metrics_are_called_so(base: Run, better: Run) -> None:
 
 def test_what_is_named_twice_is_said_or_taken_once(both: Run) -> None:
     twice = fastscore.compare(both, both, metrics=["U_best"])
-    assert f"{both.path}: named 2 times" in twice.notes
+    assert f"{both.path} is the same run as {both.path}, or a copy of it" in twice.notes
     options = {"by": "miner_uid", "metrics": ["U_best"]}
     levels = fastscore.compare(both, **options, levels=["m1", "m2", "m1"])
     assert levels.differences.equals(fastscore.compare(both, **options).differences)

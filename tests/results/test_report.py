@@ -190,11 +190,14 @@ def test_a_run_beside_itself_is_said_to_be_itself(
     copy = tmp_path / "copy"
     shutil.copytree(run.path, copy)
     page = write_report([run, copy], tmp_path / "page.html").read_text()
-    said = f"copy has the same scores as {run.path.name}, so every difference is 0"
-    assert said in page
+    assert f"copy is the same run as {run.path.name}, or a copy of it" in page
+    assert (
+        fastscore.compare(run, copy).notes[0]
+        == f"{copy} is the same run as {run.path}, or a copy of it"
+    )
     second = suite_runs["score_dialogue/second"]
     page = write_report([run, second], tmp_path / "page.html").read_text()
-    assert "has the same scores" not in page
+    assert "is the same run" not in page
 
 
 def test_six_runs_are_one_chart_and_one_matrix(

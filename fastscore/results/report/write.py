@@ -202,7 +202,7 @@ def _findings(
     """List what was found except means, which are in the overview; once what holds for all."""
     found = [
         {"kind": "compared", "text": text, "metric": "", "run": ""}
-        for text in (*_repeated(shown), *map(_compared, comparisons.values()))
+        for text in map(_compared, comparisons.values())
     ]
     by_run = [[asdict(one) for one in list_findings(each, how)] for each in shown]
     for each, findings in zip(shown, by_run, strict=True):
@@ -211,18 +211,6 @@ def _findings(
             if finding["kind"] != "mean" and not (is_shared and each is not shown[0]):
                 found.append(finding | {"run": "" if is_shared else each.name})
     return found
-
-
-def _repeated(shown: Sequence[Headlines]) -> list[str]:
-    """Say which runs have the very scores of the first one: they are the same, or a copy of it."""
-    first, *others = shown
-    return [
-        f"{one.name} has the same scores as {first.name}, so every difference is 0: a run is "
-        "compared with itself."
-        for one in others
-        if (one.run.scores is first.run.scores)
-        and one.run.manifest.parts_hash == first.run.manifest.parts_hash
-    ]
 
 
 def _sections(suite: Suite, shown: Sequence[Headlines]) -> dict[str, list[tuple[str, Section]]]:
