@@ -39,7 +39,7 @@ def semantic(place, cache, tmp_path_factory):
     return contents(run)
 
 
-@pytest.fixture(params=["dask", "ray"])
+@pytest.fixture(scope="session", params=["dask", "ray"])
 def engine(request):
     pytest.importorskip(ENGINES[request.param])
     return str(request.param)
@@ -47,7 +47,7 @@ def engine(request):
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory):
-    """A Dask cluster of two workers that others started; it takes time even when it has nothing."""
+    """A Dask cluster of two workers that others started, once: one module has all that use it."""
     pytest.importorskip("distributed")
     folder = tmp_path_factory.mktemp("cluster")
     link_kernels(folder / "cache-of-workers")

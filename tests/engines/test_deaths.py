@@ -1,9 +1,7 @@
 """Workers, drivers and schedulers that die or are taken for dead: the bytes are the same."""
 
-import asyncio
 import contextlib
 import importlib
-import logging
 import random
 import re
 import signal
@@ -114,39 +112,6 @@ def test_an_interrupted_run_ends_soon_and_leaves_no_process(engine, place, lexic
     assert contents(run) == lexical
 
 
-def test_an_interrupt_cancels_what_has_not_begun_elsewhere(started, place, tmp_path):
-    run = tmp_path / "run"
-    words = (*LEXICAL, "--engine", "dask", "--address", started.address)
-    process = start_run(place, run, *words, held_at=1)
-    wait_for_shards(process, run, 1)
-    process.send_signal(signal.SIGINT)
-    finish(process, 130)
-    let_go(run)
-    with distributed.Client(started.address, set_as_default=False) as client:
-        deadline = time.monotonic() + 60
-        while client.run_on_scheduler(tasks_of_scheduler):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        workers = list(client.nthreads())
-        assert len(workers) == 2
-        for worker in workers:  # has one thread: it is free when this is done
-            client.submit(abs, -1, workers=[worker], pure=False).result(timeout=60)
-    assert receipts(run) < 12
-    assert not (run / "summary.json").exists()
-
-
-def test_a_call_interrupted_before_it_begins_says_nothing(started, caplog):
-    from fastscore.run.engines.dask import open_engine
-
-    loop = logging.getLogger("tornado.application")
-    with open_engine(started.address, 1) as engine:
-        engine._client.loop.add_callback(lambda: 1 / 0)  # as the package's own does
-        engine.processes()
-        engine._client.sync(asyncio.sleep, 0.05)
-        assert "Exception in callback" not in caplog.text
-    assert loop.isEnabledFor(logging.CRITICAL)
-
-
 @pytest.mark.slow
 def test_a_worker_beyond_its_memory_ends_the_run_and_more_goes_on(engine, place, lexical, tmp_path):
     """What was read is small: it is scoring that takes too much, in the workers alone."""
@@ -159,10 +124,6 @@ def test_a_worker_beyond_its_memory_ends_the_run_and_more_goes_on(engine, place,
     more.unlink()
     finish(start_run(place, run, *words))
     assert contents(run) == lexical
-
-
-def tasks_of_scheduler(dask_scheduler):
-    return len(dask_scheduler.tasks)
 
 
 DYING = """

@@ -1,15 +1,28 @@
-"""Every engine writes equal bytes, wherever its workers run."""
+"""Every engine writes equal bytes; a cluster of others keeps nothing of an interrupted run."""
 
+import asyncio
 import json
+import logging
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from fastscore.api.examples import example_names, example_options, write_example
-from tests.engines.runs import SEMANTIC, finish, run_here, start_run
+from tests.engines.runs import (
+    LEXICAL,
+    SEMANTIC,
+    finish,
+    let_go,
+    receipts,
+    run_here,
+    start_run,
+    wait_for_shards,
+)
 from tests.engines.stored import count_vectors
 from tests.run.running import contents
 
@@ -18,13 +31,6 @@ from tests.run.running import contents
 def test_threads_leave_the_same_bytes(place, semantic, cache, tmp_path, workers):
     words = (*SEMANTIC, "--workers", str(workers), "--store", str(tmp_path / "store"))
     run_here(place, tmp_path / "run", *words, FASTSCORE_CACHE=str(cache))
-    assert contents(tmp_path / "run") == semantic
-
-
-def test_a_cluster_of_our_own_leaves_the_same_bytes(place, semantic, cache, tmp_path):
-    pytest.importorskip("distributed")  # Ray's is tried with deaths
-    words = (*SEMANTIC, "--engine", "dask", "--workers", "3", "--store", str(tmp_path / "store"))
-    finish(start_run(place, tmp_path / "run", *words, FASTSCORE_CACHE=str(cache)))
     assert contents(tmp_path / "run") == semantic
     assert sum(name.startswith("steps/") for name in semantic) > 8
 
@@ -59,6 +65,45 @@ def test_a_dry_run_counts_the_same_and_leaves_nothing(started, place, cache, tmp
     assert not list(run.parent.iterdir())
     assert json.loads(stdout) == here
     assert here["missing_texts"] == here["texts"] > 0
+
+
+def tasks_of_scheduler(dask_scheduler):
+    return len(dask_scheduler.tasks)
+
+
+def test_an_interrupt_cancels_what_has_not_begun_elsewhere(started, place, tmp_path):
+    run = tmp_path / "run"
+    words = (*LEXICAL, "--engine", "dask", "--address", started.address)
+    process = start_run(place, run, *words, held_at=1)
+    wait_for_shards(process, run, 1)
+    process.send_signal(signal.SIGINT)
+    finish(process, 130)
+    let_go(run)
+    import distributed  # which may be absent
+
+    with distributed.Client(started.address, set_as_default=False) as client:
+        deadline = time.monotonic() + 60
+        while client.run_on_scheduler(tasks_of_scheduler):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        workers = list(client.nthreads())
+        assert len(workers) == 2
+        for worker in workers:  # has one thread: it is free when this is done
+            client.submit(abs, -1, workers=[worker], pure=False).result(timeout=60)
+    assert receipts(run) < 12
+    assert not (run / "summary.json").exists()
+
+
+def test_a_call_interrupted_before_it_begins_says_nothing(started, caplog):
+    from fastscore.run.engines.dask import open_engine
+
+    loop = logging.getLogger("tornado.application")
+    with open_engine(started.address, 1) as engine:
+        engine._client.loop.add_callback(lambda: 1 / 0)  # as the package's own does
+        engine.processes()
+        engine._client.sync(asyncio.sleep, 0.05)
+        assert "Exception in callback" not in caplog.text
+    assert loop.isEnabledFor(logging.CRITICAL)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import ipaddress
 import json
+import os
 import subprocess
 import sys
 
@@ -24,30 +25,34 @@ def listening() -> list[str]:
 if __name__ == "__main__":
     with open_engine(sys.argv[1], None, 2):
         asked = [os.environ.get(f"RAY_AUTH_{name}", "") for name in ("MODE", "TOKEN")]
-        print(json.dumps([*asked, listening()]), flush=True)
-        sys.stdin.read()
+        print(json.dumps([*asked, listening()]))
 """
-"""Starts a cluster, tells of it, and keeps it until standard input ends."""
+"""Starts a cluster and tells of it."""
 
 
-@pytest.fixture
-def opened(engine, tmp_path, monkeypatch):
-    """Mode and token of a cluster that was just started, and the addresses that it listens on."""
-    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    program = tmp_path / "opening.py"  # Dask's workers import it
+@pytest.fixture(scope="module")
+def opened(engine, tmp_path_factory):
+    """Start a cluster in a folder of modules named as Python's; return the folder and its words."""
+    folder = tmp_path_factory.mktemp("user")
+    program = folder / "opening" / "opening.py"  # Dask's workers import it
+    program.parent.mkdir()
     program.write_text(OPEN)
-    words = [sys.executable, str(program), engine]
-    with subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        yield json.loads(process.stdout.readline())
-        process.communicate()
-    assert process.returncode == 0
+    for name in ("multiprocessing", "runpy", "distributed", "ray", "fastscore_jit"):
+        (folder / f"{name}.py").write_text("open('imported', 'w')")
+    done = subprocess.run(
+        [sys.executable, str(program), engine],
+        cwd=folder,
+        env={name: each for name, each in os.environ.items() if not name.startswith("RAY_AUTH_")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder, json.loads(done.stdout)
 
 
 def test_a_cluster_of_our_own_listens_on_loopback(engine, opened):
-    mode, token, listening = opened
+    _, (mode, token, listening) = opened
     assert len(listening) >= 3
     for each in listening:
         found = ipaddress.ip_address(each)
@@ -57,19 +62,6 @@ def test_a_cluster_of_our_own_listens_on_loopback(engine, opened):
         assert (mode, len(token)) == ("token", 64)
 
 
-def test_workers_import_nothing_from_the_folder_of_their_user(engine, tmp_path):
-    (tmp_path / "opening").mkdir()
-    program = tmp_path / "opening" / "opening.py"
-    program.write_text(OPEN)
-    for name in ("multiprocessing", "runpy", "distributed", "ray", "fastscore_jit"):
-        (tmp_path / f"{name}.py").write_text("open('imported', 'w')")
-    done = subprocess.run(
-        [sys.executable, str(program), engine],
-        cwd=tmp_path,
-        input="",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert not (tmp_path / "imported").exists()
+def test_workers_import_nothing_from_the_folder_of_their_user(opened):
+    folder, _ = opened
+    assert not (folder / "imported").exists()
