@@ -13,6 +13,7 @@ ATTACK = "</script><script>window.hit=1</script><img src=x onerror=window.hit=1>
 """Text of logs that a page would run, were it taken for HTML."""
 BREAKING_OUT = f"{ATTACK}\"'>"
 """The same, which ends quotes as well."""
+MANY_FIGURES = ("group_travel", "preference_shift")
 
 
 class Page(HTMLParser):
@@ -37,8 +38,8 @@ class Page(HTMLParser):
 class Pages(Mapping[str, Path]):
     """Reports of the suites, and of two runs of each, written when they are first asked for.
 
-    By day those of two runs are without figures, which reports of six runs have, and so is that
-    of group_travel, which has most.
+    By day those of two runs are without figures, which reports of six runs have, and so are those
+    of the two suites that have most.
     """
 
     def __init__(self, runs: Mapping[str, Run], folder: Path) -> None:
@@ -51,7 +52,7 @@ class Pages(Mapping[str, Path]):
         with alone(path) as is_made:
             if not is_made:
                 runs = [self._runs[one] for one in (base, suite)[: 2 if other else 1]]
-                undrawn = (other or suite == "group_travel") and not NIGHTLY
+                undrawn = (other or suite in MANY_FIGURES) and not NIGHTLY
                 with blank_figures() if undrawn else contextlib.nullcontext():
                     write_report(runs, path)
         return path

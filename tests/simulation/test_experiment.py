@@ -13,6 +13,7 @@ from fastscore.llm.spending import BudgetError, TooManyFailuresError
 from fastscore.run.progress import SilentReporter
 from fastscore.simulation import experiment as experiment_module
 from fastscore.simulation.experiment import expect, read_experiment, run_experiment
+from tests.conftest import NIGHTLY
 from tests.llm.stub_server import stub_fixture
 from tests.simulation.worlds import SAMPLE
 
@@ -84,6 +85,7 @@ def assert_key_is_in_no_file(folder):
     assert not [path for path in files if KEY.encode() in path.read_bytes()]
 
 
+@pytest.mark.usefixtures(*(() if NIGHTLY else ("undrawn",)))
 def test_agents_are_simulated_judged_scored_and_compared(stub, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     stub.answer = lambda body: (
