@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fastscore.results.runs import Run
 
 ARROWS = {"higher": "↑", "lower": "↓", "neither": " "}
+MOST_COLUMNS = 8
 INTERVAL_HEADER = "mean [95 % CI]"
 DIALOGUES = "dialogues"
 """What units are called that are a dialogue each."""
@@ -96,7 +97,10 @@ def _bands(metric: Metric | None) -> Sequence[Band]:
 
 
 def groups_grid(suite: Suite, groups: pl.DataFrame, ids: Sequence[str], *, unit: str) -> Grid:
-    """Lay out the means of metrics side by side for every value of a label."""
+    """Lay out the means of metrics side by side for every value of a label.
+
+    More than `MOST_COLUMNS` values are rows, with a column for each metric.
+    """
     name = groups["group"][0]
     by_value: dict[Any, dict[str, Record]] = {}
     for record in groups.iter_rows(named=True):
@@ -106,15 +110,26 @@ def groups_grid(suite: Suite, groups: pl.DataFrame, ids: Sequence[str], *, unit:
         id: decimals_for(records.get(id, {}).get("mean") for records in by_value.values())
         for id in ids
     }
-    columns = name_columns(rows, suite.metric_by_id, headings, drop=-4)
-    for value, records in by_value.items():
-        cells = tuple(
+    cells_by_value = {
+        str(value): tuple(
             _group_cell(records.get(row["metric"], {}), decimals[row["metric"]])
             if row
             else _size(records, ids, suite, headings[place])
             for place, row in enumerate(rows)
         )
-        columns.append(Column(str(value), cells, group=True))
+        for value, records in by_value.items()
+    }
+    if len(by_value) > MOST_COLUMNS:
+        columns = [Column(name, tuple(cells_by_value), right=False)]
+        for place, cells in enumerate(zip(*cells_by_value.values(), strict=True)):
+            metric = suite.metric_by_id.get(rows[place].get("metric", ""))
+            arrow = ARROWS[metric.scale.better] if metric else ""
+            header = headings.get(place) or f"{rows[place]['metric']} {arrow}".rstrip()
+            columns.append(Column(header, cells, group=True))
+        headings = {}
+    else:
+        columns = name_columns(rows, suite.metric_by_id, headings, drop=-4)
+        columns += [Column(*each, group=True) for each in cells_by_value.items()]
     about = f"{INTERVAL_HEADER} with {LEAST_UNITS} or more units ({unit}), (n) if values are null"
     return Grid(f"by {name}: {about}", tuple(columns), frozenset(headings))
 

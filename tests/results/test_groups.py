@@ -18,6 +18,7 @@ from fastscore.results.runs import Run
 from fastscore.statistics.clustered import clustered_mean
 from fastscore.suites.registry import load_suite
 from fastscore.suites.sums import defined_value
+from tests.results.comparing import scored
 from tests.results.conftest import SUITES
 
 CLUSTERS = {
@@ -111,6 +112,20 @@ def test_too_few_units_have_no_interval_and_the_table_says_why(run: Run) -> None
     assert "n 3 in 1" in done.output
     summary = run.summarise(by=["miner_uid"], cluster="miner_uid")
     assert set(summary["interval_reason"]) == {"too_few_units"}
+
+
+def test_more_than_eight_groups_are_rows(tmp_path: Path) -> None:
+    logs = [(f"m{miner}", 0.2 + miner / 20, range(8)) for miner in range(9)]
+    run = scored(tmp_path, "nine", *logs)
+    words = ["summary", str(run.path), "--by", "miner_uid"]
+    shown = CliRunner(env={"COLUMNS": "200"}).invoke(cli, words).output
+    lines = {line.split()[0]: line for line in shown.splitlines() if line.startswith("m")}
+    assert list(lines) == ["miner_uid", *(f"m{miner}" for miner in range(9))]
+    assert "average_U_best_early ↑" in lines["miner_uid"]
+    means = run.summarise(by=["miner_uid"]).filter(metric="average_U_best_early")
+    for row in means.iter_rows(named=True):
+        ends = f"[{row['ci_low']:.3f}, {row['ci_high']:.3f}]"
+        assert f"{row['mean']:.3f} {ends}" in lines[row["value"]]
 
 
 @pytest.mark.parametrize(
