@@ -8,6 +8,6 @@ before it:
 - `llvm`, `bits`, `memory`, `byte_blocks`: instructions that kernels call
 - `threads`: chunks of rows on threads, which can be stopped
 - `building`: machine code by Numba, in processes of their own
-- `calling`, `compiling`: a library is loaded, or compiled first, when it is called
+- `compiling`: a library is loaded, or compiled first, when it is called
 - `arrow`: columns of strings as kernels read them
 """

@@ -17,9 +17,8 @@ import os, sys
 from importlib.abc import MetaPathFinder
 
 WATCHED = {
-    "fastscore.vectors.embedder": "load_inference",
-    "fastscore_jit.compiling": "make_library",
-    "fastscore_jit.calling": "load_kernel",
+    "fastscore.vectors.embedder": ["load_inference"],
+    "fastscore_jit.compiling": ["make_library", "load_kernel"],
 }
 
 
@@ -38,7 +37,11 @@ class Watching(MetaPathFinder):
 
 
 def watch(module):
-    name = WATCHED[module.__name__]
+    for name in WATCHED[module.__name__]:
+        watch_function(module, name)
+
+
+def watch_function(module, name):
     real = getattr(module, name, None)
     if real is None:
         return

@@ -3,8 +3,7 @@
 import fastscore_kernels
 import numpy as np
 import pytest
-from fastscore_jit.calling import writer
-from fastscore_jit.compiling import Kernel
+from fastscore_jit.compiling import Kernel, writer
 from fastscore_jit.declaring import parse
 
 from fastscore.run.kernels import every_kernel

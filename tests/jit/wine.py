@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastscore_jit.calling import word_formats
-from fastscore_jit.compiling import Kernel
+from fastscore_jit.compiling import Kernel, word_formats
 from fastscore_jit.declaring import ArrayType, NamedTupleType
 from fastscore_readers import csv_records
 
