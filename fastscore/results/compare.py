@@ -264,10 +264,10 @@ def _summed(run: Run, metrics: Sequence[Metric], how: Inference, notes: list[str
     found = sum_metrics(
         run.suite, tables, metrics, options=run.options, design=how.design, labels=labels
     )
-    return [_placed(run, sums, table, how, notes) for sums in found]
+    return [_placed(run, sums, how, notes) for sums in found]
 
 
-def _placed(run: Run, sums: Sums, table: str, how: Inference, notes: list[str]) -> Sums:
+def _placed(run: Run, sums: Sums, how: Inference, notes: list[str]) -> Sums:
     """Keep the dialogues that the design has a place for."""
     for metric in sums.metrics:
         left_out = int(sums.frame[f"{metric.id}:left_out"].sum())
@@ -281,22 +281,18 @@ def _placed(run: Run, sums: Sums, table: str, how: Inference, notes: list[str]) 
             f"{run.path}: {counted(n, 'dialogues')} without {BETWEEN.join(columns)}: each is a "
             "unit of its own, and a pair with the dialogue of its name"
         )
-        notes += [note] if note not in notes else []
+        notes.append(note)
     for column, name in ((how.by and f"label:{how.by}", how.by), ("repeat", how.design.repeat)):
         if not name or not column:
             continue
         lacking = sums.frame.filter(pl.col(column).is_null())["id"].n_unique()
         if lacking:
-            notes.append(
-                f"{run.path}: {counted(lacking, 'dialogues')} of {table} without {name} left out"
-            )
+            notes.append(f"{run.path}: {counted(lacking, 'dialogues')} without {name} left out")
             sums = sums.where(pl.col(column).is_not_null())
-    return replace(sums, frame=_matched(run, sums.frame, table, how, notes))
+    return replace(sums, frame=_matched(run, sums.frame, how, notes))
 
 
-def _matched(
-    run: Run, dialogues: pl.DataFrame, table: str, how: Inference, notes: list[str]
-) -> pl.DataFrame:
+def _matched(run: Run, dialogues: pl.DataFrame, how: Inference, notes: list[str]) -> pl.DataFrame:
     """Name the pairs by what a pattern finds in their dialogue ids, if there is one."""
     if how.pattern is None:
         return dialogues
@@ -312,8 +308,8 @@ def _matched(
         )
     if unmatched:
         notes.append(
-            f"{run.path}: {counted(unmatched, 'dialogues')} of {table} left out, whose id does not "
-            f"match {how.pattern!r}"
+            f"{run.path}: {counted(unmatched, 'dialogues')} left out, whose id does not match "
+            f"{how.pattern!r}"
         )
     return named.drop_nulls("pair")
 
@@ -367,9 +363,7 @@ def pairs_of_runs(base: Run, run: Run, how: Inference) -> tuple[pl.DataFrame, li
     """
     notes: list[str] = []
     frames = [
-        _matched(
-            one, dialogue_places(one.scan(LABEL_TABLE), how.design, ()), LABEL_TABLE, how, notes
-        )
+        _matched(one, dialogue_places(one.scan(LABEL_TABLE), how.design, ()), how, notes)
         for one in (base, run)
     ]
     pairs = count_pairs(frames)

@@ -205,7 +205,7 @@ def test_missing_dialogues_are_counted_in_the_pairs_of_compare(
     # ids that the pattern does not match have no pair: d00 to d07 of d00 to d11
     (lost,) = check(twelve["lost"], limits, twelve["base"], pair_by="(d0[0-5])")
     assert (lost.outcome, lost.found) == ("passed", "0 of 6 (0%)")
-    assert "6 dialogues of dialogues left out, whose id does not match" in lost.detail
+    assert "6 dialogues left out, whose id does not match" in lost.detail
 
 
 def test_a_candidate_that_lost_dialogues_does_not_pass_without_a_word(

@@ -329,6 +329,15 @@ def test_only_headline_metrics_are_called_so(base: Run, better: Run) -> None:
     assert others.differences["p_holm"].to_list() == [2 * 2 / 2**9] * 2
 
 
+def test_dialogues_that_are_left_out_of_every_table_have_one_note(base: Run, better: Run) -> None:
+    found = fastscore.compare(base, better, repeats="challenge_uid")
+    assert found.notes == tuple(
+        f"{run.path}: {run.tables['dialogues'].height} dialogues without challenge_uid left out"
+        for run in (base, better)
+    )
+    assert str(found) == "Nothing is compared: no metric has a value on both sides."
+
+
 def test_what_is_named_twice_is_said_or_taken_once(both: Run) -> None:
     twice = fastscore.compare(both, both, metrics=["U_best"])
     assert f"{both.path} is the same run as {both.path}, or a copy of it" in twice.notes
