@@ -31,7 +31,6 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_jit.system import sync_file, sync_folder
 
-from fastscore_models.hub import HubError, download, find_repository, list_files
 from fastscore_models.recipe import (
     EXPORTER_VERSION,
     MODEL_FILES,
@@ -140,6 +139,9 @@ def fetch_hub(
     revision: str = "main",
 ) -> Path:
     """Download files of a model on the hub."""
+    # late: what never downloads needs no network code
+    from fastscore_models.hub import HubError, download, find_repository, list_files
+
     tell(f"Fetching {model} from the Hugging Face hub")
     try:
         repository = find_repository("models", model, revision)
