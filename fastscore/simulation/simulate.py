@@ -86,6 +86,8 @@ from fastscore.simulation.users import (
 )
 from fastscore.suites.preference_shift.catalogue import NAME
 
+# Agents
+
 _WORDS, _ = read_prompts(__package__, "agent.toml")
 PROMPTS, PROMPTS_DIGEST = read_prompts(__package__, "models.toml")
 

@@ -45,7 +45,6 @@ from fastscore_jit.declaring import (
     declared_kernels,
     register,
 )
-from fastscore_jit.objects import OBJECT, check_processor, opened_library
 from fastscore_jit.system import (
     c_library,
     lock_if_supported,
@@ -54,6 +53,8 @@ from fastscore_jit.system import (
     read_at,
 )
 from fastscore_jit.threads import result_of, thread_count
+
+# Calls: libraries, and the words that are passed to them
 
 _held: list[Any] = []
 _loads = itertools.count(1)
@@ -168,7 +169,7 @@ Beside the words are the objects that must outlive the call.
 
 def load_kernel(kernel: Declaration, library: Path) -> Loaded:
     """Load a compiled kernel from its library."""
-    check_processor()
+    objects.check_processor()
     parameters, returns = kernel.types()
     writers = [
         writer(kind, f"kernel `{kernel.__name__}`, argument {place + 1},")
@@ -178,7 +179,7 @@ def load_kernel(kernel: Declaration, library: Path) -> Loaded:
     result_format = "=" + "".join("".join(_result_formats(kind)) for kind in returns)
     result = struct.Struct(result_format)
     size = max(result.size, 8 * _FAULT_WORDS)
-    with opened_library(library) as descriptor:
+    with objects.opened_library(library) as descriptor:
         entry = entry_of(library, descriptor)
 
     def pack(arguments: tuple[Any, ...]) -> tuple[bytes, list[Any]]:
@@ -203,7 +204,7 @@ def load_kernel(kernel: Declaration, library: Path) -> Loaded:
 
 def entry_of(library: Path, descriptor: int) -> Callable[[bytes, Any], int]:
     """Load an open library and return its function of words."""
-    if library.suffix == OBJECT:
+    if library.suffix == objects.OBJECT:
         kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_char_p)
         return kind(entry_address(_content(descriptor), ENTRY))
     entry = getattr(_load(library, descriptor), ENTRY)
@@ -265,6 +266,9 @@ def _failure(kernel: Declaration, out: Any) -> Exception:
             f"kernel `{kernel.identity}` touches {width} items at index {index} of {length}"
         )
     return MemoryError(f"kernel `{kernel.identity}` got no memory for its arrays")
+
+
+# Kernels
 
 
 class Kernel(Declaration):

@@ -52,6 +52,8 @@ from fastscore_models.recipe import (
     without_special_tokens,
 )
 
+# Downloads
+
 Tell = Callable[[str], object]
 LAYOUT_FILES = ("*.json", "*/*.json", "model.safetensors", "*/model.safetensors")
 """Files of a hub model that an export reads, in the layout of sentence-transformers."""
@@ -159,6 +161,8 @@ def fetch_hub(
     return work
 
 
+# Files of a model
+
 _ABANDONED_AFTER = 3600.0
 _NAMED_WORK_FOLDER = re.compile(r"\..+\.[0-9]+\.[a-z0-9_]+")
 
@@ -261,6 +265,8 @@ def _publish(built: Path, target: Path) -> None:
             os.rename(target, retired)
     sync_folder(target.parent)
 
+
+# Embedding models
 
 MANIFEST_FORMAT = 1
 MODELS, MASKED_MODELS = "models", "masked-models"
@@ -545,6 +551,8 @@ def verify(exported: ExportedModel) -> float:
         )
     return difference
 
+
+# Masked language models
 
 FILL_MASK_EXPORTER_VERSION = 1
 

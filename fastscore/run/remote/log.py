@@ -27,6 +27,8 @@ import orjson
 from fastscore.errors import FastscoreError, InputError, RunConflictError, RunError
 from fastscore.logs import objects
 
+# Objects
+
 TRIES = 6
 PAUSE_SECONDS = 0.05
 """After the first failure; doubled after each further one."""
@@ -173,6 +175,8 @@ def _pauses() -> list[float]:
 def _listed(meta: Any) -> Listed:
     return Listed(meta["size"], meta["e_tag"] or "")
 
+
+# The log
 
 BEAT_SECONDS = 2.0
 STILL_SECONDS = 12.0
