@@ -17,7 +17,6 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from fastscore.settings.extras import scipy_stats
 from fastscore.statistics.clustered import LEAST_UNITS, LEVEL, POWER, EstimateReason, clustered_mean
@@ -391,7 +390,9 @@ def _spearman(first: Values, second: Values, stratum: Codes, part: Codes, parts:
 
 def _ranks(values: Values) -> Values:
     """Return ranks from 1, equal values with their mean rank."""
-    return pl.Series(values).rank("average").to_numpy()
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    means: Values = counts.cumsum() - (counts - 1) / 2
+    return means[places]
 
 
 def _grades(values: Values, strata: Codes) -> Values:
