@@ -47,21 +47,24 @@ ELSEWHERE = {
 """Commands that cannot run here, and why. Their flags are still checked."""
 
 
+@pytest.fixture(autouse=True)
+def one_store(store, monkeypatch):
+    monkeypatch.setenv("FASTSCORE_STORE", str(store))
+
+
 IN_SHELL = "README.md"
 """The page whose commands a shell runs as a user types them. On other pages few need one."""
 
 
 def run(command, folder, *, in_shell=False, shown=""):
     """Run a command in a folder and compare its output with the page."""
-    store = {"FASTSCORE_STORE": str(folder.parent / "store")}  # texts are embedded once for all
     program, *words = shlex.split(command)
     if program == "fastscore" and not (in_shell or re.search(r"[|<>&;$`*?~]", command)):
         with contextlib.chdir(folder):
-            done = fastscore_command(words, **store)
+            done = fastscore_command(words)
     else:
         environment = {
             **os.environ,
-            **store,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
         }
@@ -99,7 +102,6 @@ def run_python(code, folder, names, shown):
     out = io.StringIO()
     with (
         contextlib.chdir(folder),
-        mock.patch.dict(os.environ, {"FASTSCORE_STORE": str(folder.parent / "store")}),
         mock.patch.object(sys, "path", [str(folder), *sys.path]),
         contextlib.redirect_stdout(out),
         pl.Config(restore_defaults=True),

@@ -14,7 +14,6 @@ from fastscore.results.differences import Inference
 from fastscore.results.findings import compare_groups, read_headlines
 from fastscore.results.report.write import _comparisons
 from fastscore.suites import registry
-from fastscore.suites.preference_shift import analysis
 from tests.conftest import often
 from tests.results.comparing import row_of
 from tests.results.conftest import SUITES, SuiteRuns
@@ -96,11 +95,11 @@ def test_two_runs_have_one_difference_in_compare_report_and_check(
         assert one.outcome != "passed" or row["verdict"] != "worse" or (row["difference"] or 0) <= 1
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_mean_of_the_analysis_is_that_of_the_summary(
-    suite_runs: SuiteRuns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    suite_runs: SuiteRuns, tmp_path: Path
 ) -> None:
     run = suite_runs["preference_shift"]
-    monkeypatch.setattr(analysis, "draw_figures", lambda *_, **__: [])  # takes seconds
     tables = fastscore.analyse(run, tmp_path / "analysis").tables
     overall: Mapping[str, dict[str, Any]] = {
         row["metric"]: row for row in fastscore.summary(run).filter(group="all").to_dicts()
