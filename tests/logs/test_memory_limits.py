@@ -92,7 +92,7 @@ def rejects(log: Path) -> pl.DataFrame:
 
 
 BOMBS: dict[str, Callable[[Path], Path]] = {
-    "line ends": lambda folder: plain(folder / "log.jsonl", repeated(b"\n", often(64, 1024))),
+    "line ends": lambda folder: plain(folder / "log.jsonl", repeated(b"\n", often(16, 1024))),
     "bad lines": lambda folder: packed(folder / "log.jsonl.gz", repeated(b"x\n", often(2, 100))),
     "empty objects": lambda folder: packed(folder / "log.jsonl.gz", repeated(b"{}\n", 4)),
 }

@@ -22,7 +22,7 @@ TEXTS_COLLECTED = ".work/texts/part-*.parquet"
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory):
-    return write_varied_logs(tmp_path_factory.mktemp("logs"), files=6, dialogues=40)
+    return write_varied_logs(tmp_path_factory.mktemp("logs"), files=6, dialogues=20)
 
 
 @pytest.fixture(scope="module")
