@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import fastscore
+from tests.conftest import NIGHTLY
 from tests.logs.chats import (
     ASKED,
     PAIRS,
@@ -206,11 +207,17 @@ OF_TWO: dict[str, tuple[str, Any]] = {
     "texts in objects beside a name": (".json", of_two(lambda name, pairs: [
         {"name": name, "messages": [{"message": turn["content"]} for turn in chat(pairs)]}])),
 }  # fmt: skip
-"""Logs of two dialogues that no option reads unasked."""
+"""Logs of two dialogues that no option reads unasked; by day each for one suite, by turns."""
 
 
-@pytest.mark.parametrize("suite", SUITES)
-@pytest.mark.parametrize("kind", OF_TWO)
+@pytest.mark.parametrize(
+    ("kind", "suite"),
+    [
+        (kind, suite)
+        for turn, kind in enumerate(OF_TWO)
+        for suite in (SUITES if NIGHTLY else (SUITES[turn % len(SUITES)],))
+    ],
+)
 def test_what_a_refusal_says_to_type_reads_the_log(kind, suite, tmp_path):
     suffix, rows = OF_TWO[kind]
     run = follow(write(tmp_path / f"log{suffix}", rows), options_of(suite, tmp_path))
