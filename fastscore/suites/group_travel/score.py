@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import polars as pl
+import polars.selectors as selectors
 from fastscore_jit.threads import raise_if_stopped
 
 from fastscore.errors import counted
@@ -114,6 +115,12 @@ def _count(
     members = satisfy_members(pairs)
     listed = pl.struct("member", "pairs", "satisfied", "satisfaction", "semantic_mean")
     counts = (
+        frames["dialogues"]
+        .select("dialogue_row", "itinerary")
+        .join(frames["itineraries"], on="itinerary", how="left", maintain_order="left")
+        .drop("itinerary")
+    )
+    for part in (
         count_turns(frames["dialogues"], frames["turns"]),
         count_syntheses(frames, wishes, informative),
         count_meaning(pairs),
@@ -121,23 +128,16 @@ def _count(
         measure_welfare(members),
         measure_fairness(members),
         count_places(places),
-    )
-    others = (
-        members.group_by("dialogue_row", maintain_order=True).agg(members=listed),
         find_missing(frames),
-    )
-    dialogues = frames["dialogues"].join(
-        frames["itineraries"], on="itinerary", how="left", maintain_order="left"
-    )
-    for part in (*counts, *others):
-        dialogues = dialogues.join(part, on="dialogue_row", how="left", maintain_order="left")
-    numbers = {"M16_num", "M16_den"}.union(*(part.columns for part in counts)) - {"dialogue_row"}
-    flags = {"has_catalogue", *others[1].columns, "everyone_accepts", "anyone_accepts"}
-    return dialogues.with_columns(
-        pl.col(numbers - flags).fill_null(0),
-        pl.col(flags - {"dialogue_row"}).fill_null(False),
+        members.group_by("dialogue_row", maintain_order=True).agg(members=listed),
+    ):
+        counts = counts.join(part, on="dialogue_row", how="left", maintain_order="left")
+    counts = counts.with_columns(
+        selectors.numeric().fill_null(0),
+        selectors.boolean().fill_null(False),
         pl.col("members").fill_null([]),
     ).with_columns(pl.col(pl.UInt32).cast(pl.Int64))
+    return frames["dialogues"].hstack(counts.drop("dialogue_row"))
 
 
 def _score(counted: pl.DataFrame, has_vectors: bool) -> pl.DataFrame:
