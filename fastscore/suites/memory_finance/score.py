@@ -27,7 +27,13 @@ from fastscore_kernels import keyword_groups
 from fastscore.settings.options import TomlTable, lexicon_content, parse_lexicon
 from fastscore.suites.base import Events
 from fastscore.suites.columns import filled, find_nulls, list_column
-from fastscore.suites.grouping import counts_of, factorize, factorize_rows, group_offsets
+from fastscore.suites.grouping import (
+    counts_of,
+    factorize,
+    factorize_rows,
+    group_offsets,
+    place_in_group,
+)
 from fastscore.suites.memory_finance.events import Frames, is_ok, of_labels
 from fastscore.suites.memory_finance.metrics import (
     COMPLIANCE_LABELS,
@@ -288,6 +294,9 @@ def _own_phrases(frames: Frames, lexicon: Lexicon) -> list[str]:
     return [phrase for phrase in fitting if phrase not in lexicon.explanation_elements]
 
 
+STATED_LISTS = {"constraints": "assets", "preferences": "topics"}
+"""The list of the last snapshot that states what a labelled list has."""
+
 PLACES = (*PROFILE_FIELDS, "constraints", "preferences", "history")
 """What a memory key can name: a field or a list of the profile, or the turns before."""
 _FIELD_KEYS = {
@@ -341,30 +350,15 @@ def score_memory_keys(frames: Frames) -> dict[str, pl.Series | Indices]:
 
 
 def resolve_keys(frames: Frames) -> pl.DataFrame:
-    """Find the target of each required key, null where it has none.
-
-    A row is a key of a turn. Of several targets of one place, the first counts.
-    """
+    """Find the target of each required key, null where it has none. A row is a key of a turn."""
     keys = frames["memory_keys"]
     parsed = [(key, *parse_key(key)) for key in keys["key"].unique()]
-    schema = pl.Schema({"key": pl.String(), "place": pl.Enum(PLACES), "index": pl.Int64()})
-    dialogue = frames["turns"]["dialogue_row"][keys["turn_row"]]
-    targets = _targets(frames)
-    resolvers = (
-        pl.when(pl.col(name).is_not_null()).then(pl.lit(name, pl.Enum(RESOLVERS)))
-        for name in targets
-    )
+    schema = pl.Schema({"key": pl.String(), "place": _PLACE, "index": pl.Int64()})
+    named = pl.DataFrame(parsed, schema, orient="row")
     return (
-        keys.with_columns(dialogue.alias("dialogue_row"))
-        .join(
-            pl.DataFrame(parsed, schema, orient="row"),
-            on="key",
-            how="left",
-            nulls_equal=True,
-            maintain_order="left",
-        )
-        .with_columns(**targets)
-        .with_columns(target_text=pl.coalesce(*targets), resolver=pl.coalesce(*resolvers))
+        keys.with_columns(frames["turns"]["dialogue_row"][keys["turn_row"]])
+        .join(named, on="key", how="left", nulls_equal=True, maintain_order="left")
+        .join(_targets(frames), on=_AT, how="left", maintain_order="left")
         .with_columns(
             pl.col("resolver").fill_null("unresolved"),
             resolvable=pl.col("target_text").is_not_null(),
@@ -372,33 +366,35 @@ def resolve_keys(frames: Frames) -> pl.DataFrame:
     )
 
 
-def _targets(frames: Frames) -> dict[str, pl.Expr]:
-    """Return by resolver what keys point at, in the order of resolvers: a text, or null."""
+_PLACE, _RESOLVER = pl.Enum(PLACES), pl.Enum(RESOLVERS)
+_AT = ("dialogue_row", "place", "index")
+
+
+def _targets(frames: Frames) -> pl.DataFrame:
+    """List what keys can point at: the text at an index of a place of a dialogue."""
     dialogues, spoken = frames["dialogues"], frames["utterances"]["text"]
-
-    def listed(place: str, name: str, texts: pl.Series, first: int = 0) -> pl.Expr:
-        """Return the text at the index of each key of a place, which counts from ``first``."""
-        rows = frames[name]["dialogue_row"].to_numpy()
-        offsets = pl.lit(pl.Series(group_offsets(rows, dialogues.height)))
-        begin, end = (offsets.gather(pl.col("dialogue_row") + edge) for edge in (0, 1))
-        row = begin + pl.col("index") - first
-        at = pl.when(pl.col("place") == place, row >= begin, row < end).then(row)
-        return pl.lit(texts).gather(at)
-
-    fields = (
-        pl.lit(dialogues[f"gt_{name}"]).gather(pl.when(place=name).then("dialogue_row"))
-        for name in PROFILE_FIELDS
+    rows = pl.int_range(dialogues.height, eager=True)
+    (users, answered), (everyone, said) = (
+        (frames[name]["dialogue_row"], spoken[frames[name]["utterances"]])
+        for name in ("user_history", "history")
     )
-    constraints, preferences = frames["constraints"]["text"], frames["preferences"]["text"]
-    # turns count from 1: those of the user that were answered, else all that say something
-    answered, said = (spoken[frames[name]["utterances"]] for name in ("user_history", "history"))
-    return {
-        "profile_field": pl.coalesce(fields),
-        "constraints_gt": listed("constraints", "constraints", constraints),
-        "preferences_gt": listed("preferences", "preferences", preferences),
-        "history_user_turn": listed("history", "user_history", answered, first=1),
-        "history_abs_turn": listed("history", "history", said.set(said == "", None), first=1),
-    }
+    # of several targets at one place the first counts
+    listed = [
+        *((name, "profile_field", 0, rows, dialogues[f"gt_{name}"]) for name in PROFILE_FIELDS),
+        *((name, f"{name}_gt", 0, *frames[name]["dialogue_row", "text"]) for name in STATED_LISTS),
+        # turns count from 1: those of the user that were answered, else all that say something
+        ("history", "history_user_turn", 1, users, answered),
+        ("history", "history_abs_turn", 1, everyone, said.set(said == "", None)),
+    ]
+    targets = (
+        pl.DataFrame({"dialogue_row": dialogue_row, "target_text": texts}).with_columns(
+            place=pl.lit(place, _PLACE),
+            index=first + place_in_group(dialogue_row.to_numpy()),
+            resolver=pl.lit(resolver, _RESOLVER),
+        )
+        for place, resolver, first, dialogue_row, texts in listed
+    )
+    return pl.concat(targets).drop_nulls("target_text").unique(_AT, keep="first")
 
 
 def recall_targets(contexts: pl.DataFrame, keys: pl.DataFrame, n_turns: int) -> pl.DataFrame:
@@ -412,10 +408,6 @@ def recall_targets(contexts: pl.DataFrame, keys: pl.DataFrame, n_turns: int) -> 
         recalled[source] = contains(texts[keys["turn_row"]], keys["target_text"])
     # the empty text is recalled from nowhere
     return pl.DataFrame(recalled).select(pl.all() & (keys["target_text"] != ""))
-
-
-STATED_LISTS = {"constraints": "assets", "preferences": "topics"}
-"""The list of the last snapshot that states what a labelled list has."""
 
 
 def score_profiles(frames: Frames, replies: Replies, lexicon: Lexicon) -> dict[str, Float64Array]:
