@@ -1,12 +1,10 @@
-"""Checks of arguments: one sentence for each invalid one, and advice on logs that do not fit."""
+"""Checks of arguments: one sentence for each invalid one."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.logs.inputs.column_map import UnmappedLogError
 from fastscore.logs.score_input import ScoreInput
 from fastscore.run.request import SETTINGS, Request
 from fastscore.suites.base import Suite
@@ -48,18 +46,6 @@ def request_of(arguments: Mapping[str, Any], call: str = "score") -> Request:
     options = None if call == "scan" else options or by_name
     settings = {each.name: arguments[each.name] for each in SETTINGS if each.name in arguments}
     return Request(suite=suite, options=options, **logs, **settings)
-
-
-@contextmanager
-def fitting_suite_named(request: Request) -> Iterator[None]:
-    """Say all that must be typed, what to add to it, or which suite reads the logs as they are."""
-    try:
-        yield
-    except UnmappedLogError as error:
-        from fastscore.api.reading import hint_for  # late: every suite looks at the logs again
-
-        error.hint = hint_for(request, error) or error.hint
-        raise
 
 
 def unknown_keyword(name: str, suite: Any) -> TypeError:

@@ -9,12 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Never
 import polars as pl
 from fastscore_jit.threads import own_stop_flag
 
-from fastscore.api.arguments import (
-    SuiteName,
-    fitting_suite_named,
-    request_of,
-    unknown_keyword,
-)
+from fastscore.api.advice import fitting_suite_named
+from fastscore.api.arguments import SuiteName, request_of, unknown_keyword
 from fastscore.api.runs import Run, open_run
 from fastscore.errors import UsageError, names_arguments, warn_caller
 from fastscore.logs.inputs.files import Format

@@ -318,7 +318,7 @@ def _callback(suite: Suite) -> Any:
         as_json: bool,
         **given: Any,
     ) -> int:
-        from fastscore.api.arguments import fitting_suite_named
+        from fastscore.api.advice import fitting_suite_named
         from fastscore.run.drive import execute
         from fastscore.run.progress import reporter
 

@@ -18,7 +18,8 @@ from typing import Any, Literal, TypeVar
 import orjson
 import polars as pl
 
-from fastscore.api.arguments import SuiteName, fitting_suite_named
+from fastscore.api.advice import fitting_suite_named
+from fastscore.api.arguments import SuiteName
 from fastscore.errors import InputError, UsageError, names_arguments
 from fastscore.files import ANNOTATIONS, check_output
 from fastscore.llm.client import (
