@@ -33,7 +33,7 @@ from fastscore_readers.json.documents import (
     elements,
     skip_value,
 )
-from fastscore_readers.json.line_ends import count_line_ends, last_end
+from fastscore_readers.json.line_ends import count_line_ends, last_end, line_begins
 
 from fastscore.errors import InputError
 from fastscore.files import Compression, Damage, DamageError, as_utf8, unpacked
@@ -370,25 +370,17 @@ def _parts(lines: Lines) -> Iterator[Lines]:
     if len(data) <= MOST_LINES or _estimate_line_count(data) <= MOST_LINES:
         yield lines
         return
-    half = len(data) // 2
-    middle = last_end(data[:half])
-    if not middle:
-        after = first_end(bytes(data[half:]))[1]
-        middle = half + after if after > 0 else len(data)
-    if middle == len(data):
-        yield lines
-        return
-    count = count_line_ends(np.frombuffer(data[:middle], np.uint8))
-    first = replace(lines, data=data[:middle], damage=None, dense=True)
-    last = replace(
-        lines,
-        data=data[middle:],
-        offset=lines.offset + middle,
-        line=lines.line + count,
-        dense=True,
-    )
-    yield from _parts(first)
-    yield from _parts(last)
+    begins = line_begins(np.frombuffer(data, np.uint8))
+    edges = np.unique([0, *begins[MOST_LINES - 1 :: MOST_LINES], len(data)]).tolist()
+    for number, (begin, end) in enumerate(itertools.pairwise(edges)):
+        yield replace(
+            lines,
+            data=data[begin:end],
+            offset=lines.offset + begin,
+            line=lines.line + number * MOST_LINES,
+            damage=lines.damage if end == len(data) else None,
+            dense=True,
+        )
 
 
 def _estimate_line_count(data: memoryview) -> int:
