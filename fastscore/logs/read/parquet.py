@@ -349,13 +349,9 @@ class _Message:
 
 def is_arrow(source: Any) -> bool:
     """Tell whether a path, or an open file, holds Arrow's format of files or of streams."""
-    if isinstance(source, str):
-        with open(source, "rb") as file:
-            head = file.read(len(ARROW_FILE))
-    else:
-        head = source.read(len(ARROW_FILE))
-        source.seek(0)
-    return head.startswith((ARROW_FILE, ARROW_STREAM))
+    with _opened(source) as file:
+        file.seek(0)
+        return bool(file.read(len(ARROW_FILE)).startswith((ARROW_FILE, ARROW_STREAM)))
 
 
 def arrow_schema(source: Any) -> pl.Schema:
