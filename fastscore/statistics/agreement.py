@@ -200,6 +200,8 @@ def categorical_agreement(
 
         def coefficient(weights: Values) -> float:
             of_several = weights * several
+            if not of_several.any():  # without a cluster no thing has two ratings
+                return math.nan
             observed = of_several @ of_thing / of_several.sum()
             return _one_minus(1 - observed, 1 - chance(weights @ shares / weights.sum()))
 

@@ -202,6 +202,14 @@ def test_ratings_between_categories_have_equal_ones_alone():
     }
 
 
+@pytest.mark.filterwarnings("error")
+def test_one_thing_with_two_ratings_has_no_interval():
+    ratings = np.full((9, 2), np.nan)
+    ratings[:, 0], ratings[0, 1] = np.arange(9) % 3, 2
+    found = categorical_agreement(ratings)["fleiss_kappa"]
+    assert (found.n, found.low, found.reason) == (1, None, "zero_variance")
+
+
 def test_kappa_is_scikit_learns():
     random = np.random.default_rng(7)
     for n in (5, 30, 300):
