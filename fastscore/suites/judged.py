@@ -108,7 +108,8 @@ def list_ratings(
     given = _from_columns(numbered, extra)
     verdict = pl.col("text").str.strip_chars(' "')
     n_verdicts = given.select(verdict.is_in(list(VERDICTS)).sum()).item()
-    is_pair = 2 * n_verdicts > given.height
+    names_both = rows.height > 0 and not rows["model_b"].has_nulls()
+    is_pair = names_both or 2 * n_verdicts > given.height
     if is_pair:
         flipped = numbered.filter("is_flipped")["conversation"]
         score = verdict.replace_strict(VERDICTS, default=None, return_dtype=pl.Float64)
@@ -117,7 +118,7 @@ def list_ratings(
             .then(1 - score)
             .otherwise(score)
         )
-    checked = _check(given, (0.0, 1.0) if is_pair else scale)
+    checked = _check(given, None if is_pair else scale)
     about = numbered.select(
         "conversation", pl.col("^judged_.*$"), pl.col("^system_.$"), is_pair=pl.lit(is_pair)
     )
@@ -212,9 +213,11 @@ def _with_numbers(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _check(given: pl.DataFrame, scale: tuple[float, float]) -> pl.DataFrame:
-    low, high = scale
-    number = f"a number from {low:g} to {high:g}, or null"
+def _check(given: pl.DataFrame, scale: tuple[float, float] | None) -> pl.DataFrame:
+    """Name what is wrong with scores on a scale; without one, with verdicts on pairs."""
+    low, high = scale or (0.0, 1.0)
+    kind = "number" if scale else "verdict"
+    wanted = f"a number from {low:g} to {high:g}, or null" if scale else ", ".join(VERDICTS)
     # the first that holds counts
     faults = (
         (pl.col("judge") == MEAN, "reserved name", "another name: that of the scores' own mean"),
@@ -223,8 +226,8 @@ def _check(given: pl.DataFrame, scale: tuple[float, float]) -> pl.DataFrame:
             "given before",
             "one score of this name for a conversation",
         ),
-        (pl.col("score").is_null(), "not a number", number),
-        (~pl.col("score").is_between(low, high), "out of range", number),
+        (pl.col("score").is_null(), f"not a {kind}", wanted),
+        (~pl.col("score").is_between(low, high), "out of range", wanted),
     )
     reasons, expected = (
         [pl.when(fault[0]).then(pl.lit(fault[of])) for fault in faults] for of in (1, 2)

@@ -99,6 +99,19 @@ def test_two_that_always_tie_have_no_interval_of_their_difference(tmp_path: Path
         assert [row[name] for name in ("low", "high", "p", "p_holm")] == [None] * 4
 
 
+@pytest.mark.parametrize("wrong", [1, 3])
+def test_what_is_no_verdict_is_refused_as_such(wrong: int) -> None:
+    """Rows that name two models have verdicts, however many of them are unusable."""
+    names = {"model_a": "x", "model_b": "y"}
+    rows = [{"dialogue": f"d{k}", **names, "overall": "ABAB"[k]} for k in range(4)]
+    for row in rows[:wrong]:
+        row["overall"] = "x"
+    found = fastscore.rank(rows)
+    assert found.strengths["n"].to_list() == [4 - wrong] * 2
+    (note,) = found.notes
+    assert 'the first at line 1: judge.overall: not a verdict ("x")' in note
+
+
 def test_the_command_shows_the_ranking(files: list[Path]) -> None:
     paths = [str(file) for file in files]
     shown = fastscore_command(["rank", *paths])
