@@ -92,7 +92,7 @@ $(VENV)/loggers.installed: $(VENV)/dev.installed
 	@touch $@
 
 test-loggers: $(VENV)/loggers.installed  ## The tests of loggers beside the real clients, offline
-	$(BIN)/python -m pytest -q tests/loggers
+	$(BIN)/python -m pytest -q tests/test_loggers.py
 
 test-numba: $(VENV)/dev.installed  ## Kernels made by the oldest Numba that pyproject.toml allows
 	$(INSTALL) --target $(VENV)/oldest-numba "numba==$(OLDEST_NUMBA).*"

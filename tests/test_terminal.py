@@ -37,7 +37,7 @@ CONSOLE = {("rich.console", "Console")}
 """The type of consoles from `fastscore.terminal`."""
 WRITERS = {"print", "click.echo", "click.secho", "shutil.get_terminal_size", "os.get_terminal_size"}
 
-OF_A_SHELL = ("cli/", "compat/", "llm/transcripts.py", "suites/preference_shift/verbs/")
+OF_A_SHELL = ("cli/", "compat/", "llm/transcripts.py", "suites/preference_shift/verbs.py")
 """Modules that Python does not call, or that propose what is to be typed."""
 
 

@@ -55,9 +55,7 @@ VERBS = {
 
 SUITE_VERBS = "fastscore.verbs"
 """The entry-point group of verbs that suites contribute: each names a click command."""
-_OWN_SUITE_VERBS = (
-    EntryPoint("catalogue", "fastscore.suites.preference_shift.verbs.catalogue:command"),
-)
+_OWN_SUITE_VERBS = (EntryPoint("catalogue", "fastscore.suites.preference_shift.verbs:command"),)
 
 
 def suite_verbs() -> dict[str, EntryPoint]:

@@ -8,8 +8,7 @@ import pytest
 
 import fastscore
 from fastscore.errors import RunConflictError, UsageError
-from fastscore.loggers import numbers_of
-from fastscore.loggers.datasets import push
+from fastscore.loggers import log_to_mlflow, log_to_wandb, numbers_of, write_dataset
 from tests.run.logs import utterance
 
 TURNS = [
@@ -37,10 +36,8 @@ def test_means_and_ends_of_intervals_are_numbers(run):
 def test_mlflow_has_the_run(run, tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    from fastscore.loggers.mlflow import log_run
-
     mlflow.set_tracking_uri((tmp_path / "mlruns").as_uri())
-    identity = log_run(run, name="lexical")
+    identity = log_to_mlflow(run, name="lexical")
     found = mlflow.get_run(identity)
     assert found.info.status == "FINISHED"
     assert found.data.metrics["average_U_best_early"] == pytest.approx(MEAN)
@@ -52,17 +49,15 @@ def test_mlflow_has_the_run(run, tmp_path, monkeypatch):
     )
     assert json.loads(Path(path).read_text())["signature"] == run.signature
     with mlflow.start_run() as active:
-        assert log_run(run.path) == active.info.run_id
+        assert log_to_mlflow(run.path) == active.info.run_id
 
 
 def test_wandb_has_the_run(run, tmp_path, monkeypatch):
     wandb = pytest.importorskip("wandb")
-    from fastscore.loggers.wandb import log_run
-
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
     monkeypatch.setenv("WANDB_SILENT", "true")
-    identity = log_run(run, project="tests")
+    identity = log_to_wandb(run, project="tests")
     assert wandb.run is None
     wandb.teardown()  # what was written is on disk then
     (folder,) = (tmp_path / "wandb").glob(f"offline-run-*-{identity}")
@@ -71,12 +66,12 @@ def test_wandb_has_the_run(run, tmp_path, monkeypatch):
     assert b"average_U_best_early" in content
     assert b"score_dialogue" in content
     with wandb.init(project="tests") as active:
-        assert log_run(run) == active.id
+        assert log_to_wandb(run) == active.id
         assert active.summary["average_U_best_early"] == pytest.approx(MEAN)
 
 
 def test_a_dataset_is_a_folder_with_a_card(run, tmp_path):
-    card = push(run, tmp_path / "dataset").read_text()
+    card = write_dataset(run, tmp_path / "dataset").read_text()
     assert "config_name: dialogues" in card
     assert run.signature in card
     assert f"| `average_U_best_early` | {MEAN:.6g} |" in card
@@ -84,12 +79,12 @@ def test_a_dataset_is_a_folder_with_a_card(run, tmp_path):
     assert stored["average_U_best_early"].mean() == pytest.approx(MEAN)
     assert not isinstance(stored["null_reasons"].explode().struct.field("reason").dtype, pl.Enum)
     with pytest.raises(RunConflictError, match="cannot take a data set: it holds"):
-        push(run, tmp_path / "dataset")
+        write_dataset(run, tmp_path / "dataset")
 
 
 def test_the_library_of_datasets_reads_the_folder(run, tmp_path):
     datasets = pytest.importorskip("datasets")
-    push(run, tmp_path / "dataset")
+    write_dataset(run, tmp_path / "dataset")
     found = datasets.load_dataset(
         str(tmp_path / "dataset"), "dialogues", cache_dir=str(tmp_path / "cache")
     )
@@ -102,9 +97,7 @@ def test_the_library_of_datasets_reads_the_folder(run, tmp_path):
 def test_a_missing_client_is_one_message(run, monkeypatch):
     import sys
 
-    from fastscore.loggers import mlflow, wandb
-
-    for logger, name in ((mlflow, "mlflow"), (wandb, "wandb")):
+    for log, name in ((log_to_mlflow, "mlflow"), (log_to_wandb, "wandb")):
         monkeypatch.setitem(sys.modules, name, None)
         with pytest.raises(UsageError, match=rf"pip install 'fastscore-dialogue\[{name}\]'"):
-            logger.log_run(run)
+            log(run)

@@ -1,1 +1,0 @@
-"""Verbs that the suite adds to the command line, one click command a module."""
