@@ -13,7 +13,7 @@ ATTACK = "</script><script>window.hit=1</script><img src=x onerror=window.hit=1>
 """Text of logs that a page would run, were it taken for HTML."""
 BREAKING_OUT = f"{ATTACK}\"'>"
 """The same, which ends quotes as well."""
-MANY_FIGURES = ("group_travel", "preference_shift")
+LARGE = ("group_travel", "preference_shift")
 
 
 class Page(HTMLParser):
@@ -38,8 +38,8 @@ class Page(HTMLParser):
 class Pages(Mapping[str, Path]):
     """Reports of the suites, and of two runs of each, written when they are first asked for.
 
-    By day those of two runs are without figures, which reports of six runs have, and so are those
-    of the two suites that have most.
+    By day those of two runs are without figures, which reports of six runs have. Pages of the two
+    suites with the largest have none either, and the second run alone.
     """
 
     def __init__(self, runs: Mapping[str, Run], folder: Path) -> None:
@@ -51,10 +51,11 @@ class Pages(Mapping[str, Path]):
         base, _, other = suite.partition("/")
         with alone(path) as is_made:
             if not is_made:
-                runs = [self._runs[one] for one in (base, suite)[: 2 if other else 1]]
-                undrawn = (other or suite in MANY_FIGURES) and not NIGHTLY
+                is_large = base in LARGE and not NIGHTLY
+                names = [suite] if is_large or not other else [base, suite]
+                undrawn = is_large or (other and not NIGHTLY)
                 with blank_figures() if undrawn else contextlib.nullcontext():
-                    write_report(runs, path)
+                    write_report([self._runs[name] for name in names], path)
         return path
 
     def __iter__(self) -> Iterator[str]:
