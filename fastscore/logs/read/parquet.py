@@ -375,10 +375,6 @@ def arrow_frames(
         schema, walk = _walk(file)
         for messages, first, n_rows in _together(walk, start, stop):
             low, high = max(start - first, 0), n_rows if stop is None else min(stop - first, n_rows)
-            if columns is not None and not columns:
-                for begin in range(low, high, ROWS_AT_ONCE):
-                    yield pl.DataFrame(height=min(high - begin, ROWS_AT_ONCE))
-                continue
             frame = _read_batches(file, schema, messages, columns)
             for begin in range(low, high, ROWS_AT_ONCE):
                 yield frame.slice(begin, min(high - begin, ROWS_AT_ONCE))
@@ -501,6 +497,8 @@ def _read_batches(
     file: Any, schema: bytes, messages: Sequence[_Message], columns: Sequence[str] | None
 ) -> pl.DataFrame:
     """Read batches, the last of some messages."""
+    if columns is not None and not columns:
+        return pl.DataFrame(height=sum(message.rows for message in messages))
     stream = io.BytesIO()
     stream.write(schema)
     for message in messages:
@@ -523,9 +521,9 @@ def _check_unpacked(data: bytes, message: _Message) -> None:
     batch = _Table.root(data[8 : message.head]).table(2)
     if message.kind == _DICTIONARY:
         batch = batch.table(1)
-    codec = batch.table(3, optional=True)
-    if codec is None:
+    if not batch.place(3):
         return
+    codec = batch.table(3)
     for place in batch.structs(2, 16):
         offset, length = struct.unpack_from("<qq", batch.data, place)
         packed = data[message.head + offset :][:length]
@@ -573,12 +571,10 @@ class _Table:
         place = self.place(field)
         return struct.unpack_from(f"<{kind}", self.data, place)[0] if place else 0
 
-    def table(self, field: int, *, optional: bool = False) -> Any:
-        """Return a table inside this; None if it is absent and ``optional``."""
+    def table(self, field: int) -> "_Table":
+        """Return a table inside this."""
         place = self.place(field)
         if not place:
-            if optional:
-                return None
             raise OSError("a message is damaged")
         return _Table(self.data, place + struct.unpack_from("<I", self.data, place)[0])
 
