@@ -392,71 +392,72 @@ def _sections(drawn: Mapping[str, Drawing], tables: Tables) -> tuple[Section, ..
     """Fill the parts of the page: each has a heading, what it answers, figures and tables."""
     ablated = tables["ablations"]
     contrasts = tables["construct_validity"].filter(group=ALL)
-    parts: tuple[tuple[str, str, tuple[str, ...], list[Listing]], ...] = (
-        (
+
+    def section(
+        title: str, text: str, *listings: Listing, figures: tuple[str, ...] = ()
+    ) -> Section:
+        found = tuple(drawn[name] for name in figures if name in drawn)
+        note = NOTHING_DRAWN if len(found) < len(figures) else ""
+        return Section(title=title, text=text + note, drawings=found, listings=listings)
+
+    return (
+        section(
             "Models by scores",
             "A column's heading sorts the models.",
-            (),
-            [models_table(tables)],
+            models_table(tables),
         ),
-        (
+        section(
             "Scores and their parts",
             "TAS and CAS with what they are made of, over conversations.",
-            ("distributions", "radar"),
-            [_listing("Scores by group", _COMPONENTS, tables["components"], words=2)],
+            _listing("Scores by group", _COMPONENTS, tables["components"], words=2),
+            figures=("distributions", "radar"),
         ),
-        (
+        section(
             "Turn by turn",
             "How CC, CR and copying move in one dialogue, and on average around shifts.",
-            ("timelines", "around_shifts"),
-            [],
+            figures=("timelines", "around_shifts"),
         ),
-        (
+        section(
             "Concepts that are missing or hallucinated",
             "Which concepts of the user the answers lack, and which they bring in unasked, by the "
             "number of turns. Each field's and each model's are in tables/top_concepts.csv.",
-            (),
-            [top_concepts_table(tables)],
+            top_concepts_table(tables),
         ),
-        (
+        section(
             "Recovery",
             "How soon the answers fit again after a shift. The window is varied over the scores of "
             "the turns; nothing is scored again.",
-            ("recovery",),
-            [sweep_table(tables)],
+            sweep_table(tables),
+            figures=("recovery",),
         ),
-        (
+        section(
             "Ablations",
             "Each score without some of its parts. Differences are paired by conversation. Tests "
             "are t tests with cluster-robust errors, those of the intervals.",
-            ("ablations",),
-            [_listing("Variants of TAS and CAS" + _family(ablated), _ABLATIONS, ablated, words=2)],
+            _listing("Variants of TAS and CAS" + _family(ablated), _ABLATIONS, ablated, words=2),
+            figures=("ablations",),
         ),
-        (
+        section(
             "Weights",
             "Whether the order of models hangs on the choice of weights. The whole grid is in "
             "tables/weight_grid.csv.",
-            (),
-            weights_table(tables),
+            *weights_table(tables),
         ),
-        (
+        section(
             "Construct validity",
             "Controlled shifts should show: CC drops at a shift and recovers, CR is higher within "
             "segments than across them. These three contrasts are tested together. The others are "
             "exploratory, and their p is uncorrected. Differences are paired by conversation. "
             "Tests are t tests with cluster-robust errors. Each model's contrasts are in "
             "tables/construct_validity.csv.",
-            (),
-            [
-                _listing(
-                    "Paired contrasts over all conversations" + _family(contrasts),
-                    _CONSTRUCT,
-                    contrasts,
-                    words=2,
-                )
-            ],
+            _listing(
+                "Paired contrasts over all conversations" + _family(contrasts),
+                _CONSTRUCT,
+                contrasts,
+                words=2,
+            ),
         ),
-        (
+        section(
             "Convergent validity",
             "Whether the scores order conversations as the judge does. Conversations are ranked "
             "within their model, so differences between models add nothing. TAS and CAS with the "
@@ -464,18 +465,9 @@ def _sections(drawn: Mapping[str, Drawing], tables: Tables) -> tuple[Section, ..
             "counts every order of up to eight units if each has one conversation with every "
             "model. Otherwise it is the t test of the jackknife interval. Each model's "
             "correlations are in tables/convergent_validity.csv.",
-            ("judge",),
-            convergent_table(tables),
+            *convergent_table(tables),
+            figures=("judge",),
         ),
-    )
-    return tuple(
-        Section(
-            title=heading,
-            text=text + NOTHING_DRAWN * (not drawn.keys() >= set(figures)),
-            drawings=tuple(drawn[name] for name in figures if name in drawn),
-            listings=tuple(listings),
-        )
-        for heading, text, figures, listings in parts
     )
 
 
