@@ -4,6 +4,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -487,3 +488,12 @@ def test_alpha_is_the_level_of_the_command_too(both: Run) -> None:
     command = ["compare", both.path, "--by", "miner_uid", "--metric", "U_best", "--alpha"]
     assert "p < 0.01" in fastscore_command([*command, "0.01"], COLUMNS="200").stdout
     assert fastscore_command([*command, "1"]).returncode == 2
+
+
+def test_a_page_of_runs_without_common_pairs_says_so_once(base: Run, folder: Path) -> None:
+    other = scored(folder, "elsewhere", ("m", 0.5, range(50, 54)))
+    page = fastscore.report(base, other, output=folder / "apart.html").read_text()
+    text = re.sub(r"\s+", " ", unescape(re.sub("<[^>]+>", "", page)))
+    told = f"elsewhere is not compared with {base.path.name}: No dialogue_uid / challenge_uid of"
+    (sentence,) = re.findall(f"{re.escape(told)}[^)]*\\)[^)]*\\)\\.+", text)
+    assert not sentence.endswith("..")

@@ -163,7 +163,9 @@ def _comparisons(
             if how.paired:
                 pairs_of_runs(first.run, one.run, how)
         except FastscoreError as error:
-            notes.append(f"{one.name} is not compared with {first.name}: {error.message}")
+            notes.append(
+                f"{one.name} is not compared with {first.name}: {error.message.rstrip('.')}"
+            )
             others.remove(one)
     if not others:
         return {}, notes
