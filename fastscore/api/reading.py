@@ -514,12 +514,14 @@ _JOIN = "merge_speakers"
 
 
 def _is_null_everywhere(suite: Suite, columns: ColumnMap, rows: Rows, file: str) -> bool:
-    """Score the first rows, and tell whether every metric of them is null."""
+    """Score the first rows, and tell whether they make no row or every metric of them is null."""
     request = Request(suite=suite.name, embedder=None)
     if suite.needs_vectors(request.options) and not suite.runs_without_embedder:
         return False
     loaded = run_context(request, suite, None, columns).load()
     scored = compute_rows(loaded, rows, [file])
+    if next(iter(scored.tables.values())).is_empty():
+        return True
     tables = {name: table.lazy() for name, table in scored.tables.items()}
     whole = summarise(suite, tables, request.options).filter(pl.col("group") == ALL)
     return whole.height > 0 and not (whole["n"] + whole["n_fixed"] > 0).any()

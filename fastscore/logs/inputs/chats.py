@@ -273,7 +273,9 @@ def counted_rows(record: Json, source: Source) -> Iterator[Json]:
 def document_of(record: Json, source: Source) -> Any:
     """Return the document that is seen as a record: an array may be a row by itself."""
     name = array_name(source)
-    return record[name] if name is not None and set(record) == {name} else record
+    if name is None or set(record) != {name} or isinstance(record[name], dict):
+        return record
+    return record[name]
 
 
 def counted_source(source: Source) -> Source:

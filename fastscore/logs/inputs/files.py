@@ -155,7 +155,7 @@ _WHATSAPP = re.compile(
 
 _SAID = (
     r"^(?:\[[^\]]*\] *|[0-9](?:[-0-9:.,/ ]|T(?=[0-9]))*(?:[AP]M[- ]*)?)?"
-    r"(?<speaker>[A-Za-z\x{80}-\x{10FFFF}][^:\[\]{}\",]{0,30}): +(?<text>.*)$"
+    r"<?(?<speaker>[A-Za-z\x{80}-\x{10FFFF}][^:<>\[\]{}\",]{0,30})(?::|>) +(?<text>.*)$"
 )
 """A line of a transcript, as jq spells it: perhaps a time, who speaks, a colon, what is said."""
 _SAID_HERE = re.compile(

@@ -31,7 +31,8 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 def _names() -> Mapping[str, Any]:
     content = tomllib.loads(files(__package__).joinpath("names.toml").read_text("utf-8"))
     roles = {word: role for role, words in content["roles"].items() for word in words}
-    return {**content, **content["roles_by_others"], "roles": roles}
+    synonyms = [[*map(_plain, group)] for group in content["synonyms"]]
+    return {**content, **content["roles_by_others"], "roles": roles, "synonyms": synonyms}
 
 
 @cache
@@ -68,9 +69,9 @@ def _similarity(name: str, other: str) -> float:
     if _plain(name) == _plain(other):
         return 1.0
     places = (
-        group.index(other.casefold()) / len(group)
+        group.index(_plain(other)) / len(group)
         for group in _names()["synonyms"]
-        if name.casefold() in group and other.casefold() in group
+        if _plain(name) in group and _plain(other) in group
     )
     together: float | None = min(places, default=None)
     if together is not None:
@@ -110,8 +111,8 @@ def is_of_reply(path: str) -> bool:
 
 def is_unsaid(key: str, value: str) -> bool:
     """Tell whether a key marks a message as one that was not said to the other side."""
-    if is_called("unsaid", key):
-        return value == "true"
+    if is_called("unsaid", key) or is_called("chosen", key):
+        return value == ("true" if is_called("unsaid", key) else "false")
     return is_called("audience", key) and _has_word("unsaid", value)
 
 

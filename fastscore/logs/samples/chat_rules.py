@@ -273,6 +273,10 @@ def _rows_in_array(sample: ChatSample, dialogue: SampledDialogue) -> Finding | N
     how = [layout_flag(ROW_PER_TURN), column_flag(sample.rows.id, key)]
     if isinstance(dialogue.document, dict):
         array = array_in_jq(sample, dialogue)
+    if sample.layout.is_keyed_by_speaker:
+        said_by = {turn.role for turn in dialogue.turns}
+        sides = (value_flag("speaker", *each) for each in sample.layout.roles if each[0] in said_by)
+        how, array = [layout_flag(PAIRS), *sides, Flag("dialogue", (key,))], array or "."
     return Finding(
         f"{key} names several dialogues in one array.",
         unless=jq(f"{array}[]", how, into="rows.jsonl")
@@ -498,9 +502,9 @@ def _unread_pairs(sample: ChatSample, dialogue: SampledDialogue) -> Finding | No
     objects = [turn.found for turn in dialogue.turns if turn.found]
     if layout.alternate not in ROLES or not objects:
         return None
-    texts = [key for key in objects[0] if all(is_said(each.get(key)) for each in objects)]
-    asked = next((key for key in texts if key in layout.text), "")
-    reply = next((key for key in texts if key not in layout.text and is_of_reply(key)), "")
+    asked = next((path for path in layout.text if value_at(objects[0], path) is not None), "")
+    paths = (path.partition("[")[0] for path, *_ in values_beside(objects[0], layout))
+    reply = next((path for path in paths if path not in layout.text), "")
     if not (asked and reply):
         return None
     example = [value_flag(said, asked, USER_ROLE), value_flag(said, reply, ASSISTANT_ROLE)]
@@ -619,7 +623,8 @@ def _unsaid(sample: ChatSample) -> Finding | None:
         if 0 < len(marks) < len(turns):
             words = [*dict.fromkeys(marks)]
             among = ", ".join(map(json.dumps, words))
-            said = f'.{jq_key(key)}? // "" | tostring | ascii_downcase | IN({among}) | not'
+            value = f'if type == "object" then .{jq_key(key)} else null end'
+            said = f"({value} | tostring | ascii_downcase | IN({among})) | not"
             program = (
                 f'walk(if type == "array" then map(select({said})) else . end) | select({said})'
             )
@@ -690,7 +695,10 @@ def _order_of_sides(sample: ChatSample, dialogue: SampledDialogue) -> Finding | 
     """Find pairs in which the assistant's key is before the user's, so that it may speak first."""
     layout, roles = sample.layout, dict(sample.layout.roles)
     for turn in dialogue.turns if layout.is_keyed_by_speaker and not layout.alternate else ():
-        keys = [key for key in turn.found if roles.get(key) in (USER_ROLE, ASSISTANT_ROLE)]
+        places = {key: place for place, key in enumerate(turn.found)}
+        sides = [key for key in roles if roles[key] in (USER_ROLE, ASSISTANT_ROLE)]
+        keys = [key for key in sides if key.partition(".")[0] in places]
+        keys.sort(key=lambda key: places[key.partition(".")[0]])
         if keys and roles[keys[0]] == ASSISTANT_ROLE and turn.role != keys[0]:
             return Finding(
                 f"{keys[0]} is before {keys[-1]} in the pairs of a dialogue. Who speaks first is "

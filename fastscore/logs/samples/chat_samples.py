@@ -386,7 +386,10 @@ def _layouts_of(first: Sequence[Record], suite: str, source: Source) -> Iterator
     bare = source.array_column or BARE
     holds_arrays = any(set(record) <= {BARE, bare} for record in first)
     # an array is a document by itself
-    documents = [record[bare] if set(record) == {bare} else record for record in first]
+    documents = [
+        record[bare] if set(record) == {bare} and isinstance(record[bare], list) else record
+        for record in first
+    ]
     are_flat = [
         isinstance(each, dict)
         and not any(isinstance(json_of(value), dict | list) for value in each.values())
@@ -428,6 +431,11 @@ def _layouts_of(first: Sequence[Record], suite: str, source: Source) -> Iterator
         if unread:
             mapped = map_source(source, columns | ColumnMap(((REPLY, unread[0]),)))
             sample = sample_chats(own, mapped) or sample
+        roles = [[role for role, text in each if text is not None] for each in sample.said]
+        if chat.said_by and not any(
+            USER_ROLE in each and each[-1] == ASSISTANT_ROLE for each in roles
+        ):
+            continue  # no reply is at its places
         n_known, n_unnamed = sample.count_turns()
         if n_known:
             steps = (*chat.turns, *chat.id, chat.speaker, chat.text, chat.dialogues)

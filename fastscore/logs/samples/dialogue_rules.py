@@ -210,7 +210,7 @@ def pooled_rows(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None
     Rows that name no dialogue are several, too, if the same speaker begins each block of a value.
     """
     layout, turns = sample.layout, dialogue.turns
-    if not layout.is_row_per_turn or layout.id == ((NOWHERE,),):
+    if not layout.is_row_per_turn or layout.id == ((NOWHERE,),) or not dialogue.texts:
         return None
     said = {*layout.speaker, *layout.text}
     beside = [dict(scalars_of(turn.found, _DEEPEST_ORDER)) for turn in turns]

@@ -1,6 +1,7 @@
 """What the first rows of a log say against how it is read, and what to type."""
 
 import json
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ class Finding:
         )
 
 
+_OF_DOCUMENTS = re.compile(r"\. \+ |\.[^ ]+ [|+]= ")
+"""How programs begin that change each document, also in one array of documents."""
+
+
 def jq(
     program: str,
     read: Sequence[Flag] = (),
@@ -46,6 +51,8 @@ def jq(
 
     jq gets each row, or all rows at once, perhaps after those of another file, or lines of text.
     """
+    if _OF_DOCUMENTS.match(program) and not (slurps or by_lines):
+        program = f"arrays[], objects | {program}"
     how = "-cs" if slurps else "-cnR" if by_lines else "-c"
     command = ["jq", how, program, *filter(None, [before]), FILE]
     then = f", and read it with {typed(read)}" if read else ""

@@ -392,7 +392,8 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
                 if flags and unnamed is None and isinstance(error, MissingColumnsError):
                     unnamed, source = error, _not_needing(source, error.absent)
                     continue  # what else is to be typed
-                raise _with_question(unnamed or error, flags, reason) from error
+                shared = in_shared_words(flags, source)
+                raise _with_question(unnamed or error, shared, reason) from error
             if not error.flags:
                 reason, question = reason or error.reason, question or _asked_by(error)
             asked = error.more.replace(LISTED, "") if error.flags else ""
@@ -400,7 +401,8 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
             flags, columns = (*flags, *more), columns | _map_of(more, suite)
         else:
             if unnamed is not None:
-                raise _with_question(unnamed, flags, reason) from unnamed
+                shared = in_shared_words(flags, source)
+                raise _with_question(unnamed, shared, reason) from unnamed
             _check_words(file, map_source(source, columns))
             trial = try_reading(file, suite, columns)
             if not trial.n_scored:

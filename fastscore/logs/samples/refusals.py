@@ -207,6 +207,18 @@ def lacking_error(
         for need in (*lacking, *items)
         if need.place in advice and advice[need.place] not in need.column.keys
     ]
+    # what is beside them in the array of rows is read there, too
+    arrays = {path.rpartition(EACH)[0] for path in advice.values() if EACH in path}
+    for array in arrays if source.chat_rows is None and not items else ():
+        inside = found.below(array)
+        places = {c.name: next(filter(inside.get, c.keys), "") for c in source.columns}
+        if any(places[name] for name in source.dialogue_key):
+            path = jq_path(array.split("."))
+            rows_anew = jq(f"{path} as $rows | del({path}) + $rows[]", into="rows.jsonl")
+            said = f"its rows are the elements of {array}, which name their dialogues."
+            return Finding(said, unless=rows_anew).refused(seen[0].file.path)
+        beside = ((name, key) for name, key in places.items() if key and name not in advice)
+        columns += [column_flag(name, f"{array}{EACH}{key}") for name, key in beside]
     layout = fitting_layout(suite, source, seen[0], rows[:ROWS_SAMPLED])
     anew = None if layout or source.chat else rewritten(Lack(source, lacking, rows, found))
     if anew is not None:
@@ -302,8 +314,9 @@ def _key_to_name(
             sides = zip(words, _sides(words, own, set()), strict=True)
             values = [value_flag(rows.speaker, *side) for side in sides]
             return WHO_IS_WHO, [column_flag(rows.speaker, changing[0]), *values]
-    in_arrays = source.chat is not None and not source.chat.layout.is_row_per_turn
-    if in_arrays and rows is not None and unnamed[0].name == rows.speaker:
+    layout = source.chat.layout if source.chat else None
+    can_alternate = layout and not (layout.is_row_per_turn or any(map(is_of_reply, layout.text)))
+    if can_alternate and rows is not None and unnamed[0].name == rows.speaker:
         alternate = [Flag("alternate", (USER_ROLE,))]
         return f"{named}If turns alternate and the user begins, type {EXAMPLE}.", alternate
     return named.rstrip() + LISTED, []
@@ -364,9 +377,7 @@ def _pair_flags(source: Source, found: Profile) -> Reading:
             continue
         if source.chat is not None and {*texts} <= {*dict(source.chat.layout.roles)}:
             continue  # who says which is known
-        moved = [column_flag(rows.array, array)] if rows.array and array not in places else []
-        if array and not moved and array not in places:
-            continue
+        moved = [column_flag(rows.array or TURNS, array)] if array not in places else []
         spoken = [(path, own[roles[path]]) for path in texts if roles.get(path) in own]
         if sorted(roles[path] for path, _ in spoken) == [ASSISTANT_ROLE, USER_ROLE]:
             named = [value_flag(rows.speaker, *side) for side in spoken if side[0] not in words]

@@ -110,6 +110,8 @@ def export_of(row: Record) -> Export | None:
 
 def _leads(value: Any, path: Sequence[str]) -> bool:
     """Tell whether a path leads to a value other than null."""
+    if value_at(value, ".".join(path)) is not None:
+        return True  # also by a key with dots
     for place, part in enumerate(path):
         if part == "*":
             inside = value.values() if isinstance(value, dict) else ()
@@ -140,8 +142,9 @@ def foreign_rows(source: Source, records: Iterable[Record]) -> Finding | None:
 def _table_by_lines(_: Source, record: Record) -> Finding | None:
     """Find a table without a header or below a title, and columns parted by another sign."""
     first, *others = record or [""]
+    is_named = nearest(("text", "time", "conversation_id"), record) is not None
     for name, cell in record.items():
-        is_speaker = {name, str(cell).strip().lower()} <= _SPEAKERS
+        is_speaker = not is_named and {name, str(cell).strip().lower()} <= _SPEAKERS
         if isinstance(cell, str) and (is_speaker or (is_time(name) and is_time(cell))):
             return Finding(
                 f"line 1 has {name!r} in the place of a name: the table has no header.",
@@ -297,7 +300,13 @@ def _dialogues_in_array(lack: Lack) -> Finding | None:
     array = "".join(outer) if len(outer) == 1 else ""
     keys = lack.found.below(array).values()
     are_ids = any(each and not each.holder for each in map(keyed_dialogues, lack.rows[:1]))
-    if not array or are_ids or any(key.takes_turns or key.are_texts for key in keys):
+    others = (each for each in lack.found.arrays if EACH not in each and each != array)
+    has_turns = any(
+        k.tells_speakers or k.takes_turns
+        for each in others
+        for k in lack.found.below(each).values()
+    )
+    if not array or are_ids or has_turns or any(key.takes_turns or key.are_texts for key in keys):
         return None
     said = f"the elements of {array} have arrays of their own, as dialogues do."
     return Finding(said, unless=jq(f"{jq_path(array.split('.'))}[]"))

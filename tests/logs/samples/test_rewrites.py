@@ -204,6 +204,55 @@ OF_TWO: dict[str, tuple[str, Any]] = {
         {"id": name, "messages": chat(pairs, speaker="_role", text="_content")}])),
     "preferences of HH-RLHF": (".jsonl", of_two(lambda name, pairs: [{"chosen": "".join(
         f"\n\nHuman: {asked}\n\nAssistant: {reply}" for asked, reply in pairs)}])),
+    "calls of Bland, with a text of the whole": (".jsonl", of_two(lambda name, pairs: [
+        {"call_id": name, "transcripts": chat(pairs, "user", "text"), "concatenated_transcript":
+         "\n".join(f"{turn['role']}: {turn['content']}" for turn in chat(pairs))}])),
+    "a reply beside its message and a prompt": (".jsonl", of_two(lambda name, pairs: [
+        {"id": name, "prompt": {"model": "m"}, "messages": chat(pairs)[:-1],
+         "output": pairs[-1][1], "output_message": chat(pairs)[-1]}])),
+    "sides further inside": (".json", of_two(lambda name, pairs: [
+        {"dialogue_id": name, "dial": [{"turn": n, "usr": {"transcript": a}, "sys": {"sent": b}}
+                                       for n, (a, b) in enumerate(pairs)]}])),
+    "candidates of which one was chosen": (".jsonl", of_two(lambda name, pairs: [
+        {"conversation_id": name, "conversation_history": [
+            {**turn, "if_chosen": is_chosen} for turn in chat(pairs, assistant="model")
+            for is_chosen in (True, False)[:1 + (turn["role"] == "model")]]}])),
+    "texts that begin with a doctor": (".json", of_two(lambda name, pairs: [
+        {"description": name, "utterances": [
+            f"{turn['role']}: {turn['content']}"
+            for turn in chat(pairs, user="patient", assistant="doctor")]}])),
+    "messages beside a context": (".jsonl", of_two(lambda _, pairs: [
+        {"conversation": {"messages": chat(pairs), "context": None}}])),
+    "numbered speakers beside a context": (".csv", of_two(lambda name, pairs: [
+        {"conv_id": name, "context": "sad", "prompt": "My dog.", "speaker_idx": place % 2,
+         "utterance": turn["content"]} for place, turn in enumerate(chat(pairs))])),
+    "pairs in one array that name their dialogues": (".json", of_two(lambda name, pairs: [
+        {"Conversation_no": name, "Question": asked, "Answer": reply} for asked, reply in pairs])),
+    "messages among what the assistant did": (".json", {"data": of_two(lambda name, pairs: [
+        {"conversation_id": name, **turn} for asked in pairs for turn in (
+            {"role": "user", "type": "question", "content": asked[0]},
+            {"role": "assistant", "type": "verbose", "content": "{}"},
+            {"role": "assistant", "type": "answer", "content": asked[1]})])}),
+    "a table with a column of users": (".csv", of_two(lambda name, pairs: [
+        {"chat_id": name, "user": turn["role"], "message": turn["content"]}
+        for turn in chat(pairs, user="Ann", assistant="Bot")])),
+    "posts that answer each other": (".csv", of_two(lambda name, pairs: [
+        {"tweet_id": f"{name}{n}", "inbound": n % 2 == 0, "text": turn["content"],
+         "in_response_to_tweet_id": f"{name}{n - 1}"} for n, turn in enumerate(chat(pairs))])),
+    "steps of Chainlit": (".jsonl", of_two(lambda name, pairs: [
+        {"threadId": name, "type": turn["role"], "output": turn["content"], "createdAt": f"{n}"}
+        for n, turn in enumerate([
+            *chat(pairs, user="user_message", assistant="assistant_message"),
+            {"role": "run", "content": "picky"}])])),
+    "spans of Traceloop": (".jsonl", of_two(lambda name, pairs: [
+        {"traceId": name, "attributes": {
+            f"gen_ai.{'prompt' if turn is not last else 'completion'}."
+            f"{place if turn is not last else 0}.{key}": turn[key]
+            for turns in [chat(pairs)] for last in turns[-1:]
+            for place, turn in enumerate(turns) for key in turn}}])),
+    "a history of Semantic Kernel": (".jsonl", of_two(lambda _, pairs: [{"Messages": [
+        {"Role": {"Label": turn["role"]}, "Items": [{"Text": turn["content"]}]}
+        for turn in chat(pairs)]}])),
     "texts in objects beside a name": (".json", of_two(lambda name, pairs: [
         {"name": name, "messages": [{"message": turn["content"]} for turn in chat(pairs)]}])),
 }  # fmt: skip
@@ -1031,6 +1080,52 @@ def test_what_is_beside_marked_messages_stays(tmp_path):
     said = refusal(write(tmp_path / "log.jsonl", [row]), "guest_simulation", layout="openai")
     (written,) = lines_of(written_anew(said, tmp_path))
     assert written == {"messages": turns}
+
+
+def test_pairs_further_inside_do_not_alternate(options, tmp_path):
+    requests = [{"message": {"text": a}, "response": [{"value": b}]} for a, b in PAIRS]
+    log = write(tmp_path / "log.json", {"requests": requests})
+    columns = {"turns": "requests", "text": "message.text"}
+    said = refusal(log, options, columns=columns, alternate="user")
+    assert "each turn has response beside message.text" in said
+    flags = typed_in(said.replace("of alternate type", "of alternate Type"))
+    columns = {"turns": "requests"}
+    assert pairs_of(scored(log, options, columns=columns, **reading(flags))) == PAIRS
+
+
+def test_an_array_of_words_beside_the_turns_is_no_dialogue(tmp_path):
+    turns = chat(speaker="speaker", text="transcript", user=0, assistant=1)
+    channels = [{"alternatives": [{"transcript": "all of it"}]}]
+    log = write(tmp_path / "log.json", {"results": {"channels": channels, "utterances": turns}})
+    assert "speaker:0" in refusal(log, options_of("preference_shift", tmp_path))
+
+
+def test_lines_of_a_chat_may_have_names_in_brackets(options, tmp_path):
+    log = tmp_path / "log.log"
+    turns = chat(user="ann", assistant="bot")
+    log.write_text("".join(f"[10:00] <{turn['role']}> {turn['content']}\n" for turn in turns))
+    assert pairs_of(follow(log, options)) == PAIRS
+
+
+def test_events_in_an_array_are_rows(tmp_path):
+    options = options_of("score_dialogue", tmp_path)
+    log = write(tmp_path / "log.json", {"events": events()})
+    flags = proposed(log, "score_dialogue")
+    assert scored(log, options, **reading(flags)).tables["steps"].height == 6
+    named = [{"dialogue_uid": name, **each} for name in "ab" for each in events()]
+    run = follow(write(tmp_path / "named.json", {"events": named}), options)
+    assert run.tables["steps"].height == 2 * 6
+    renamed = [{"eventType": each["event"]} | each for each in events()]
+    for each in renamed:
+        del each["event"]
+    assert follow(write(tmp_path / "log.jsonl", renamed), options).tables["steps"].height == 6
+
+
+def test_no_suite_is_proposed_that_makes_no_row(tmp_path):
+    turns = [
+        {"source": turn["role"], "type": "Text", "content": turn["content"]} for turn in chat()
+    ]
+    assert proposed(write(tmp_path / "log.json", turns), "group_travel") == []
 
 
 def test_no_command_replaces_a_log(options, tmp_path, monkeypatch):
