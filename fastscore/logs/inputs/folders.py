@@ -69,10 +69,13 @@ _TABLE = (
     "h = [name.strip().lower() for name in h]; "
     '[print(json.dumps(dict(zip(h, row))) if any(row) else "") for row in r]'
 )
+_FRAME = 'import polars, sys; print(polars.read_{}(sys.argv[1]).write_ndjson(), end="")'
 _FOR_JQ: dict[str, tuple[str, ...]] = {
     "gz": ("gzip", "-dc"),
     "zst": ("zstd", "-dc"),
     **dict.fromkeys(("csv", "tsv"), ("python", "-c", _TABLE)),
+    "parquet": ("python", "-c", _FRAME.format("parquet")),
+    **dict.fromkeys(("arrow", "feather"), ("python", "-c", _FRAME.format("ipc"))),
 }
 """What writes JSON of files that jq does not read, by their suffix."""
 

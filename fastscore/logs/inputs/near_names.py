@@ -111,8 +111,9 @@ def is_of_reply(path: str) -> bool:
 
 def is_unsaid(key: str, value: str) -> bool:
     """Tell whether a key marks a message as one that was not said to the other side."""
-    if is_called("unsaid", key) or is_called("chosen", key):
-        return value == ("true" if is_called("unsaid", key) else "false")
+    marks = {"true": "unsaid", "false": "chosen"}
+    if value in marks:
+        return is_called(marks[value], key)
     return is_called("audience", key) and _has_word("unsaid", value)
 
 

@@ -78,17 +78,18 @@ from fastscore.logs.samples.profile import (
     quoted,
     shape_of,
 )
-from fastscore.logs.samples.rewrites import chats_of_transcripts, program_of, speakers_in
+from fastscore.logs.samples.rewrites import (
+    TURN_OF_TEMPLATE,
+    chats_of_transcripts,
+    program_of,
+    speakers_in,
+)
 from fastscore.suites.chats import ANY_OTHER, ASSISTANT_ROLE, ROLES, SYSTEM_ROLE, USER_ROLE
 from fastscore.suites.declarations import Source
 
 _DEEPEST = 4
 _SYSTEM_INTENT = re.compile(r"sys(tem)?_", re.IGNORECASE)
 _CALLS = ("tool_calls", "function_call")
-_TEMPLATE = re.compile(
-    r"<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|\[/INST\]|<\|channel\|>"
-)
-"""The marks of a chat that was written into one text for a model."""
 _BEFORE_FINAL = r"^[\s\S]*<\|channel\|>final<\|message\|>"
 """What a model thought before its reply, in the channels of harmony."""
 
@@ -271,6 +272,9 @@ def _rows_in_array(sample: ChatSample, dialogue: SampledDialogue) -> Finding | N
     if not key or sample.layout.is_row_per_turn:
         return None
     how = [layout_flag(ROW_PER_TURN), column_flag(sample.rows.id, key)]
+    rows, layout = sample.rows, sample.layout
+    parts = ((rows.speaker, layout.speaker[:1]), (rows.text, layout.text[:1]))
+    how += [column_flag(name, path) for name, paths in parts for path in paths if "." in path]
     if isinstance(dialogue.document, dict):
         array = array_in_jq(sample, dialogue)
     if sample.layout.is_keyed_by_speaker:
@@ -601,16 +605,13 @@ def _templates(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
         if key and {USER_ROLE, ASSISTANT_ROLE} <= roles:
             said = f"{key} is a whole transcript, {cut(text, SHOWN_CHARACTERS)!r}."
             return Finding(said, unless=chats_of_transcripts(key, [text]))
-        if marked := _TEMPLATE.search(text):
+        if marked := re.search(TURN_OF_TEMPLATE, text):
             program = (
                 f'walk(if type == "string" then sub({json.dumps(_BEFORE_FINAL)}; "") else . end)'
             )
-            return Finding(
-                f"a text has {marked[0]!r}: it is a chat in the template of a model.",
-                unless=jq(program)
-                if re.search(_BEFORE_FINAL, text)
-                else "Write its turns as messages with role and content.",
-            )
+            anew = jq(program) if re.search(_BEFORE_FINAL, text) else "Write its turns as messages."
+            said = f"a text is in the template of a model: {cut(marked[0], SHOWN_CHARACTERS)!r}."
+            return Finding(said, unless=anew)
     return None
 
 
@@ -695,10 +696,9 @@ def _order_of_sides(sample: ChatSample, dialogue: SampledDialogue) -> Finding | 
     """Find pairs in which the assistant's key is before the user's, so that it may speak first."""
     layout, roles = sample.layout, dict(sample.layout.roles)
     for turn in dialogue.turns if layout.is_keyed_by_speaker and not layout.alternate else ():
-        places = {key: place for place, key in enumerate(turn.found)}
         sides = [key for key in roles if roles[key] in (USER_ROLE, ASSISTANT_ROLE)]
-        keys = [key for key in sides if key.partition(".")[0] in places]
-        keys.sort(key=lambda key: places[key.partition(".")[0]])
+        heads = [*turn.found]
+        keys = [side for head in heads for side in sides if side.partition(".")[0] == head]
         if keys and roles[keys[0]] == ASSISTANT_ROLE and turn.role != keys[0]:
             return Finding(
                 f"{keys[0]} is before {keys[-1]} in the pairs of a dialogue. Who speaks first is "

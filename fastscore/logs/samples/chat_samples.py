@@ -36,6 +36,7 @@ from fastscore.logs.inputs.document_values import (
     first_at,
     json_of,
     order_of,
+    scalars_of,
     text_of,
     value_at,
 )
@@ -55,7 +56,7 @@ from fastscore.suites.chats import (
 )
 from fastscore.suites.declarations import Source
 
-_DEEPEST = 4
+_DEEPEST, _DEEPEST_ID = 4, 2
 NOT_READ = "left out"
 """In `ChatSample.speakers`: nobody whose turns the suite reads."""
 ROW_PER_TURN = "turns"
@@ -369,9 +370,11 @@ def rows_of_arrays(first: Sequence[Record], source: Source) -> list[Record]:
 
 def key_of_dialogues(rows: Sequence[Record]) -> str:
     """Return a key that is called as names of dialogues are and has several values, if any."""
-    for key in filter(partial(is_called, "dialogue"), dict.fromkeys(chain.from_iterable(rows))):
-        if len({str(row[key]) for row in rows if row.get(key) not in (None, "")}) > 1:
-            return key
+    beside = [dict(scalars_of(row, _DEEPEST_ID)) for row in rows]
+    for path in dict.fromkeys(chain.from_iterable(beside)):
+        names = {str(each[path]) for each in beside if each.get(path) not in (None, "")}
+        if len(names) > 1 and is_called("dialogue", path.rpartition(".")[2]):
+            return path
     return ""
 
 
@@ -432,9 +435,8 @@ def _layouts_of(first: Sequence[Record], suite: str, source: Source) -> Iterator
             mapped = map_source(source, columns | ColumnMap(((REPLY, unread[0]),)))
             sample = sample_chats(own, mapped) or sample
         roles = [[role for role, text in each if text is not None] for each in sample.said]
-        if chat.said_by and not any(
-            USER_ROLE in each and each[-1] == ASSISTANT_ROLE for each in roles
-        ):
+        has_reply = any(USER_ROLE in each and each[-1] == ASSISTANT_ROLE for each in roles)
+        if chat.said_by and not has_reply:
             continue  # no reply is at its places
         n_known, n_unnamed = sample.count_turns()
         if n_known:

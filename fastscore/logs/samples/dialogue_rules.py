@@ -39,7 +39,7 @@ from fastscore.logs.samples.findings import Finding, jq, jq_key, jq_path
 from fastscore.logs.samples.profile import SHOWN_CHARACTERS, quoted
 from fastscore.suites.chats import ROLES
 
-_DEEPEST, _DEEPEST_ORDER = 4, 2
+_DEEPEST, _DEEPEST_ORDER = 4, 3
 _FEWEST_REPEATED, _MANY_REPEATED = 2, 4
 """How many turns dialogues share that one continues, with a key of both and without one."""
 _YEAR_2000, _YEAR_2100, _SPAN = 946_684_800, 4_102_444_800, 366 * 86_400

@@ -392,8 +392,7 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
                 if flags and unnamed is None and isinstance(error, MissingColumnsError):
                     unnamed, source = error, _not_needing(source, error.absent)
                     continue  # what else is to be typed
-                shared = in_shared_words(flags, source)
-                raise _with_question(unnamed or error, shared, reason) from error
+                raise _with_question(unnamed or error, flags, reason, source) from error
             if not error.flags:
                 reason, question = reason or error.reason, question or _asked_by(error)
             asked = error.more.replace(LISTED, "") if error.flags else ""
@@ -401,8 +400,7 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
             flags, columns = (*flags, *more), columns | _map_of(more, suite)
         else:
             if unnamed is not None:
-                shared = in_shared_words(flags, source)
-                raise _with_question(unnamed, shared, reason) from unnamed
+                raise _with_question(unnamed, flags, reason, source) from unnamed
             _check_words(file, map_source(source, columns))
             trial = try_reading(file, suite, columns)
             if not trial.n_scored:
@@ -486,12 +484,15 @@ _WRITTEN = re.compile(r"(?<=\.jsonl)\.$")
 """The end of a command that writes a log anew."""
 
 
-def _with_question(error: UnmappedLogError, flags: Sequence[Flag], reason: str) -> InputError:
+def _with_question(
+    error: UnmappedLogError, flags: Sequence[Flag], reason: str, source: Source
+) -> InputError:
     """Add to an error what it asks, after the flags that were followed before.
 
     ``reason`` is that of an error whose example leads to this one.
     """
-    asked = _asked_by(error).replace(EXAMPLE, typed(error.example))
+    flags, asked = in_shared_words(flags, source), _asked_by(error)
+    asked = asked.replace(EXAMPLE, typed(error.example))
     if not asked and flags and isinstance(error, MissingColumnsError):
         asked = (error.hint or "").replace(LISTED, "")
     if reason:

@@ -207,18 +207,12 @@ def lacking_error(
         for need in (*lacking, *items)
         if need.place in advice and advice[need.place] not in need.column.keys
     ]
-    # what is beside them in the array of rows is read there, too
-    arrays = {path.rpartition(EACH)[0] for path in advice.values() if EACH in path}
-    for array in arrays if source.chat_rows is None and not items else ():
-        inside = found.below(array)
-        places = {c.name: next(filter(inside.get, c.keys), "") for c in source.columns}
-        if any(places[name] for name in source.dialogue_key):
-            path = jq_path(array.split("."))
-            rows_anew = jq(f"{path} as $rows | del({path}) + $rows[]", into="rows.jsonl")
-            said = f"its rows are the elements of {array}, which name their dialogues."
-            return Finding(said, unless=rows_anew).refused(seen[0].file.path)
-        beside = ((name, key) for name, key in places.items() if key and name not in advice)
-        columns += [column_flag(name, f"{array}{EACH}{key}") for name, key in beside]
+    array = next(iter({path.rpartition(EACH)[0] for path in advice.values()}), "")
+    if array and source.chat_rows is None and not items:
+        path = jq_path(array.split("."))
+        program = jq(f"{path} as $rows | del({path}) + $rows[]", into="rows.jsonl")
+        in_array = Finding(f"its rows are the elements of {array}.", unless=program)
+        return in_array.refused(seen[0].file.path)
     layout = fitting_layout(suite, source, seen[0], rows[:ROWS_SAMPLED])
     anew = None if layout or source.chat else rewritten(Lack(source, lacking, rows, found))
     if anew is not None:

@@ -230,18 +230,18 @@ def _are_turns(objects: Sequence[Any]) -> bool:
 
 _SPEAKERS_IN_TEXT = re.compile(r"(?m)^(\w[\w ]{0,30}): *\S")
 """The beginnings of lines of a transcript: who speaks, a colon, what is said."""
-_TURN_OF_TEMPLATE = (
+TURN_OF_TEMPLATE = (
     r"(?:<\|(?:im_start|start_header_id|start)\|>|<start_of_turn>|<\|(?=(?:user|assistant|system)\|)"
-    r"|(?=\[/?INST\]))(\w+|\[/?INST\])(?:<\|channel\|>(\w+)[^<]*)?"
-    r"(?:\|>|<\|end_header_id\|>|<\|message\|>)?"
-    r"((?:(?!<\|\w+\|>|<(?:start|end)_of_turn>|</?s>|\[/?INST\])[\s\S])*)"
+    r"|### (?=(?:Human|Assistant):)|(?=\[/?INST\]))(\w+|\[/?INST\])(?:<\|channel\|>(\w+)[^<]*)?"
+    r"(?:\|>|:|<\|end_header_id\|>|<\|message\|>)?"
+    r"((?:(?!<\|\w+\|>|<(?:start|end)_of_turn>|</?s>|### \w+:|\[/?INST\])[\s\S])*)"
 )
 """Who speaks, perhaps in which channel, and what is said, in the templates of models."""
 
 
 def speakers_in(transcript: str) -> list[str]:
     """Return who speaks in a text of several turns, turn by turn."""
-    of_template = [speaker for speaker, *_ in re.findall(_TURN_OF_TEMPLATE, transcript)]
+    of_template = [speaker for speaker, *_ in re.findall(TURN_OF_TEMPLATE, transcript)]
     return of_template or _SPEAKERS_IN_TEXT.findall(transcript)
 
 
@@ -251,8 +251,8 @@ def chats_of_transcripts(path: str, texts: Iterable[str]) -> str:
     speakers = list(dict.fromkeys(name for text in texts for name in speakers_in(text)))
     names = "|".join(map(re.escape, speakers))
     turn = f"(?:^|\n)({names})(:) *((?:(?!\\s*\n(?:{names}):)[\\s\\S])*)"
-    if any(re.search(_TURN_OF_TEMPLATE, text) for text in texts):
-        turn = _TURN_OF_TEMPLATE
+    if any(re.search(TURN_OF_TEMPLATE, text) for text in texts):
+        turn = TURN_OF_TEMPLATE
     program = (
         f". + {{messages: [{jq_path(path.split('.'))} | scan({json.dumps(turn)}) | "
         'select(.[1] | IN("analysis", "commentary") | not) | '
@@ -301,11 +301,7 @@ def _dialogues_in_array(lack: Lack) -> Finding | None:
     keys = lack.found.below(array).values()
     are_ids = any(each and not each.holder for each in map(keyed_dialogues, lack.rows[:1]))
     others = (each for each in lack.found.arrays if EACH not in each and each != array)
-    has_turns = any(
-        k.tells_speakers or k.takes_turns
-        for each in others
-        for k in lack.found.below(each).values()
-    )
+    has_turns = any(k.takes_turns for each in others for k in lack.found.below(each).values())
     if not array or are_ids or has_turns or any(key.takes_turns or key.are_texts for key in keys):
         return None
     said = f"the elements of {array} have arrays of their own, as dialogues do."

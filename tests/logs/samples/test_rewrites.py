@@ -1,9 +1,11 @@
 """Refusals say what to type: options that read a log, or a command that writes it anew."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -253,6 +255,15 @@ OF_TWO: dict[str, tuple[str, Any]] = {
     "a history of Semantic Kernel": (".jsonl", of_two(lambda _, pairs: [{"Messages": [
         {"Role": {"Label": turn["role"]}, "Items": [{"Text": turn["content"]}]}
         for turn in chat(pairs)]}])),
+    "texts of Guanaco": (".jsonl", of_two(lambda name, pairs: [
+        {"id": name, "text": "".join(f"### Human: {a}\n### Assistant: {b}\n" for a, b in pairs)}])),
+    "items of DynamoDB": (".jsonl", of_two(lambda name, pairs: [
+        {"Item": {"conversation_id": {"S": name}} | {k: {"S": v} for k, v in turn.items()}}
+        for turn in chat(pairs)])),
+    "hits of Elasticsearch": (".json", {"hits": {"hits": of_two(lambda name, pairs: [
+        {"_source": {"conversation_id": name, **turn}} for turn in chat(pairs)])}}),
+    "a table of W&B": (".json", {"columns": ["conversation_id", "role", "content"], "data": of_two(
+        lambda name, pairs: [[name, *turn.values()] for turn in chat(pairs)])}),
     "texts in objects beside a name": (".json", of_two(lambda name, pairs: [
         {"name": name, "messages": [{"message": turn["content"]} for turn in chat(pairs)]}])),
 }  # fmt: skip
@@ -613,7 +624,10 @@ def test_subtitles_are_written_as_a_plain_chat(head, options, tmp_path):
         ({"custom_id": "c", "response": {"body": {"choices": []}}}, "requests.jsonl log.jsonl"),
         ({"message": chat(1)[1], "done": False}, "Log the messages that were sent beside"),
         ({"text": {"0": "Hi", "1": "Ho"}, "by": {"0": "a", "1": "b"}}, "read_json('log.jsonl')."),
-        ({"columns": ["text"], "index": [0], "data": [["Hi"]]}, "orient='split'"),
+        (
+            {"columns": ["text"], "index": [0], "data": [["Hi"]]},
+            "columns and rows apart, as pandas and W&B write it. Type jq -c '.columns",
+        ),
     ],
 )
 def test_an_export_without_what_is_needed_says_so(row, said, options, tmp_path, monkeypatch):
@@ -1107,11 +1121,16 @@ def test_lines_of_a_chat_may_have_names_in_brackets(options, tmp_path):
     assert pairs_of(follow(log, options)) == PAIRS
 
 
+def test_jq_reads_what_is_in_a_frame(options, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", os.path.dirname(sys.executable), prepend=os.pathsep)
+    log = write(tmp_path / "log.parquet", [EXPORTS["preferences in texts"]])
+    assert n_dialogues(follow(log, options)) == 2
+
+
 def test_events_in_an_array_are_rows(tmp_path):
     options = options_of("score_dialogue", tmp_path)
-    log = write(tmp_path / "log.json", {"events": events()})
-    flags = proposed(log, "score_dialogue")
-    assert scored(log, options, **reading(flags)).tables["steps"].height == 6
+    run = follow(write(tmp_path / "log.json", {"events": events()}), options)
+    assert run.tables["steps"].height == 6
     named = [{"dialogue_uid": name, **each} for name in "ab" for each in events()]
     run = follow(write(tmp_path / "named.json", {"events": named}), options)
     assert run.tables["steps"].height == 2 * 6
