@@ -257,7 +257,7 @@ def pooled_rows(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None
         flag, whole = column_flag(name, key), typed([column_flag(name, "")])
         is_one = f"type {whole}" if name and not dialogue.name else f"leave {key} out"
         question = f"Name the key of dialogues, for example {EXAMPLE}."
-        more = f" If they are one, {is_one}."
+        more = f" If all rows are one dialogue, {is_one}."
         if id and (is_half or (not is_name and not name)):
             own = f"{jq_path(keys_to(turns[0].found, key))}):\\(.{jq_key(id)}"
             new = sample.rows.id if is_of_user(id) else id
@@ -334,7 +334,8 @@ def falling_order(sample: ChatSample) -> Finding | None:
             return Finding(
                 f"in dialogue{named} {key} is {after} after {before}, and a speaker has a number "
                 "twice: these are probably several dialogues.",
-                unless=f"If they are one, type {keep}. If not: {_numbered_anew(sample, key)}",
+                unless=f"If they are one dialogue, type {keep}. If not: "
+                f"{_numbered_anew(sample, key)}",
             )
         return Finding(
             f"the turns of dialogue{named} are not in order: {key} is {after} after {before}.",
