@@ -208,7 +208,8 @@ def lacking_error(
         if need.place in advice and advice[need.place] not in need.column.keys
     ]
     array = next(iter({path.rpartition(EACH)[0] for path in advice.values()}), "")
-    if array and source.chat_rows is None and not items:
+    is_found = all(need.place in advice for need in lacking)
+    if array and is_found and source.chat_rows is None and not items:
         path = jq_path(array.split("."))
         program = jq(f"{path} as $rows | del({path}) + $rows[]", into="rows.jsonl")
         in_array = Finding(f"its rows are the elements of {array}.", unless=program)
