@@ -343,6 +343,9 @@ def migrate_check(
     turn_eval*.jsonl, preference_shift's results.jsonl and guest_simulation's
     all_conversations_metrics.csv. Numbers are equal, differ by the old file's rounding,
     or differ. Then the option that explains it is named, and the exit code is 1.
+
+    Score RUN with the options of the script: for score_dialogue its --lex-weight and, if that is
+    below 1, --embedder mxbai-embed-large-v1 --dim 64 --baseline-pairs 100.
     """
     from fastscore.results.migration import check_migration, show_migration
     from fastscore.results.runs import open_run

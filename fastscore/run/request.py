@@ -162,7 +162,7 @@ class Request:
 
     workers: int | None = _runs(
         None,
-        "Number of shards scored at once. Default: the number of processors.",
+        "Number of shards scored at once. Default: $FASTSCORE_THREADS, or all processors.",
         minimum=1,
         in_manifest=True,
     )

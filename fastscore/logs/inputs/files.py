@@ -529,7 +529,10 @@ def _found_below(
         raise _nothing_read(pattern, n_names, known, formats)
 
 
-FRAME_ADVICE = "Python scores it as a frame: fastscore.score(polars.read_csv(FILE), SUITE)."
+def frame_call(path: str, suite: str, given: str = "") -> str:
+    """Write the call by which Python scores a CSV file as a frame."""
+    separator = r", separator='\t'" if ".tsv" in path.lower() else ""
+    return f"fastscore.score(polars.read_csv({path!r}{separator}), {suite}{given})"
 
 
 def _named_files(path: str, seen: _Seen, formats: tuple[str, ...]) -> tuple[InputFile, ...]:
@@ -537,7 +540,8 @@ def _named_files(path: str, seen: _Seen, formats: tuple[str, ...]) -> tuple[Inpu
     if not seen.files:
         is_unknown = seen.reason == UNKNOWN_SUFFIX
         suffix = f"The suffix of {path!r} names no format that is read."
-        more = f" {FRAME_ADVICE}" if seen.reason.startswith("a CSV file, which") else ""
+        is_csv = seen.reason.startswith("a CSV file, which")
+        more = f" Python scores it as a frame: {frame_call(path, 'SUITE')}." if is_csv else ""
         what = suffix if is_unknown else f"{path!r} is {seen.reason}.{more}"
         advice = f"`fastscore inspect {shlex.quote(path)}` says what reads it."
         if is_unknown:

@@ -109,6 +109,11 @@ def is_of_reply(path: str) -> bool:
     return _has_word("reply", path)
 
 
+def may_be_unsaid(key: str) -> bool:
+    """Tell whether a key may mark messages that were not said to the other side."""
+    return is_called("unsaid", key) or is_called("audience", key)
+
+
 def is_unsaid(key: str, value: str) -> bool:
     """Tell whether a key marks a message as one that was not said to the other side."""
     marks = {"true": "unsaid", "false": "chosen"}

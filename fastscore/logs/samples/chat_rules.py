@@ -34,6 +34,7 @@ from fastscore.logs.inputs.near_names import (
     is_called,
     is_of_reply,
     is_unsaid,
+    may_be_unsaid,
     replies_beside_user,
     role_meanings,
     word_flags,
@@ -618,7 +619,7 @@ def _templates(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
 def _unsaid(sample: ChatSample) -> Finding | None:
     """Find messages that are marked as thoughts, as deleted or as notes, beside others."""
     turns = [turn.found for dialogue in sample.dialogues for turn in dialogue.turns]
-    for key in dict.fromkeys(chain.from_iterable(turns)):
+    for key in filter(may_be_unsaid, dict.fromkeys(chain.from_iterable(turns))):
         values = [str(turn.get(key)).casefold() for turn in turns]
         marks = [*filter(partial(is_unsaid, key), values)]
         if 0 < len(marks) < len(turns):

@@ -35,6 +35,7 @@ from fastscore.logs.inputs.column_map import (
 from fastscore.logs.inputs.files import (
     FORMAT_NAMES,
     InputFile,
+    frame_call,
     list_left_aside,
     resolve_inputs,
 )
@@ -473,7 +474,7 @@ def _frame_call(path: str, suite: str, columns: ColumnMap) -> str:
         values.setdefault(name, {})[found] = meant
     maps = {"columns": dict(columns.columns), "values": values}
     given = "".join(f", {name}={found!r}" for name, found in maps.items() if found)
-    return f"fastscore.score(polars.read_csv({path!r}), {suite!r}{given})"
+    return frame_call(path, repr(suite), given)
 
 
 def _asked_by(error: UnmappedLogError) -> str:
