@@ -7,7 +7,8 @@ hold for any suite, ``SUITE.columns`` and ``SUITE.values`` for one. The entry po
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
@@ -17,7 +18,7 @@ from typing import Any
 
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map
-from fastscore.logs.inputs.document_values import dump_json, load_json
+from fastscore.logs.inputs.document_values import dump_json, first_at, load_json
 from fastscore.settings.extras import entry_points
 from fastscore.settings.options import TEXT_BYTES, parse_toml, read_option_file
 from fastscore.suites.chats import (
@@ -80,6 +81,33 @@ def load_layout(name: str) -> Layout:
             did_you_mean(name, places) + f" Or name a file that ends in {SUFFIX}.",
         )
     return _named(name)
+
+
+_NEEDS = re.compile(rb"^needs *= *(.+)$", re.MULTILINE)
+
+
+def first_keys(documents: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return the keys of documents, of those with dots what comes before the first."""
+    return {key.partition(".")[0] for key in {key for each in documents for key in each}}
+
+
+def may_read(name: str, documents: Sequence[Mapping[str, Any]], keys: Collection[str]) -> bool:
+    """Tell whether documents may be in a layout, by its needs: reading all of it costs more.
+
+    ``keys`` are their `first_keys`.
+    """
+    try:
+        text = _places()[name].read_bytes()
+        found = _NEEDS.findall(text)
+        if len(found) != 1 or b"\ndialogues" in text:
+            return True  # the needs are not those of documents
+        needs = [[each] if isinstance(each, str) else each for each in load_json(found[0])]
+    except (OSError, ValueError):
+        return True
+    paths = [[path for path in each if path.partition(".")[0] in keys] for each in needs]
+    return all(paths) and any(
+        all(first_at(document, each) is not None for each in paths) for document in documents
+    )
 
 
 @cache

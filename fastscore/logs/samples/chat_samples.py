@@ -41,7 +41,7 @@ from fastscore.logs.inputs.document_values import (
     value_at,
 )
 from fastscore.logs.inputs.files import STDIN, InputFile
-from fastscore.logs.inputs.layout import layout_names, load_layout
+from fastscore.logs.inputs.layout import first_keys, layout_names, load_layout, may_read
 from fastscore.logs.inputs.near_names import is_called, is_of_reply, role_meanings, side_of
 from fastscore.logs.samples.file_samples import FileSample, Known, sample_file
 from fastscore.logs.samples.findings import Finding
@@ -393,21 +393,19 @@ def _layouts_of(first: Sequence[Record], suite: str, source: Source) -> Iterator
         record[bare] if set(record) == {bare} and isinstance(record[bare], list) else record
         for record in first
     ]
+    are_objects = all(isinstance(each, dict) for each in documents)
     are_flat = [
         isinstance(each, dict)
         and not any(isinstance(json_of(value), dict | list) for value in each.values())
         for each in documents
     ]
+    keys = first_keys(documents) if are_objects else ()
     for name in layout_names():
+        if are_objects and not may_read(name, documents, keys):
+            continue
         layout = load_layout(name)
         chat = layout.chat
         if chat is None or rows is None or not chat.needs:
-            continue
-        # reading what is inside takes longer
-        if chat.dialogues == ("",) and not any(
-            isinstance(each, list) or all(first_at(each, paths) is not None for paths in chat.needs)
-            for each in documents
-        ):
             continue
         # of rows with such names a suite of rows maps columns
         can_be_turns = rows.can_be_turns or (not rows.array and name != ROW_PER_TURN)
