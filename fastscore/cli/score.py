@@ -5,7 +5,7 @@ import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
 import click
 
@@ -34,6 +34,7 @@ from fastscore.settings.options import (
     read_configuration,
     settings_of,
     takes_paths,
+    types_of,
     value_type,
 )
 from fastscore.suites.base import Suite
@@ -219,7 +220,8 @@ def _click_type(hint: Any, rules: Mapping[str, Any]) -> Any:
 
 def suite_options(suite: Suite) -> list[click.Option]:
     """Return the options that a suite declares, one a field."""
-    types = get_type_hints(suite.options)
+    declared: Any = suite.options
+    types = types_of(declared)
     options = []
     for field in dataclasses.fields(suite.options):
         rules = field.metadata

@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 from fastscore.errors import FastscoreError, UsageError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
@@ -13,7 +13,7 @@ from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.read.chosen import ChosenDialogues
 from fastscore.run.request import DEFAULT_EMBEDDER, EmbedderSettings, Request
 from fastscore.run.signature import EmbedderIdentity, signature
-from fastscore.settings.options import allowed_values
+from fastscore.settings.options import allowed_values, types_of
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.identity import NOTHING, NameSet
@@ -143,7 +143,7 @@ def _no_embedder(suite: Suite, options: Any) -> UsageError:
 
 def _without_vectors(suite: Suite, options: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield each option one change of which needs no vectors: name, value, other value."""
-    types = get_type_hints(type(options))
+    types = types_of(options.__class__)
     for field in dataclasses.fields(options):
         given, rules = getattr(options, field.name), field.metadata
         others = allowed_values(types[field.name]) or (rules["minimum"], rules["maximum"])

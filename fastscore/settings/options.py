@@ -143,9 +143,15 @@ def build_options(declared: type[Any], values: Mapping[str, Any]) -> Any:
     return options
 
 
+@cache
+def types_of(declared: type[Any]) -> dict[str, Any]:
+    """Return the types of a class's fields, by their names."""
+    return get_type_hints(declared)
+
+
 def check_values(options: Any) -> None:
     """Check every value of an options object. Its class calls this in ``__post_init__``."""
-    types = get_type_hints(type(options))
+    types = types_of(options.__class__)
     for field in dataclasses.fields(options):
         given = getattr(options, field.name)
         value = checked_value(field.name, given, types[field.name], field.metadata)
@@ -209,11 +215,17 @@ def checked_setting(declared: "dataclasses.Field[Any]", value: Any) -> Any:
 _PLAIN = (str, int, float, bool, Mapping, Sequence)
 
 
+@cache
+def _expected_by(hint: Any) -> tuple[type[Any], tuple[str, ...]]:
+    """Return the type of an option's value, and its choices."""
+    return value_type(hint), allowed_values(hint)
+
+
 def checked_value(name: str, value: Any, hint: Any, rules: Mapping[str, Any]) -> Any:
     """Return an option's value, a path as text and an integer as the float that is expected."""
     if value is None and NoneType in get_args(hint):
         return None
-    expected, choices = value_type(hint), allowed_values(hint)
+    expected, choices = _expected_by(hint)
     if expected in (Mapping, Sequence) and (
         isinstance(value, str) or not isinstance(value, expected)
     ):

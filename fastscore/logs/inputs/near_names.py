@@ -58,9 +58,13 @@ def _has_word(kind: str, path: str) -> bool:
     return not whole.isdisjoint(words) or any(word.startswith(begins) for word in words if begins)
 
 
+_SIGNS = re.compile(r"[\W_]+")
+
+
+@lru_cache(1 << 14)
 def _plain(name: str) -> str:
     """Write a name without case and without what parts its words."""
-    return "".join(letter for letter in name.casefold() if letter.isalnum())
+    return _SIGNS.sub("", name.casefold())
 
 
 @lru_cache(1 << 14)

@@ -91,7 +91,7 @@ from fastscore.suites.declarations import Source
 _DEEPEST = 4
 _SYSTEM_INTENT = re.compile(r"sys(tem)?_", re.IGNORECASE)
 _CALLS = ("tool_calls", "function_call")
-_BEFORE_FINAL = r"^[\s\S]*<\|channel\|>final<\|message\|>"
+_BEFORE_FINAL = re.compile(r"^[\s\S]*<\|channel\|>final<\|message\|>")
 """What a model thought before its reply, in the channels of harmony."""
 
 
@@ -606,11 +606,10 @@ def _templates(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
         if key and {USER_ROLE, ASSISTANT_ROLE} <= roles:
             said = f"{key} is a whole transcript, {cut(text, SHOWN_CHARACTERS)!r}."
             return Finding(said, unless=chats_of_transcripts(key, [text]))
-        if marked := re.search(TURN_OF_TEMPLATE, text):
-            program = (
-                f'walk(if type == "string" then sub({json.dumps(_BEFORE_FINAL)}; "") else . end)'
-            )
-            anew = jq(program) if re.search(_BEFORE_FINAL, text) else "Write its turns as messages."
+        if marked := TURN_OF_TEMPLATE.search(text):
+            before = json.dumps(_BEFORE_FINAL.pattern)
+            program = f'walk(if type == "string" then sub({before}; "") else . end)'
+            anew = jq(program) if _BEFORE_FINAL.search(text) else "Write its turns as messages."
             said = f"a text is in the template of a model: {cut(marked[0], SHOWN_CHARACTERS)!r}."
             return Finding(said, unless=anew)
     return None

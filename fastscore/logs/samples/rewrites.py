@@ -142,10 +142,10 @@ def foreign_rows(source: Source, records: Iterable[Record]) -> Finding | None:
 def _table_by_lines(_: Source, record: Record) -> Finding | None:
     """Find a table without a header or below a title, and columns parted by another sign."""
     first, *others = record or [""]
-    is_named = nearest(("text", "time", "conversation_id"), record) is not None
     for name, cell in record.items():
-        is_speaker = not is_named and {name, str(cell).strip().lower()} <= _SPEAKERS
-        if isinstance(cell, str) and (is_speaker or (is_time(name) and is_time(cell))):
+        are_speakers = {name, str(cell).strip().lower()} <= _SPEAKERS
+        has_no_names = are_speakers and not nearest(("text", "time", "conversation_id"), record)
+        if isinstance(cell, str) and (has_no_names or (is_time(name) and is_time(cell))):
             return Finding(
                 f"line 1 has {name!r} in the place of a name: the table has no header.",
                 unless=f"Type sed '1i created_at,conversation_id,speaker,text' {FILE} > table.csv, "
@@ -230,7 +230,7 @@ def _are_turns(objects: Sequence[Any]) -> bool:
 
 _SPEAKERS_IN_TEXT = re.compile(r"(?m)^(\w[\w ]{0,30}): *\S")
 """The beginnings of lines of a transcript: who speaks, a colon, what is said."""
-TURN_OF_TEMPLATE = (
+TURN_OF_TEMPLATE = re.compile(
     r"(?:<\|(?:im_start|start_header_id|start)\|>|<start_of_turn>|<\|(?=(?:user|assistant|system)\|)"
     r"|### (?=(?:Human|Assistant):)|(?=\[/?INST\]))(\w+|\[/?INST\])(?:<\|channel\|>(\w+)[^<]*)?"
     r"(?:\|>|:|<\|end_header_id\|>|<\|message\|>)?"
@@ -241,7 +241,7 @@ TURN_OF_TEMPLATE = (
 
 def speakers_in(transcript: str) -> list[str]:
     """Return who speaks in a text of several turns, turn by turn."""
-    of_template = [speaker for speaker, *_ in re.findall(TURN_OF_TEMPLATE, transcript)]
+    of_template = [speaker for speaker, *_ in TURN_OF_TEMPLATE.findall(transcript)]
     return of_template or _SPEAKERS_IN_TEXT.findall(transcript)
 
 
@@ -251,8 +251,8 @@ def chats_of_transcripts(path: str, texts: Iterable[str]) -> str:
     speakers = list(dict.fromkeys(name for text in texts for name in speakers_in(text)))
     names = "|".join(map(re.escape, speakers))
     turn = f"(?:^|\n)({names})(:) *((?:(?!\\s*\n(?:{names}):)[\\s\\S])*)"
-    if any(re.search(TURN_OF_TEMPLATE, text) for text in texts):
-        turn = TURN_OF_TEMPLATE
+    if any(TURN_OF_TEMPLATE.search(text) for text in texts):
+        turn = TURN_OF_TEMPLATE.pattern
     program = (
         f". + {{messages: [{jq_path(path.split('.'))} | scan({json.dumps(turn)}) | "
         'select(.[1] | IN("analysis", "commentary") | not) | '
