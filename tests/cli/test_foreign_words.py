@@ -116,7 +116,7 @@ def chats(*roles, times=1):
     return [{"conversation_id": "c", "role": role, "content": "so"} for role in roles * times]
 
 
-NULL = "With --value role:{}=guest every metric of the first rows would be null."
+NULL = "With --value speaker:{}=user every metric of the first rows would be null."
 
 
 @pytest.mark.parametrize(
