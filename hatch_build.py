@@ -1,4 +1,4 @@
-"""What a wheel carries beside the sources: compiled kernels, and a README for the package's page."""
+"""What a wheel carries beside the sources: compiled kernels, and a README for its page."""
 
 import re
 from pathlib import Path

@@ -294,9 +294,9 @@ def _blocks(path: str, start: int, stop: int, open_file: OpenFile) -> Iterator[b
             start += len(block)
 
 
-Compression = Literal["none", "gz", "zst", "zip", "utf-16", "utf-32"]
+Compression = Literal["none", "gz", "zst", "zip", "utf-16"]
 """Encodings of text on disk. Only ``none`` can be read from any offset. ``zip`` is a member of an
-archive. UTF-16 and UTF-32 are detected inside the others, too."""
+archive. UTF-16 is detected inside the others, too."""
 
 SUFFIXES: dict[str, Compression] = {".gz": "gz", ".zst": "zst"}
 """The compressions of single files."""
@@ -308,7 +308,7 @@ SMALL_BYTES = 64 << 20
 """Smaller files are not checked for their ratio."""
 
 HEAD_BYTES = 64
-"""Number of bytes needed to detect UTF-16 and UTF-32."""
+"""Number of bytes needed to detect UTF-16."""
 
 _STEP = 1 << 16
 # small enough that the densest zstd input unpacks to some 64 MB a step
@@ -372,24 +372,16 @@ def unpacked(read: Read, compression: Compression, size: int = 1 << 20) -> Itera
 
 
 def unicode_encoding(head: bytes) -> str | None:
-    """Detect UTF-16 or UTF-32 by a file's first bytes: by the mark, or by NULs between ASCII."""
-    if head[:4] == codecs.BOM_UTF32_LE:
-        return "utf-32-le"
-    if head[:4] == codecs.BOM_UTF32_BE:
-        return "utf-32-be"
+    """Detect UTF-16 by a file's first bytes: by the mark, or by NULs between ASCII."""
     if head[:2] == codecs.BOM_UTF16_LE:
         return "utf-16-le"
     if head[:2] == codecs.BOM_UTF16_BE:
         return "utf-16-be"
-    is_null = [byte == 0 for byte in head[:8]]
+    is_null = [byte == 0 for byte in head[:4]]
     even, odd = head[:HEAD_BYTES:2], head[1:HEAD_BYTES:2]
-    if is_null == [False, True, True, True] * 2:
-        return "utf-32-le"
-    if is_null == [True, True, True, False] * 2:
-        return "utf-32-be"
-    if is_null[:4] == [False, True] * 2 and 0 not in even:
+    if is_null == [False, True] * 2 and 0 not in even:
         return "utf-16-le"
-    if is_null[:4] == [True, False] * 2 and 0 not in odd:
+    if is_null == [True, False] * 2 and 0 not in odd:
         return "utf-16-be"
     return None
 

@@ -90,8 +90,6 @@ def test_every_format_is_read_without_an_extra(tmp_path):
     }.items():
         (tmp_path / "logs" / name).write_bytes(content)
     rows.write_parquet(tmp_path / "logs" / "f.parquet")
-    rows.write_ipc(tmp_path / "logs" / "g.arrow", compression="zstd")
-    rows.write_ipc_stream(tmp_path / "logs" / "h.arrow", compression="lz4")
     names = sorted(path.name for path in (tmp_path / "logs").iterdir())
     options = ["--lex-weight", "1", "-q", "-o"]
     commands = [["score", "score_dialogue", f"logs/{each}", *options, each[0]] for each in names]
@@ -100,6 +98,10 @@ def test_every_format_is_read_without_an_extra(tmp_path):
     assert [code for code, *_ in found] == [0] * len(commands), found
     summaries = [json.loads(out) for _, out, _ in found[len(names) :]]
     assert summaries == summaries[:1] * len(names)
+    rows.write_ipc(tmp_path / "log.arrow")
+    arrow = ["score", "score_dialogue", "log.arrow", *options, "x"]
+    ((code, _, err),) = run_without(CORE, arrow, cwd=tmp_path)
+    assert (code, install_command("arrow") in err) == (2, True), err
 
 
 TURNS = """

@@ -91,6 +91,8 @@ _OTHERS: tuple[tuple[int, bytes, str, str], ...] = (
     (0, b"data: {", "a stream of server-sent events", _EVENTS),
     (0, b"event: ", "a stream of server-sent events", _EVENTS),
     (0, b"version https://git-lfs", "a pointer of Git LFS, not the file", "Type: git lfs pull."),
+    (0, b"\xff\xfe\x00\x00", "text in UTF-32", "Write it as UTF-8: iconv -f UTF-32 -t UTF-8 FILE."),
+    (0, b"\x00\x00\xfe\xff", "text in UTF-32", "Write it as UTF-8: iconv -f UTF-32 -t UTF-8 FILE."),
     (0, b"Salted__", "an encrypted file", "Decrypt it first."),
     (0, b"-----BEGIN PGP MESSAGE", "an encrypted file", "Decrypt it first."),
 )
@@ -237,9 +239,8 @@ def content_of(head: bytes) -> Content:
     for pattern, other, advice in _MARKUP:
         if re.match(pattern, start):
             return Content(other=other, advice=advice)
-    encoding = unicode_encoding(head)
-    if encoding is not None:
-        return Content("utf-32" if "32" in encoding else "utf-16")
+    if unicode_encoding(head) is not None:
+        return Content("utf-16")
     if head and not head.strip(b"\x00"):
         return Content(other="a file of NUL bytes", advice="It was not written to its end.")
     controls = len(head) - len(head.translate(None, _CONTROLS))

@@ -9,7 +9,7 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -216,17 +216,10 @@ def spool_rows(rows: Iterable[Any], folder: Path) -> InputFile:
 
 
 def spool_frame(frame: pl.DataFrame, columns: Sequence[Column], folder: Path) -> InputFile:
-    """Write the wanted columns of a frame as Parquet. Structs without fields become JSON text."""
+    """Write the wanted columns of a frame as Parquet."""
     keys = {key for each in columns for key in each.keys}
     keys |= {key.partition(".")[0].partition("[")[0] for key in keys}
-    wanted = frame.select(
-        json_text(pl.col(name)).alias(name) if _has_empty_struct(dtype) else pl.col(name)
-        for name, dtype in frame.schema.items()
-        if name in keys
-    )
-    if not wanted.width:
-        # a file without columns has no rows
-        wanted = pl.repeat(None, frame.height, dtype=pl.Boolean, eager=True).to_frame()
+    wanted = storable(frame, keys.intersection(frame.columns))
     path = folder / "frame.parquet"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -234,6 +227,19 @@ def spool_frame(frame: pl.DataFrame, columns: Sequence[Column], folder: Path) ->
     except (OSError, pl.exceptions.PolarsError) as error:
         raise _unwritable(FRAME_NAME, folder, error) from error
     return stored_as(InputFile(FRAME_NAME, "parquet", "none", 0), path)
+
+
+def storable(frame: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
+    """Return columns as Parquet can store them: structs without fields become JSON text."""
+    wanted = frame.select(
+        json_text(pl.col(name)).alias(name) if _has_empty_struct(dtype) else pl.col(name)
+        for name, dtype in frame.schema.items()
+        if name in names
+    )
+    if wanted.width:
+        return wanted
+    # a file without columns has no rows
+    return pl.repeat(None, frame.height, dtype=pl.Boolean, eager=True).to_frame()
 
 
 def spool_head(

@@ -4,7 +4,6 @@ The first rejects of a file are listed, others are counted by field and reason. 
 grow with a log of many faulty lines.
 """
 
-import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
@@ -15,20 +14,19 @@ import polars as pl
 from fastscore.files import Damage
 from fastscore.suites.declarations import REJECTS_TABLE, RejectReason
 
-_OUTSIDE = (struct.error, OverflowError)
 UNREADABLE_PARQUET = (
-    *(OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException),
-    *_OUTSIDE,
+    OSError,
+    OverflowError,
+    pl.exceptions.PolarsError,
+    pl.exceptions.PanicException,
 )
-"""polars panics if a footer points beyond the file's end, messages of Arrow have places there."""
+"""polars panics if a footer points beyond the file's end."""
 
 
 def reason_of(error: BaseException) -> str:
     """Return a short reason why a file cannot be read."""
-    if isinstance(error, pl.exceptions.PanicException):
+    if isinstance(error, pl.exceptions.PanicException | OverflowError):
         return "its footer does not fit its content"
-    if isinstance(error, _OUTSIDE):
-        return "its messages do not fit it"
     message = getattr(error, "strerror", None) or str(error)
     return message.splitlines()[0] if message else type(error).__name__
 

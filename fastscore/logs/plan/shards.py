@@ -692,7 +692,7 @@ def _table_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.Dat
     """Index a file of stored columns by its key columns; a compressed file is unpacked first."""
     (state,) = states
     read_whole(state, how.scratch)
-    whole = whole_table(state, how.scratch)
+    whole = whole_table(state, how.source, how.scratch)
     stride = 0
     if how.stride:
         size = max(state.file.size, ROW_BYTES * state.size, 1)

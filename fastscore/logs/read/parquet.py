@@ -1,26 +1,28 @@
-"""Files of stored columns, Parquet and Arrow (Feather among them), read in batches of rows.
+"""Files of stored columns, read in batches of rows: Parquet; Arrow (Feather among it) as Parquet.
 
-polars reads what the files contain. Footers of Parquet and messages of Arrow are walked here, so
-that neither a damaged file nor a large one takes memory for what it claims to hold.
+polars reads what the files contain. Footers of Parquet are walked here, so that neither a damaged
+file nor a large one takes memory for what it claims to hold.
 """
 
-import io
+import itertools
 import os
-import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
+from pathlib import Path
 from typing import IO, Any
 
 import polars as pl
 
 from fastscore.errors import InputError
+from fastscore.files import committed, explain, hash_bytes
 from fastscore.logs.inputs.files import ARROW_FILE, ARROW_STREAM
+from fastscore.logs.inputs.frames import storable
 from fastscore.logs.integrity.file_state import FileRange
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import UNREADABLE_PARQUET, Reject, reason_of
 from fastscore.logs.read.columns import check_stored, convert_stored
+from fastscore.settings.extras import load
 from fastscore.suites.declarations import Column
 
 MOST_ROWS = 1 << 18
@@ -32,8 +34,6 @@ _DECODED = 2
 def parquet_rows(path: str, name: str) -> int:
     """Count the rows of the file at ``path``, called ``name`` in errors."""
     with _faults_named(name):
-        if is_arrow(path):
-            return arrow_rows(path)
         return sum(rows for rows, _ in group_sizes(path, ()))
 
 
@@ -72,13 +72,6 @@ def _frames(file_range: FileRange, names: Sequence[str]) -> Iterator[tuple[int, 
     """Yield rows of the wanted columns, with the number of rows before them."""
     path, check_memory = file_range.path, file_range.limits.check_memory
     with _faults_named(file_range.file):
-        start = file_range.start
-        if is_arrow(path):
-            for frame in arrow_frames(path, names, start, file_range.stop):
-                check_memory(file_range.file)
-                yield start, frame
-                start += frame.height
-            return
         # the rows of each row group, and the unpacked bytes of the wanted columns
         sizes = group_sizes(path, names)
         n_rows, n_bytes = sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
@@ -123,12 +116,9 @@ def _faults_named(name: str) -> Iterator[None]:
 
 def _stored(file_range: FileRange, columns: Sequence[Column]) -> list[str]:
     with _faults_named(file_range.file):
-        if is_arrow(file_range.path):
-            schema = arrow_schema(file_range.path)
-        else:
-            group_sizes(file_range.path, ())  # checks the footer
-            schema = pl.scan_parquet(file_range.path, glob=False).collect_schema()
-    return check_stored(file_range.file, schema, columns, "Write the file again with that type.")
+        group_sizes(file_range.path, ())  # checks the footer
+        schema = pl.scan_parquet(file_range.path, glob=False).collect_schema()
+    return check_stored(file_range.file, schema, columns, _ADVICE)
 
 
 def _slice_size(sizes: Sequence[tuple[int, int]], start: int, count: int) -> int:
@@ -327,24 +317,9 @@ class _Thrift:
         raise IndexError
 
 
-ROWS_AT_ONCE = 1 << 16
-_BYTES_AT_ONCE = 64 << 20
-_OF_SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
-_END = ARROW_STREAM + bytes(4)
-_LZ4 = 0
-_LZ4_RATIO = 256
-_MOST_UNPACKED = 1 << 31
-
-
-@dataclass(frozen=True, slots=True)
-class _Message:
-    """Where a message begins, how long its description and its body are, and what it holds."""
-
-    offset: int
-    head: int
-    body: int
-    kind: int
-    rows: int
+_ROWS_TOGETHER = 1 << 16
+_PURPOSE = "Reading Arrow files"
+_ADVICE = "Write the file again with that type."
 
 
 def is_arrow(source: Any) -> bool:
@@ -354,55 +329,56 @@ def is_arrow(source: Any) -> bool:
         return bool(file.read(len(ARROW_FILE)).startswith((ARROW_FILE, ARROW_STREAM)))
 
 
-def arrow_schema(source: Any) -> pl.Schema:
-    """Return the columns of an Arrow file and their types, as polars has them."""
+def arrow_frames(source: Any) -> Iterator[pl.DataFrame]:
+    """Yield the rows of an Arrow file or stream, one frame at least."""
+    pyarrow: Any = load("pyarrow", _PURPOSE)
+    ipc: Any = load("pyarrow.ipc", _PURPOSE)
+    waiting: list[Any] = []
     with _opened(source) as file:
-        schema, _ = _walk(file)
-        return _read_batches(file, schema, (), None).schema
+        file.seek(0)
+        is_file = file.read(len(ARROW_FILE)) == ARROW_FILE
+        file.seek(0)
+        try:
+            reader = ipc.open_file(file) if is_file else ipc.open_stream(file)
+            numbers = range(reader.num_record_batches) if is_file else ()
+            for batch in map(reader.get_batch, numbers) if is_file else reader:
+                batch.validate(full=True)
+                waiting.append(batch)
+                n_bytes = sum(each.nbytes for each in waiting)
+                if sum(map(len, waiting)) >= _ROWS_TOGETHER or n_bytes >= _READ_BYTES:
+                    yield pl.DataFrame(pyarrow.Table.from_batches(waiting))
+                    waiting = []
+            yield pl.DataFrame(pyarrow.Table.from_batches(waiting, reader.schema))
+        except pyarrow.ArrowException as error:
+            raise OSError(f"its Arrow data are damaged ({error})") from error
 
 
-def arrow_rows(source: Any) -> int:
-    """Count the rows of an Arrow file."""
-    with _opened(source) as file:
-        return sum(message.rows for message in _walk(file)[1])
+def arrow_as_parquet(path: str, name: str, columns: Sequence[Column], folder: Path) -> str:
+    """Write the wanted columns of the Arrow file at ``path`` as Parquet; return that file's path.
+
+    A batch of a stream has no place of its own, so no shard could begin at it.
+    """
+    frames = _named(arrow_frames(path), name)
+    first = next(frames)
+    names = check_stored(name, first.schema, columns, _ADVICE)
+    parquet: Any = load("pyarrow.parquet", _PURPOSE)
+    written = folder / f"{hash_bytes(path.encode())}.parquet"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with committed(written) as file, ExitStack() as opened:
+            writer = None
+            for frame in itertools.chain([first], frames):
+                table = storable(frame, names).to_arrow(compat_level=pl.CompatLevel.oldest())
+                writer = writer or opened.enter_context(parquet.ParquetWriter(file, table.schema))
+                writer.write_table(table)
+    except OSError as error:
+        raise explain(written, error) from error
+    return str(written)
 
 
-def arrow_frames(
-    source: Any, columns: Sequence[str] | None = None, start: int = 0, stop: int | None = None
-) -> Iterator[pl.DataFrame]:
-    """Yield rows of an Arrow file, in order."""
-    with _opened(source) as file:
-        schema, walk = _walk(file)
-        for messages, first, n_rows in _together(walk, start, stop):
-            low, high = max(start - first, 0), n_rows if stop is None else min(stop - first, n_rows)
-            frame = _read_batches(file, schema, messages, columns)
-            for begin in range(low, high, ROWS_AT_ONCE):
-                yield frame.slice(begin, min(high - begin, ROWS_AT_ONCE))
-
-
-def _together(
-    messages: Iterator[_Message], start: int, stop: int | None
-) -> Iterator[tuple[list[_Message], int, int]]:
-    """Yield the messages that are read together, the number of their first row, and of rows."""
-    before: list[_Message] = []
-    batches: list[_Message] = []
-    first = last = 0
-    for message in messages:
-        full = last - first >= ROWS_AT_ONCE or sum(each.body for each in batches) >= _BYTES_AT_ONCE
-        if batches and (message.kind != _BATCH or full):
-            yield [*before, *batches], first, last - first
-            batches = []
-        if message.kind != _BATCH:
-            before.append(message)
-            continue
-        if stop is not None and last >= stop:
-            break
-        last += message.rows
-        if last > start:
-            first = first if batches else last - message.rows
-            batches.append(message)
-    if batches:
-        yield [*before, *batches], first, last - first
+def _named(frames: Iterator[pl.DataFrame], name: str) -> Iterator[pl.DataFrame]:
+    with _faults_named(name):
+        yield from frames
 
 
 @contextmanager
@@ -413,178 +389,3 @@ def _opened(source: Any) -> Iterator[Any]:
             yield file
     else:
         yield source
-
-
-def _walk(file: Any) -> tuple[bytes, Iterator[_Message]]:
-    """Return the schema of a file or a stream, as a message, and its other messages."""
-    file.seek(0)
-    if file.read(len(ARROW_FILE)) == ARROW_FILE:
-        footer = _footer_of_arrow(file)
-        return _schema_of_footer(footer), _of_footer(file, footer)
-    messages = _of_stream(file)
-    schema = next(messages, None)
-    if schema is None or schema.kind != _OF_SCHEMA:
-        raise OSError("it has no schema")
-    file.seek(0)
-    return file.read(schema.head), messages
-
-
-def _of_stream(file: Any) -> Iterator[_Message]:
-    size, offset = file.seek(0, io.SEEK_END), 0
-    while offset < size:
-        message = _message(file, offset)
-        if message is None:
-            return
-        if message.offset + message.head + message.body > size:
-            raise OSError("it ends within a message")
-        yield message
-        offset += message.head + message.body
-
-
-def _footer_of_arrow(file: Any) -> "_Table":
-    size = file.seek(-(4 + len(ARROW_FILE)), io.SEEK_END)
-    length, magic = struct.unpack("<i6s", file.read())
-    if magic != ARROW_FILE or not 0 < length <= size:
-        raise OSError("it has no footer")
-    file.seek(size - length)
-    return _Table.root(file.read(length))
-
-
-def _schema_of_footer(footer: "_Table") -> bytes:
-    """Return the schema as a message, which the file need not have: a table before the footer's."""
-    names = struct.pack("<I5H2x", 16, 10, 12, 4, 6, 8)
-    # the table begins at 16, the footer at 32: places count from the field that has them, at 24
-    table = struct.pack("<ihBxI4x", 12, footer.number(0, "h"), _OF_SCHEMA, footer.table(1).at + 8)
-    data = names + table + footer.data
-    data += bytes(-len(data) % 8)
-    return ARROW_STREAM + struct.pack("<i", len(data)) + data
-
-
-def _of_footer(file: Any, footer: "_Table") -> Iterator[_Message]:
-    """Yield the messages that the footer of a file lists: dictionaries, then batches."""
-    size = file.seek(0, io.SEEK_END)
-    for field, kind in ((2, _DICTIONARY), (3, _BATCH)):
-        for place in footer.structs(field, 24):
-            offset, head, body = struct.unpack_from("<qi4xq", footer.data, place)
-            message = _message(file, offset)
-            if message is None or (message.body, message.kind) != (body, kind):
-                raise OSError("its footer does not fit its messages")
-            if offset + head + body > size:
-                raise OSError("it ends within a message")
-            yield message
-
-
-def _message(file: Any, offset: int) -> _Message | None:
-    """Return the message at an offset; None for the end of a stream."""
-    file.seek(offset)
-    mark, length = struct.unpack("<4si", file.read(8))
-    if mark != ARROW_STREAM or length < 0:
-        raise OSError(f"no message begins at byte {offset}")
-    if not length:
-        return None
-    data = file.read(length)
-    if len(data) < length:
-        raise OSError("it ends within a message")
-    table = _Table.root(data)
-    kind, body = table.number(1, "B"), table.number(3, "q")
-    rows = table.table(2).number(0, "q") if kind == _BATCH else 0
-    if body < 0 or rows < 0:
-        raise OSError(f"the message at byte {offset} is damaged")
-    return _Message(offset, 8 + length, body, kind, rows)
-
-
-def _read_batches(
-    file: Any, schema: bytes, messages: Sequence[_Message], columns: Sequence[str] | None
-) -> pl.DataFrame:
-    """Read batches, the last of some messages."""
-    if columns is not None and not columns:
-        return pl.DataFrame(height=sum(message.rows for message in messages))
-    stream = io.BytesIO()
-    stream.write(schema)
-    for message in messages:
-        file.seek(message.offset)
-        data = file.read(message.head + message.body)
-        _check_unpacked(data, message)
-        stream.write(data)
-    stream.write(_END)
-    stream.seek(0)
-    names = None if columns is None else [*columns]
-    try:
-        frame = pl.read_ipc_stream(stream, columns=names)
-    except pl.exceptions.PanicException as error:
-        raise OSError("it is damaged, or polars lacks the type of a column") from error
-    return frame if names is None else frame.select(names)
-
-
-def _check_unpacked(data: bytes, message: _Message) -> None:
-    """Refuse packed buffers of an impossible size, for which polars would take memory at once."""
-    batch = _Table.root(data[8 : message.head]).table(2)
-    if message.kind == _DICTIONARY:
-        batch = batch.table(1)
-    if not batch.place(3):
-        return
-    codec = batch.table(3)
-    for place in batch.structs(2, 16):
-        offset, length = struct.unpack_from("<qq", batch.data, place)
-        packed = data[message.head + offset :][:length]
-        if len(packed) <= 8:
-            continue
-        size = int.from_bytes(packed[:8], "little", signed=True)
-        if size > _most_unpacked(codec.number(0, "b"), packed[8:]):
-            raise OSError("a packed buffer is damaged")
-
-
-def _most_unpacked(codec: int, packed: bytes) -> int:
-    if codec == _LZ4:
-        return _LZ4_RATIO * len(packed)
-    import zstandard
-
-    try:
-        size = zstandard.frame_content_size(packed)
-    except zstandard.ZstdError as error:
-        raise OSError("a packed buffer is damaged") from error
-    return _MOST_UNPACKED if size < 0 else size
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """A table of FlatBuffers, in which messages are described."""
-
-    data: bytes
-    at: int
-
-    @classmethod
-    def root(cls, data: bytes) -> "_Table":
-        """Return the table that all of the data is."""
-        return cls(data, struct.unpack_from("<I", data)[0])
-
-    def place(self, field: int) -> int:
-        """Return where a field stands, 0 if it is absent."""
-        names = self.at - struct.unpack_from("<i", self.data, self.at)[0]
-        if names < 0 or 4 + 2 * field >= struct.unpack_from("<H", self.data, names)[0]:
-            return 0
-        shift: int = struct.unpack_from("<H", self.data, names + 4 + 2 * field)[0]
-        return self.at + shift if shift else 0
-
-    def number(self, field: int, kind: str) -> int:
-        """Return a number, 0 if it is absent."""
-        place = self.place(field)
-        return struct.unpack_from(f"<{kind}", self.data, place)[0] if place else 0
-
-    def table(self, field: int) -> "_Table":
-        """Return a table inside this."""
-        place = self.place(field)
-        if not place:
-            raise OSError("a message is damaged")
-        return _Table(self.data, place + struct.unpack_from("<I", self.data, place)[0])
-
-    def structs(self, field: int, size: int) -> range:
-        """Return where the structures of a list stand, each of so many bytes."""
-        place = self.place(field)
-        if not place:
-            return range(0)
-        first = place + struct.unpack_from("<I", self.data, place)[0]
-        count = struct.unpack_from("<I", self.data, first)[0]
-        if first + 4 + count * size > len(self.data):
-            raise OSError("a message is damaged")
-        return range(first + 4, first + 4 + count * size, size)

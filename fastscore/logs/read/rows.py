@@ -91,7 +91,12 @@ from fastscore.logs.read.mapped_rows import (
     stored_source,
     with_own_models,
 )
-from fastscore.logs.read.parquet import parquet_rows, read_parquet
+from fastscore.logs.read.parquet import (
+    arrow_as_parquet,
+    is_arrow,
+    parquet_rows,
+    read_parquet,
+)
 from fastscore.suites.declarations import ROW_SCHEMA, Chat, RejectReason, Source
 from fastscore.suites.identity import IDENTITY, NameSet, RunNames, identify, refuse_blank_ids
 
@@ -650,14 +655,18 @@ def read_files(
             states = [FileState.of(file, size=file.size, limits=limits) for file in group]
             if format == "parquet":
                 for state in states:
-                    yield from read_parts([whole_table(state, Path(scratch))], source)
+                    yield from read_parts([whole_table(state, source, Path(scratch))], source)
             else:
                 yield from read_parts([state.whole for state in states], source, threads=threads)
 
 
-def whole_table(state: FileState, scratch: Path) -> FileRange:
-    """Return the range of a whole Parquet file, which is unpacked first if needed."""
+def whole_table(state: FileState, source: Source, scratch: Path) -> FileRange:
+    """Return the range of a whole table, which is unpacked and written as Parquet if needed."""
     if state.compression != "none":
         read_whole(state, scratch)
+    if is_arrow(state.path):
+        columns = stored_source(source).columns
+        state.path = arrow_as_parquet(state.path, state.file.path, columns, scratch)
+        state.unpacked = True
     state.size = parquet_rows(state.path, state.file.path)
     return state.whole
