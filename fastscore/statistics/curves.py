@@ -63,8 +63,9 @@ class Curve:
     ``n_units`` counts pairs, or units of the smaller side. ``sides`` are those of method
     ``hybrid``, ``counts`` are ``(x, n, y, m)`` of proportions and ``(higher, lower, n)`` of paired
     ones. ``permuted`` is the p-value and the name of a permutation test, ``least_p`` the smallest p
-    that it can give. More repeats reduce ``repeat_variance``, more dialogues do not. ``third`` is
-    the third cumulant. ``reason`` is that of a missing interval or test.
+    that it can give, and ``rearranges`` what it does if units are few. More repeats reduce
+    ``repeat_variance``, more dialogues do not. ``third`` is the third cumulant. ``reason`` is that
+    of a missing interval or test.
     """
 
     method: Method
@@ -77,6 +78,7 @@ class Curve:
     ends: Ends = UNBOUNDED
     permuted: tuple[float, str] | None = None
     least_p: float = 0.0
+    rearranges: Literal["signs", "sides"] | None = None
     repeat_variance: float = 0.0
     third: float = 0.0
     reason: str | None = None
@@ -170,11 +172,24 @@ class Curve:
         The variance between units is taken to fall with their number, that between repeats to stay.
         """
         falls = (self.error or 0.0) ** 2 - self.repeat_variance
-        return self._needed(difference, alpha, falls, self.n_units)
+        n = self._needed(difference, alpha, falls, self.n_units)
+        # a permutation test of few units has no p below the level, however large the difference
+        while n is not None and self._least_p_of(n) >= alpha:
+            n += 1
+        return n
 
     def repeats_needed(self, difference: float, alpha: float, n_repeats: int) -> int | None:
         """Return the same for the number of repeats of each side, with the units as they are."""
+        if self.least_p >= alpha:
+            return None
         return self._needed(difference, alpha, self.repeat_variance, n_repeats)
+
+    def _least_p_of(self, n: int) -> float:
+        """Return the smallest p of a permutation test of n units, or of n on each side."""
+        if self.rearranges is None or n > MOST_EXACT:
+            return 0.0
+        number = 2**n if self.rearranges == "signs" else math.comb(2 * n, n)
+        return 0.0 if number > MOST_EXACT else 2 / number
 
     def _needed(self, difference: float, alpha: float, falls: float, n: int) -> int | None:
         """Find the least number of which one part of the variance falls enough."""
@@ -284,7 +299,11 @@ def difference_curve(
     elif not shared and any(_is_constant(side) for side in (a, b)):
         return _pooled(curve, a, b)
     influences = (b.deletions - a.deletions,) if shared else (b.deletions, -a.deletions)
-    curve = replace(curve, third=float(sum((one**3).sum() for one in influences)))
+    curve = replace(
+        curve,
+        third=float(sum((one**3).sum() for one in influences)),
+        rearranges=None if test == "t" else "signs" if shared else "sides",
+    )
     n_rearranged = rearrangements(a, b, shared=shared)
     if test == "t" or n_rearranged > MOST_EXACT:
         return curve

@@ -203,6 +203,8 @@ def test_the_detectable_difference_has_the_power_it_names():
     # five pairs cannot have an exact p below 2 / 32
     few = difference_curve(units(*np.zeros(5)), units(*normal(5, 14)), shared=True)
     assert few.detectable(0.05) is None
+    # six pairs can (2 / 64), and with 779 tests fourteen, of which t and not permutations decides
+    assert [few.units_needed(1_000.0, alpha) for alpha in (0.05, 0.05 / 779)] == [6, 14]
 
 
 def test_repeats_reduce_only_their_part_of_the_variance():
