@@ -1,4 +1,4 @@
-"""Write what suites declare into their pages: metrics, headline metrics, sources of metrics.
+"""Write what suites declare into their pages: metrics, headline metrics, sources, columns.
 
 ``python docs/metric_sections.py`` writes the text between each pair of markers in
 ``docs/suites/*.md``. A test compares pages with declarations.
@@ -81,11 +81,31 @@ def uses_table(suite: Suite) -> str:
     return _table(rows, ["---", *(":-:" for _ in used), "---"])
 
 
+def columns_table(suite: Suite) -> str:
+    """Return a table of the columns of a suite's output, except metrics and their sums."""
+    rows = [["Table", "Column", "Content"]]
+    counted = {(metric.table, name) for metric in suite.metrics for name in metric.micro or ()}
+    for table in suite.tables:
+        of_metrics = {each.name for each in table.columns if each.metric}
+        of_metrics |= {name for of_table, name in counted if of_table == table.name}
+        own = [column for column in table.columns if column.name not in of_metrics]
+        rows += [
+            [f"`{table.name}`", f"`{each.name}`", each.description.replace("|", "\\|")]
+            for each in own
+        ]
+    return _table(rows, ["---"] * 3)
+
+
 def _table(rows: list[list[str]], rule: list[str]) -> str:
     return "".join(f"| {' | '.join(cells)} |\n" for cells in (rows[0], rule, *rows[1:])) + "\n"
 
 
-WRITERS = {"metrics": metric_sections, "headline": headline_table, "uses": uses_table}
+WRITERS = {
+    "metrics": metric_sections,
+    "headline": headline_table,
+    "uses": uses_table,
+    "columns": columns_table,
+}
 
 if __name__ == "__main__":
     for path in sorted(PAGES.glob("*.md")):

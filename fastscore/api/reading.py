@@ -264,7 +264,7 @@ def _elements_command(inspected: InspectedFile) -> str:
 
 _MEANING = (
     "A suite that reads a log is not always about it: its metrics mean what its definition says. "
-    "`fastscore judge` and metrics of your own (`--metrics FILE`) score any chat."
+    "`fastscore judge` and a suite of your own (`@fastscore.suite`) score any chat."
 )
 
 

@@ -369,7 +369,9 @@ def check_split_dialogues(keys: pl.DataFrame, files: Sequence[InputFile]) -> Non
     places = " and ".join(f"{files[row['file']].path}:{row['line']}" for row in rows)
     raise InputError(
         f"One dialogue is in two files: {places}.",
-        "Put all rows of a dialogue into one file, or give the dialogues different names.",
+        "Put all rows of a dialogue into one file, or give the dialogues different names. If only "
+        "file names tell systems apart, put each file into a folder named COLUMN=VALUE, such as "
+        "miner_uid=7.",
     )
 
 

@@ -145,6 +145,10 @@ _CONVERTED = {
             "Each line ends with a comma. Type sed 's/,[[:space:]]*$//' FILE > rows.jsonl.",
         ),
         (re.compile(r'\s*"[{\[]'), f"Its lines are texts that spell JSON. {jq('fromjson')}"),
+        (
+            re.compile(r'\s*\[\{(?![^}]*"(?:role|from|speaker)")[^}]*\[\s*\{'),
+            f"It is an array of dialogues. {jq('.[]', into='rows.jsonl')}",
+        ),
         (re.compile(r"\s*\[\{"), f"{_ONE_EACH}. {jq('{messages: .}')}"),
         (re.compile(r"\s*\["), f"{_ONE_EACH}. {jq('.[]', into='rows.jsonl')}"),
         (re.compile(""), f"{_ONE_EACH}. {jq('.', into='rows.jsonl')}"),
