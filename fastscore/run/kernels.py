@@ -3,14 +3,12 @@
 import importlib
 import pkgutil
 import shutil
-import sys
 import types
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from fastscore_jit.compiling import (
     Kernel,
@@ -104,82 +102,37 @@ def unread(formats: Iterable[str]) -> tuple[str, ...]:
 
 
 def kernels_of(suite: str, without: tuple[str, ...] = ()) -> list[Kernel]:
-    """Return the kernels that a run of the suite may call: those its modules and the readers reach.
+    """Return the kernels that a run of the suite may call: those of the modules that it imports.
 
-    What the modules that read, score and summarise import is imported, as the run itself would.
-    ``without`` are modules that the run does not use, by the beginning of their names.
+    The modules that read, score and summarise are imported, as the run itself would. ``without``
+    are modules that the run does not use, by the beginning of their names.
     """
     found = load_suite(suite)
     functions = (found.read, found.score, found.summarise)
     roots = [*_RUN, *(function.__module__ for function in functions if function is not None)]
     if not set(WITHOUT_VECTORS) <= set(without):
         roots += _VECTORS  # which are imported late
-    # the module of compiling names all kernels that are declared
-    return list(_reached(tuple(roots), (*without, "fastscore_jit.compiling")))
+    modules = _imported(tuple(roots), without)
+    declared = (kernel for kernel in declared_kernels() if kernel.module in modules)
+    return [kernel for kernel in declared if isinstance(kernel, Kernel)]
 
 
 @cache
-def _reached(roots: tuple[str, ...], without: tuple[str, ...]) -> tuple[Kernel, ...]:
-    """Follow what functions and classes of this project name, from some modules to kernels."""
-    reached: dict[int, Any] = {}
-    open_values = [
-        value for name in roots for value in vars(importlib.import_module(name)).values()
-    ]
-    while open_values:
-        found = open_values.pop()
-        found = getattr(found, "__wrapped__", found) if hasattr(found, "cache_info") else found
-        if id(found) in reached or not _is_followed(found, without):
+def _imported(roots: tuple[str, ...], without: tuple[str, ...]) -> frozenset[str]:
+    """Return modules of this project and those that they take a name from."""
+    found: set[str] = set()
+    waiting = [*roots]
+    while waiting:
+        name = waiting.pop()
+        if name in found or not name.startswith("fastscore") or name.startswith(without):
             continue
-        reached[id(found)] = found
-        if isinstance(found, dict):
-            open_values += found.values()
-        elif isinstance(found, _CONTAINERS):
-            open_values += found
-        elif isinstance(found, type):
-            open_values += vars(found).values()
-        elif not isinstance(found, Kernel):
-            function = getattr(found, "__func__", found)
-            open_values += _named(function)
-    return tuple(value for value in reached.values() if isinstance(value, Kernel))
-
-
-# tuples, for a union is made anew by each of the thousands of questions
-_CONTAINERS = (dict, tuple, list)
-_DEFINITIONS = (type, types.FunctionType, classmethod, staticmethod)
-
-
-def _is_followed(value: Any, without: tuple[str, ...]) -> bool:
-    if isinstance(value, _CONTAINERS):
-        return True
-    if isinstance(value, Kernel):
-        return not value.module.startswith(without)
-    if not isinstance(value, _DEFINITIONS):
-        return False
-    module = str(getattr(value, "__module__", ""))
-    return module.startswith("fastscore") and not module.startswith(without)
-
-
-def _named(function: types.FunctionType) -> Iterator[Any]:
-    """Yield the values that a function's code names: globals, members of modules, imports."""
-    names = _names(function.__code__)
-    modules = [sys.modules[name] for name in names if name in sys.modules]
-    for name in names:
-        value = function.__globals__.get(name)
-        if isinstance(value, types.ModuleType):
-            modules.append(value)
-        elif value is not None:
-            yield value
-    for module in modules:
-        if module.__name__.startswith("fastscore_"):
-            # which may import what it names at its first use
-            yield from (getattr(module, name, None) for name in names)
-        elif module.__name__.startswith("fastscore"):
-            yield from (vars(module).get(name) for name in names)
-
-
-def _names(code: types.CodeType) -> set[str]:
-    inner = [_names(each) for each in code.co_consts if isinstance(each, types.CodeType)]
-    return set(code.co_names).union(*inner)
+        found.add(name)
+        module = importlib.import_module(name)
+        # a package has a name for each of its modules that is imported by anyone
+        for value in vars(module).values() if not hasattr(module, "__path__") else ():
+            is_module = isinstance(value, types.ModuleType)
+            waiting.append(str(getattr(value, "__name__" if is_module else "__module__", "")))
+    return frozenset(found)
 
 
 def load_kernels(suite: str, without: tuple[str, ...] = ()) -> None:

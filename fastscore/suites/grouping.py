@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-import fastscore_kernels as kernels
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices
+from fastscore_kernels import number_hashes, number_texts, take_ranges
 
 Ragged = tuple[npt.NDArray[np.int64], Indices]
 
@@ -16,7 +16,7 @@ _MOST = 1 << 63
 
 def factorize(values: pl.Series) -> tuple[Indices, pl.Series]:
     """Give the distinct texts of a column numbers, by first appearance."""
-    codes, firsts = kernels.number_texts(values)
+    codes, firsts = number_texts(values)
     return codes, values[firsts]
 
 
@@ -26,10 +26,10 @@ def factorize_rows(columns: Sequence[Indices]) -> tuple[Indices, Indices]:
     for column in columns[1:]:
         size = int(column.max(initial=0)) + 1
         if most * size > _MOST:
-            numbers, firsts = kernels.number_hashes(numbers.astype(np.uint64))
+            numbers, firsts = number_hashes(numbers.astype(np.uint64))
             most = len(firsts)
         numbers, most = numbers * size + column, most * size
-    codes, firsts = kernels.number_hashes(numbers.astype(np.uint64))
+    codes, firsts = number_hashes(numbers.astype(np.uint64))
     return codes, firsts
 
 
@@ -69,7 +69,7 @@ def place_in_group(group: npt.NDArray[Any]) -> Indices:
 
 def first_of_each(keys: Indices) -> Indices:
     """Return the first row of each key, ascending."""
-    firsts: Indices = kernels.number_hashes(keys.astype(np.uint64))[1]
+    firsts: Indices = number_hashes(keys.astype(np.uint64))[1]
     return firsts
 
 
@@ -77,5 +77,5 @@ def take(rows_of: Ragged, rows: Indices) -> Ragged:
     """Return some of the rows, repeated or left out as wanted; a negative one is empty."""
     values, offsets = rows_of
     sizes = np.where(rows >= 0, np.diff(np.append(offsets, offsets[-1]))[rows], 0)
-    taken, bounds = kernels.take_ranges(values, offsets[np.maximum(rows, 0)], sizes)
+    taken, bounds = take_ranges(values, offsets[np.maximum(rows, 0)], sizes)
     return taken, bounds

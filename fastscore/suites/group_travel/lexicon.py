@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-import fastscore_kernels as kernels
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices
+from fastscore_kernels import number_tokens, replace_characters
 
 from fastscore.settings.options import lexicon_content, parse_lexicon
 from fastscore.suites.declarations import Vocabulary
@@ -179,7 +179,7 @@ def normalise(texts: pl.Series) -> pl.Series:
     Null stays null.
     """
     codes, found = factorize(texts.fill_null("") if texts.null_count() else texts)
-    normal = pl.Series(kernels.replace_characters(found, normal_character), dtype=pl.String)
+    normal = pl.Series(replace_characters(found, normal_character), dtype=pl.String)
     gathered = normal[codes].rename(texts.name)
     return gathered.set(texts.is_null(), None) if texts.null_count() else gathered
 
@@ -211,7 +211,7 @@ class Tokens:
 
 def tokenise(texts: pl.Series) -> Tokens:
     """Cut texts into tokens."""
-    found = kernels.number_tokens(kernels.replace_characters(texts, normal_character))
+    found = number_tokens(replace_characters(texts, normal_character))
     vocabulary = pl.Series(found.vocabulary, dtype=pl.String).alias("token")
     folds = pl.select(fold(pl.lit(vocabulary)).alias("token")).to_series()
     numbers, whole = factorize(pl.concat([vocabulary, folds]))

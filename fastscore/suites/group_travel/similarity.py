@@ -7,11 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import fastscore_kernels as kernels
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
+from fastscore_kernels import (
+    cosine_pairs,
+    count_token_hits,
+    find_phrases,
+    group_rows,
+    max_cosine_ragged,
+)
+from fastscore_kernels.targets import Targets
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import list_column
@@ -26,8 +33,6 @@ from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.grouping import Ragged, factorize, offsets_of, row_numbers, take
 
 if TYPE_CHECKING:
-    from fastscore_kernels.targets import Targets
-
     from fastscore.suites.group_travel.lexicon import Lexicon
     from fastscore.vectors.view import VectorView
 
@@ -141,11 +146,11 @@ def find_evidence(
     """Look preferences up in what is said to their owners: `TextCodes.said`."""
     row, hits = informative.row, count_hits(texts, informative, owners, said)
     # a phrase is a distinct preference's: it is looked up for each pair that has it
-    rows, offsets = kernels.group_rows(informative.phrase_owner, len(informative.top[1]) - 1)
+    rows, offsets = group_rows(informative.phrase_owner, len(informative.top[1]) - 1)
     of_pair, pair_offsets = take((rows, offsets), row)
     pair = np.repeat(np.arange(len(row)), np.diff(pair_offsets))
     wanted = as_ids(take(informative.phrases, of_pair))
-    found = kernels.find_phrases(wanted, *_targets(texts, owners.gather(pair), said), threads=1)
+    found = find_phrases(wanted, *_targets(texts, owners.gather(pair), said), threads=1)
     phrase = np.zeros(len(row), np.bool_)
     phrase[pair[found]] = True
     only_one = np.diff(informative.top[1])[row] == 1
@@ -157,18 +162,16 @@ def count_hits(
 ) -> Indices:
     """Count the top tokens of each pair's preference that are said to its owner; 0 for null."""
     wanted = as_ids(take(informative.top, informative.row))
-    hits: Indices = kernels.count_token_hits(wanted, *_targets(texts, owners, said), threads=1)
+    hits: Indices = count_token_hits(wanted, *_targets(texts, owners, said), threads=1)
     return hits
 
 
-def _targets(texts: TextCodes, owners: pl.Series, said: pl.DataFrame) -> tuple[Indices, "Targets"]:
+def _targets(texts: TextCodes, owners: pl.Series, said: pl.DataFrame) -> tuple[Indices, Targets]:
     """Return the target of each owner, and what is said to each, plurals folded."""
-    from fastscore_kernels.targets import Targets
-
     numbers = pl.concat([owners.rename("owner"), said["owner"]]).cast(pl.Int64)
     most: Any = numbers.max()
     nobody = 1 + (-1 if most is None else most)
-    order, offsets = kernels.group_rows(said["owner"].to_numpy(), nobody + 1)
+    order, offsets = group_rows(said["owner"].to_numpy(), nobody + 1)
     target = Targets(texts.tokens.folded, (said["text"].to_numpy()[order], offsets))
     return owners.fill_null(nobody).to_numpy(), target
 
@@ -264,8 +267,8 @@ class Similarity:
         most: Any = said["owner"].max()
         n_owners = 0 if most is None else most + 1
         asks = pl.when(asking.is_not_null() & owners.is_between(0, n_owners - 1)).then(owners)
-        order, offsets = kernels.group_rows(said["owner"].to_numpy(), n_owners)
-        greatest, _ = kernels.max_cosine_ragged(
+        order, offsets = group_rows(said["owner"].to_numpy(), n_owners)
+        greatest, _ = max_cosine_ragged(
             self.matrix,
             asking.fill_null(0).to_numpy(),
             pl.select(asks.fill_null(-1)).to_series().to_numpy(),
@@ -286,7 +289,7 @@ class Similarity:
         asked, row = np.unique(pairs["row"].to_numpy(), return_inverse=True)
         chosen, other = np.unique(pairs["other"].to_numpy(), return_inverse=True)
         both = np.concatenate((self.matrix[asked], matrix[chosen]))
-        cosines = kernels.cosine_pairs(both, row, len(asked) + other, threads=1)
+        cosines = cosine_pairs(both, row, len(asked) + other, threads=1)
         return found.scatter(pairs["pair"], np.maximum(cosines, 0.0))
 
 
