@@ -209,7 +209,12 @@ def _fitting(retrieval: Retrieval, wanted: tuple[tuple[str, tuple[str, ...]], ..
 
 
 def load_retrieval(path: str) -> Retrieval:
-    """Read a catalogue's file."""
+    """Read a catalogue's file; the latest one is kept for all simulations of an experiment."""
+    return _retrieval(path, load_catalogue(path).digest)
+
+
+@lru_cache(1)
+def _retrieval(path: str, digest: str) -> Retrieval:
     from ahocorasick_rs import AhoCorasick, MatchKind
 
     catalogue = load_catalogue(path)
@@ -240,7 +245,7 @@ def load_retrieval(path: str) -> Retrieval:
     )
     titles = sorted({item.title for item in items if item.title})
     return Retrieval(
-        catalogue.digest,
+        digest,
         items,
         {name: tuple(known) for name, known in surfaces.items()},
         index,

@@ -4,7 +4,6 @@ It keeps what it was asked and what it answered, so that tests can say what was 
 """
 
 import json
-import ssl
 import threading
 import time
 import zlib
@@ -232,10 +231,6 @@ def serving(stub: Stub) -> Iterator[Stub]:
         server.server_close()
 
 
-read_certificates = cache(ssl.create_default_context)
-"""Reads the machine's certificates once: each client would, for 40 ms, and asks over http here."""
-
-
 def stub_fixture(**given: Any) -> Any:
     """Return a fixture of a stub for clients, which wait little before they ask again."""
 
@@ -243,7 +238,6 @@ def stub_fixture(**given: Any) -> Any:
     def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
         monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
-        monkeypatch.setattr("ssl.create_default_context", read_certificates)
         with serving(Stub(**given)) as served:
             yield served
 
