@@ -395,8 +395,12 @@ def annotate(
     Examples
     --------
     >>> fastscore.annotate(
-    ...     "shifts/logs", "concepts", "llama3", output="concepts.jsonl",
-    ...     catalogue="shifts/catalogue.jsonl", dry_run=True,
+    ...     "shifts/logs",
+    ...     "concepts",
+    ...     "llama3",
+    ...     output="concepts.jsonl",
+    ...     catalogue="shifts/catalogue.jsonl",
+    ...     dry_run=True,
     ... ).expected
     """
     asked = request_of(AskingAboutLogs, annotate, locals())

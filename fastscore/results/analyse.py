@@ -109,9 +109,7 @@ def analyse(
     Examples
     --------
     >>> example = fastscore.example("preference_shift", "shifts")
-    >>> options = fastscore.PreferenceShift(
-    ...     catalogue="shifts/catalogue.jsonl", segments="metadata"
-    ... )
+    >>> options = fastscore.PreferenceShift(catalogue="shifts/catalogue.jsonl", segments="metadata")
     >>> shifts = fastscore.score(example.logs, options, embedder=None, output="shift-run")
     >>> analysis = fastscore.analyse(shifts, "analysis")
     >>> analysis.page.name

@@ -17,7 +17,6 @@ from fastscore.suites.judged import collect_judged, describe_rejects
 from fastscore.suites.preference_shift.analysis.figures import MODELS_SHOWN, draw_figures
 from fastscore.suites.preference_shift.analysis.tables import (
     ALL,
-    CONVERSATION,
     GROUP_SCHEMA,
     HEADLINES,
     MODEL,
@@ -161,7 +160,7 @@ def models_table(tables: Tables) -> Listing:
 
 def sweep_table(tables: Tables) -> Listing:
     """List the recovery rate, a column a window."""
-    rates = tables["window_sweep"].filter(test="run")
+    rates = tables["window_sweep"]
     windows = rates["window"].unique().sort()
     most = C("n_shifts").max().over("group", "value")
     wide = rates.with_columns(most).pivot(
@@ -200,7 +199,7 @@ def weights_table(tables: Tables) -> list[Listing]:
 
 def convergent_table(tables: Tables) -> list[Listing]:
     """List the correlations over all conversations; nothing without a judge."""
-    rows = tables["convergent_validity"].filter(group=ALL, level=CONVERSATION)
+    rows = tables["convergent_validity"].filter(group=ALL)
     if rows.is_empty():
         return []
     title = "Rank correlations of conversations within models" + _family(rows)
@@ -243,7 +242,7 @@ def _leading(tables: Tables) -> list[str]:
 
 
 def _contrasts(tables: Tables) -> list[str]:
-    rows = tables["construct_validity"].filter("is_headline", group=ALL)
+    rows = tables["construct_validity"].filter(group=ALL)
     found = []
     for row in rows.drop_nulls("difference").iter_rows(named=True):
         sign = _EXPECTED[row["first"], row["second"]]
@@ -260,7 +259,7 @@ def _contrasts(tables: Tables) -> list[str]:
 
 
 def _judged(tables: Tables) -> list[str]:
-    rows = tables["convergent_validity"].filter("is_headline", group=ALL, level=CONVERSATION)
+    rows = tables["convergent_validity"].filter("is_headline", group=ALL)
     return [
         f"{_score(row)} and the judge's {row['judge']}: \u03c1 = {_interval('rho', 'rho_')(row)} "
         f"within models over {row['n']:,} conversations (p {_p('rho_holm_p')(row)}, Holm)."
@@ -414,8 +413,8 @@ def _sections(drawn: Mapping[str, Drawing], tables: Tables) -> tuple[Section, ..
         ),
         section(
             "Turn by turn",
-            "How CC, CR and copying move in one dialogue, and on average around shifts.",
-            figures=("timelines", "around_shifts"),
+            "How CC, CR and copying move in one dialogue.",
+            figures=("timelines",),
         ),
         section(
             "Concepts that are missing or hallucinated",
@@ -446,10 +445,9 @@ def _sections(drawn: Mapping[str, Drawing], tables: Tables) -> tuple[Section, ..
         section(
             "Construct validity",
             "Controlled shifts should show: CC drops at a shift and recovers, CR is higher within "
-            "segments than across them. These three contrasts are tested together. The others are "
-            "exploratory, and their p is uncorrected. Differences are paired by conversation. "
-            "Tests are t tests with cluster-robust errors. Each model's contrasts are in "
-            "tables/construct_validity.csv.",
+            "segments than across them. These three contrasts are tested together. Differences are "
+            "paired by conversation. Tests are t tests with cluster-robust errors. Each model's "
+            "contrasts are in tables/construct_validity.csv.",
             _listing(
                 "Paired contrasts over all conversations" + _family(contrasts),
                 _CONSTRUCT,

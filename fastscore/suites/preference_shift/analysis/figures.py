@@ -1,4 +1,4 @@
-"""The figures of an analysis, as SVG: of models, then of turns and shifts.
+"""The figures of an analysis, as SVG.
 
 Models differ by colour, marker, line and hatch together, so that a figure reads in grey too. Text
 is drawn as outlines, as a page must look alike wherever it is opened; the same data give the same
@@ -21,14 +21,10 @@ from fastscore.errors import counted
 from fastscore.suites.judged import Judged
 from fastscore.suites.preference_shift.analysis.tables import (
     ALL,
-    CONVERSATION,
     MODEL,
     SCORE_NAMES,
-    SCORE_RANGES,
     VARIANTS,
     Scored,
-    mean_intervals,
-    turns_around_shifts,
     with_judge,
 )
 from fastscore.suites.preference_shift.metrics import SLOWEST_DELAY
@@ -120,29 +116,6 @@ def draw(figure: Figure, name: str, title: str, caption: str) -> Drawing:
     return Drawing(name=name, title=title, caption=caption, svg=described + rest)
 
 
-def with_errors(axis: Any, x: str, means: pl.DataFrame, place: int, n_models: int) -> Any:
-    """Draw a model's means (columns mean, low, high) as a line with error bars; returns the line.
-
-    Small offsets keep the bars of models at one x apart. With more models than `ERRORS_SHOWN` the
-    bars would hide the lines and are left out.
-    """
-    return axis.errorbar(
-        means[x] + (place - (n_models - 1) / 2) * min(0.12, 0.5 / n_models),
-        means["mean"].fill_null(np.nan),
-        yerr=error_bars(means) if n_models <= ERRORS_SHOWN else None,
-        **LINE_STYLES[place],
-        elinewidth=0.9,
-        capsize=1.5,
-    )
-
-
-def interval_words(n_models: int) -> str:
-    """Return the sentence of a caption on the intervals that `with_errors` draws."""
-    if n_models <= ERRORS_SHOWN:
-        return "with 95 % confidence intervals"
-    return "without their intervals, which would hide the lines"
-
-
 def error_bars(means: pl.DataFrame) -> list[Any]:
     """Return how far low and high are from a mean; NaN if it has no interval."""
     mean, low, high = means.select(C("mean", "low", "high").fill_null(np.nan))
@@ -218,7 +191,7 @@ def _points(frame: pl.DataFrame, column: str) -> pl.DataFrame:
 
 
 def _rho(table: pl.DataFrame, judge: str) -> str:
-    row = table.filter(group=ALL, level=CONVERSATION, score="tas", judge=judge).row(0, named=True)
+    row = table.filter(group=ALL, score="tas", judge=judge).row(0, named=True)
     if row["rho"] is None:
         return f"no rho ({row['reason']}), n = {row['n']:,}"
     ends = "" if row["rho_low"] is None else f" [{row['rho_low']:.2f}, {row['rho_high']:.2f}]"
@@ -372,17 +345,26 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
         return None
     window = max(1, scored.options.window)
     groups = by_model(scored.shifts, models)
+    has_bars = len(groups) <= ERRORS_SHOWN  # those of more would hide the lines
     figure = blank(3.1)
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.1])
     ticks = [f"{delay}" for delay in range(window)] + ["not\nrecovered"]
-    rates = sweep.filter(C("test") == "run").rename({"rate": "mean"})
+    rates = sweep.rename({"rate": "mean"})
     for place, (model, shifts) in enumerate(groups.items()):
         known = shifts.filter(C("recovered").is_not_null())
         delays = known["delay"].fill_null(window).to_numpy()
         shares = np.bincount(delays, minlength=window + 1) / max(1, len(delays))
         bars(left, shares, place, len(groups))
         rows = rows_of(rates, model)
-        with_errors(right, "window", rows, place, len(groups)).set_label(model)
+        right.errorbar(
+            rows["window"] + (place - (len(groups) - 1) / 2) * min(0.12, 0.5 / len(groups)),
+            rows["mean"].fill_null(np.nan),
+            yerr=error_bars(rows) if has_bars else None,
+            **LINE_STYLES[place],
+            elinewidth=0.9,
+            capsize=1.5,
+            label=model,
+        )
     left.set_xticks(range(window + 1), ticks)
     left.set(xlabel="turns until recovery", ylabel="share of shifts", title="Delay")
     left.grid(axis="x", visible=False)
@@ -398,7 +380,8 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
         f"shift's own turn); {missed:,} were not recovered in it and have no delay (null); "
         f"{unknown:,} have no text, so it is unknown; they are not counted. Right: "
         "the share of shifts that a turn of the window meets the run's recovery test for, "
-        f"{interval_words(len(groups))}; the dashed line is the run's window."
+        f"with{'' if has_bars else 'out'} 95 % confidence intervals; the dashed line is the run's "
+        "window."
     )
     return draw(figure, "recovery", "Recovery after shifts", caption)
 
@@ -411,7 +394,6 @@ PART_STYLES: dict[str, dict[str, Any]] = {
 RECOVERED: dict[str, Any] = {"color": "black", "marker": 7, "ms": 7}
 TURNS_SHOWN = 60
 TIMELINES_SHOWN = 6
-LEAST_REACH = 0.5
 EMPTY: dict[str, Any] = {
     "ls": "",
     "marker": MARKERS[0],
@@ -485,46 +467,6 @@ def _example(scored: Scored, models: list[str]) -> pl.DataFrame:
     )
 
 
-def around_shifts_figure(scored: Scored, models: list[str]) -> Drawing | None:
-    """Draw the mean CC, CR and I of the turns around shifts, by distance from the shift."""
-    window = max(1, scored.options.window)
-    near = turns_around_shifts(scored, window, 2 * window, tuple(PARTS))
-    reached = pl.len().over("distance") >= LEAST_REACH * C("shift_row").n_unique()
-    near = near.filter(reached)
-    if near.is_empty():
-        return None
-    groups = by_model(near, models)
-    figure = blank(2.7)
-    axes = figure.subplots(1, len(PARTS), sharex=True)
-    for place, rows in enumerate(groups.values()):
-        for axis, part in zip(axes, PARTS, strict=True):
-            with_errors(axis, "distance", _means_by_distance(rows, part), place, len(groups))
-    for axis, label in zip(axes, PARTS.values(), strict=True):
-        axis.axvline(0, **DASHED)
-        axis.set(title=label, xlabel="turns from the shift", ylim=(-0.02, 1.02))
-    handles = [Line2D([], [], **style) for style in LINE_STYLES[: len(groups)]]
-    legend_above(figure, handles, list(groups))
-    n_by = near.group_by("distance").len()["len"].to_numpy()
-    caption = (
-        f"Means over {counted(near['shift_row'].n_unique(), 'shifts')} "
-        f"{interval_words(len(groups))}; 0 is the shift's own turn. Turns beyond another shift are "
-        f"left out, so n falls with distance: from {n_by.max():,} to {n_by.min():,} turns; "
-        "distances that fewer than half of the shifts reach are not drawn. CC is 1 where neither "
-        "side names a concept. No turn is null."
-    )
-    return draw(figure, "around_shifts", "What happens around a shift", caption)
-
-
-def _means_by_distance(rows: pl.DataFrame, part: str) -> pl.DataFrame:
-    wide = rows.pivot("distance", index=["shift_row", "cluster"], values=part)
-    distances = sorted(wide.columns[2:], key=int)
-    means = mean_intervals(wide, distances, dict.fromkeys(distances, SCORE_RANGES[part]))
-    schema = dict.fromkeys(("mean", "low", "high"), pl.Float64)
-    return pl.DataFrame(means, schema=schema).with_columns(
-        distance=pl.Series(distances, dtype=pl.String).cast(pl.Int64)
-    )
-
-
 def draw_figures(
     scored: Scored, judged: Judged, tables: Mapping[str, pl.DataFrame]
 ) -> list[Drawing]:
@@ -538,7 +480,6 @@ def draw_figures(
             distributions(shown, models),
             radar(shown, models),
             timelines(shown, models),
-            around_shifts_figure(shown, models),
             recovery_figure(shown, tables["window_sweep"], models),
             ablation_bars(tables["ablations"], models),
             judge_figure(scored, judged, tables["convergent_validity"], models),

@@ -2,8 +2,7 @@
 
 Ablations are TAS and CAS without some of their parts, from the scores of turns. In construct
 validity the paired unit is a conversation: scores are averaged over its shifts, or its segments,
-first. Correlations with a judge are within models, between the models' means, or pooled: that one
-mixes the other two and has no test.
+first. Correlations with a judge are within models.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -86,8 +85,8 @@ def paired_difference(frame: pl.DataFrame, first: str, second: str, bounds: Ends
 
 
 def with_corrected(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Correct the headline tests of one group as a family, by Holm's procedure."""
-    p_values = [row.get("p") if row.get("is_headline", True) else None for row in rows]
+    """Correct the tests of one group as a family, by Holm's procedure."""
+    p_values = [row.get("p") for row in rows]
     family = sum(p is not None for p in p_values)
     found = []
     for row, corrected in zip(rows, holm(p_values), strict=True):
@@ -146,16 +145,13 @@ _SCORES = {
     "i_around_shifts": "topic_interference_around_shifts",
 }
 _RANGES = {metric.id: metric.scale.ends for metric in DIALOGUE_METRICS}
-SCORE_RANGES = {name: _RANGES[column] for name, column in _SCORES.items()} | {
-    "cc_of_concepts": _RANGES["cross_coherence"]
-}
+SCORE_RANGES = {name: _RANGES[column] for name, column in _SCORES.items()}
 """The smallest and largest value of a score, None if it has none."""
 SCORE_NAMES = {
     "tas": "TAS",
     "cas": "CAS",
     "cas_all": "CAS over all shifts",
     "cc": "CC",
-    "cc_of_concepts": "CC with concepts",
     "cr": "CR",
     "i": "I (copying)",
     "i_around_shifts": "I around shifts",
@@ -173,8 +169,7 @@ class Scored:
     # in the run), file, line, `dialogue` (by which judges name it), model, n_turns, n_shifts, judge
     # and the scores by their short names
     conversations: pl.DataFrame
-    # by conversation, cluster and model; `cc_of_concepts` is null where neither side has a concept
-    turns: pl.DataFrame
+    turns: pl.DataFrame  # by conversation, cluster and model
     shifts: pl.DataFrame
     options: PreferenceShift  # the options that the run was scored with
     signature: str  # the run's signature
@@ -206,7 +201,6 @@ def make_scored(
         .with_row_index("conversation")
     )
     labels = conversations.lazy().select("conversation", "cluster", "model", dialogue=NAME)
-    cc_of_concepts = pl.when(~C("both_empty")).then("cc").alias("cc_of_concepts")
     turns, shifts = (
         tables[name]
         .select("dialogue", *columns)
@@ -215,39 +209,11 @@ def make_scored(
         .sort("conversation", "turn")
         .collect()
         for name, columns in (
-            (
-                "turns",
-                ("turn", "segment", "both_empty", "cc", "cr", "i", "tas", cc_of_concepts),
-            ),
+            ("turns", ("turn", "segment", "both_empty", "cc", "cr", "i", "tas")),
             ("shifts", ("turn", "in_dialogue", "recovered", "delay")),
         )
     )
     return Scored(conversations, turns, shifts, options, signature, unit)
-
-
-def turns_around_shifts(
-    scored: Scored, before: int, after: int, columns: Sequence[str]
-) -> pl.DataFrame:
-    """Return the turns around every shift that belong to the segments it parts."""
-    turns = scored.turns.select("conversation", "segment", "turn", *columns)
-    shifts = (
-        scored.shifts.select("conversation", "cluster", "model", shift="turn")
-        .join(
-            turns.select("conversation", shift="turn", begun="segment"),
-            on=["conversation", "shift"],
-            how="inner",
-            maintain_order="left",
-        )
-        .with_row_index("shift_row")
-    )
-    distance = C("turn") - C("shift")
-    is_before = (C("segment") == C("begun") - 1) & distance.is_between(-before, -1)
-    is_after = (C("segment") == C("begun")) & distance.is_between(0, after)
-    return (
-        shifts.join(turns, on="conversation", maintain_order="left_right")
-        .filter(is_before | is_after)
-        .with_columns(distance=distance)
-    )
 
 
 def by_group(frame: pl.DataFrame) -> Iterator[tuple[dict[str, str | None], pl.DataFrame]]:
@@ -308,12 +274,11 @@ LONGEST = 10
 
 SWEEP_SCHEMA: dict[str, pl.DataType] = {
     **GROUP_SCHEMA,
-    "test": pl.String(),
     **dict.fromkeys(("window", "n_shifts", "n_units", "n_recovered"), pl.Int64()),
     **dict.fromkeys(("rate", "low", "high", "mean_delay"), pl.Float64()),
     "is_own": pl.Boolean(),
 }
-"""Recovery of a group's shifts (micro) in a window, by the run's own test or by CR alone."""
+"""Recovery of a group's shifts (micro) in a window, by the run's own test."""
 
 
 def window_sweep(scored: Scored) -> pl.DataFrame:
@@ -321,43 +286,40 @@ def window_sweep(scored: Scored) -> pl.DataFrame:
     own = max(1, scored.options.window)
     windows = range(1, max(LONGEST, own) + 1)
     names = [f"{window}" for window in windows]
+    delays = first_recoveries(scored).with_columns(
+        pl.when((C("delay") < window).fill_null(False))
+        .then(True)
+        .when((C("unknown_from") < window).fill_null(False))
+        .then(None)
+        .otherwise(False)
+        .alias(f"{window}")
+        for window in windows
+    )
     rows: list[dict[str, Any]] = []
-    for test in ("run", "cosine"):
-        delays = first_recoveries(scored, test).with_columns(
-            pl.when((C("delay") < window).fill_null(False))
-            .then(True)
-            .when((C("unknown_from") < window).fill_null(False))
-            .then(None)
-            .otherwise(False)
-            .alias(f"{window}")
-            for window in windows
-        )
-        for group, shifts in by_group(delays):
-            rates = mean_intervals(shifts, names, dict.fromkeys(names, (0.0, 1.0)))
-            rows += [
-                {
-                    **group,
-                    **rate,
-                    "test": test,
-                    "window": window,
-                    "n_shifts": rate["n"],
-                    "n_recovered": shifts[name].sum(),
-                    "rate": rate["mean"],
-                    "mean_delay": shifts.filter(C("delay") < window)["delay"].mean(),
-                    "is_own": window == own,
-                }
-                for window, name, rate in zip(windows, names, rates, strict=True)
-            ]
+    for group, shifts in by_group(delays):
+        rates = mean_intervals(shifts, names, dict.fromkeys(names, (0.0, 1.0)))
+        rows += [
+            {
+                **group,
+                **rate,
+                "window": window,
+                "n_shifts": rate["n"],
+                "n_recovered": shifts[name].sum(),
+                "rate": rate["mean"],
+                "mean_delay": shifts.filter(C("delay") < window)["delay"].mean(),
+                "is_own": window == own,
+            }
+            for window, name, rate in zip(windows, names, rates, strict=True)
+        ]
     return pl.DataFrame(rows, schema=SWEEP_SCHEMA)
 
 
-def first_recoveries(scored: Scored, test: str) -> pl.DataFrame:
+def first_recoveries(scored: Scored) -> pl.DataFrame:
     """Return how many turns after each shift a turn first meets the test, whatever the window."""
     options = scored.options
-    met = C("cr") >= options.recovery_cr
-    if test == "run":
-        by_cc = C("cc") >= options.recovery_cc
-        met = by_cc | met if options.recovery == "cc-or-cr" else by_cc
+    met = C("cc") >= options.recovery_cc
+    if options.recovery == "cc-or-cr":
+        met |= C("cr") >= options.recovery_cr
     shifts = scored.shifts.select("conversation", "cluster", "model", "turn").sort("turn")
     for name, is_found in (("delay", met), ("unknown_from", C("cc").is_null())):
         turns = scored.turns.filter(is_found).select("conversation", "turn", C("turn").alias(name))
@@ -384,10 +346,10 @@ COMPONENT_SCHEMA: dict[str, pl.DataType] = {
 
 def components(scored: Scored) -> pl.DataFrame:
     """Describe every score of the conversations."""
-    names = [name for name in SCORE_NAMES if name != "cc_of_concepts"]
     rows = []
     for group, frame in by_group(scored.conversations):
-        for name, mean in zip(names, mean_intervals(frame, names, SCORE_RANGES), strict=True):
+        means = mean_intervals(frame, list(SCORE_NAMES), SCORE_RANGES)
+        for name, mean in zip(SCORE_NAMES, means, strict=True):
             values = frame[name].sort()
             spread = {"score": name, "sd": values.std(), "median": values.median()}
             rows.append(group | mean | spread)
@@ -466,18 +428,13 @@ def ablated_scores(scored: Scored) -> pl.DataFrame:
     )
 
 
-TURN_SCORES = ("cc", "cc_of_concepts", "cr", "tas")
-PHASES = (("at", "before"), ("after", "at"), ("after", "before"))
-AROUND_SHIFTS = [(score, first, second) for score in TURN_SCORES for first, second in PHASES]
-SEGMENTS = ("cr", "within", "across")
-
-EXPECTED_AT_SHIFTS = (("cc", "at", "before"), ("cc", "after", "at"), SEGMENTS)
-"""What controlled shifts should show. CC with concepts is a variant of CC, and TAS contains CC."""
+OF_SHIFTS = (("at", "before"), ("after", "at"))
+CONTRASTS = (*(("cc", *sides) for sides in OF_SHIFTS), ("cr", "within", "across"))
+"""What controlled shifts should show: CC drops and recovers, and CR is higher within segments."""
 
 CONSTRUCT_SCHEMA: dict[str, pl.DataType] = {
     **GROUP_SCHEMA,
     **dict.fromkeys(("score", "first", "second"), pl.String()),
-    "is_headline": pl.Boolean(),
     "n": pl.Int64(),
     "n_null": pl.Int64(),
     "mean_first": pl.Float64(),
@@ -488,11 +445,11 @@ CONSTRUCT_SCHEMA: dict[str, pl.DataType] = {
 
 
 def construct_validity(scored: Scored, segment_cosines: pl.DataFrame | None) -> pl.DataFrame:
-    """Compare scores at, before and after shifts, and within and across segments."""
+    """Compare CC at, before and after shifts, and CR within and across segments."""
     pairs = _conversation_pairs(scored, segment_cosines)
     rows: list[dict[str, Any]] = []
     for group, frame in by_group(pairs):
-        of_group = [_row(frame, *contrast) for contrast in (*AROUND_SHIFTS, SEGMENTS)]
+        of_group = [_row(frame, *contrast) for contrast in CONTRASTS]
         if segment_cosines is None:
             of_group[-1]["reason"] = "missing_input"
         rows += [group | row for row in with_corrected(of_group)]
@@ -500,26 +457,34 @@ def construct_validity(scored: Scored, segment_cosines: pl.DataFrame | None) -> 
 
 
 def around_shifts(scored: Scored) -> pl.DataFrame:
-    """Return the mean scores at every shift and in the turns on either side of it.
+    """Return the mean CC at every shift and in the turns on either side of it.
 
     Before are up to a window's turns of the segment that the shift ends, after up to a window's
     turns that follow it in the segment that it begins: no turn beyond another shift counts.
     """
     window = max(1, scored.options.window)
-    near = turns_around_shifts(scored, window, window, TURN_SCORES)
-    distance = C("distance")
-    phases = {"before": distance < 0, "at": distance == 0, "after": distance > 0}
-    return (
-        near.drop("turn")
-        .rename({"shift": "turn"})
-        .group_by("shift_row", "conversation", "cluster", "model", "turn", maintain_order=True)
-        .agg(
-            C(score).filter(is_in).mean().alias(f"{score}:{phase}")
-            for phase, is_in in phases.items()
-            for score in TURN_SCORES
+    turns = scored.turns.select("conversation", "segment", "turn", "cc")
+    shifts = (
+        scored.shifts.select("conversation", shift="turn")
+        .join(
+            turns.select("conversation", shift="turn", begun="segment"),
+            on=["conversation", "shift"],
+            how="inner",
+            maintain_order="left",
         )
-        .sort("shift_row")
-        .drop("shift_row")
+        .with_row_index("shift_row")
+    )
+    distance, is_begun = C("turn") - C("shift"), C("segment") == C("begun")
+    phases = {
+        "before": (C("segment") == C("begun") - 1) & distance.is_between(-window, -1),
+        "at": is_begun & (distance == 0),
+        "after": is_begun & distance.is_between(1, window),
+    }
+    return (
+        shifts.join(turns, on="conversation", maintain_order="left_right")
+        .group_by("shift_row", "conversation", "shift", maintain_order=True)
+        .agg(C("cc").filter(is_in).mean().alias(phase) for phase, is_in in phases.items())
+        .select("conversation", "shift", *phases)
     )
 
 
@@ -554,7 +519,7 @@ def segment_similarities(
         .with_columns(C("cosine").fill_null(0.0))
         .group_by("conversation", maintain_order=True)
         .agg(
-            C("cosine").filter(step == distance).mean().alias(f"cr:{name}")
+            C("cosine").filter(step == distance).mean().alias(f"within-across:{name}")
             for name, distance in (("within", 0), ("across", 1))
         )
     )
@@ -586,11 +551,8 @@ def _conversation_pairs(scored: Scored, segment_cosines: pl.DataFrame | None) ->
         around_shifts(scored)
         .group_by("conversation", maintain_order=True)
         .agg(
-            C(f"{score}:{side}")
-            .filter(C(f"{score}:{other}").is_not_null())
-            .mean()
-            .alias(f"{score}:{first}-{second}:{side}")
-            for score, first, second in AROUND_SHIFTS
+            C(side).filter(C(other).is_not_null()).mean().alias(f"{first}-{second}:{side}")
+            for first, second in OF_SHIFTS
             for side, other in ((first, second), (second, first))
         )
     )
@@ -598,7 +560,8 @@ def _conversation_pairs(scored: Scored, segment_cosines: pl.DataFrame | None) ->
         "conversation", "cluster", "model"
     )
     if segment_cosines is None:
-        schema = {"conversation": pl.UInt32, "cr:within": pl.Float64, "cr:across": pl.Float64}
+        names = ("within-across:within", "within-across:across")
+        schema = {"conversation": pl.UInt32(), **dict.fromkeys(names, pl.Float64())}
         segment_cosines = pl.DataFrame(schema=schema)
     for of_conversation in (means, segment_cosines):
         shifted = shifted.join(
@@ -608,14 +571,12 @@ def _conversation_pairs(scored: Scored, segment_cosines: pl.DataFrame | None) ->
 
 
 def _row(frame: pl.DataFrame, score: str, first: str, second: str) -> dict[str, Any]:
-    name = score if (score, first, second) == SEGMENTS else f"{score}:{first}-{second}"
-    of_first, of_second = f"{name}:{first}", f"{name}:{second}"
+    of_first, of_second = (f"{first}-{second}:{side}" for side in (first, second))
     both = frame.drop_nulls([of_first, of_second])
     return {
         "score": score,
         "first": first,
         "second": second,
-        "is_headline": (score, first, second) in EXPECTED_AT_SHIFTS,
         "n": both.height,
         "n_null": frame.height - both.height,
         "mean_first": both[of_first].sort().mean(),
@@ -627,11 +588,10 @@ def _row(frame: pl.DataFrame, score: str, first: str, second: str) -> dict[str, 
 SCORES = ("tas", "cas", "cas_all", "cc", "cr", "i", "recovery_rate")
 HEADLINES = ("tas", "cas")
 """The published scores. CAS over all shifts is a variant of CAS, and the others are their parts."""
-CONVERSATION, MODELS, POOLED = "conversation", "model", "pooled"
 
 CONVERGENT_SCHEMA: dict[str, pl.DataType] = {
     **GROUP_SCHEMA,
-    **dict.fromkeys(("level", "score", "judge"), pl.String()),
+    **dict.fromkeys(("score", "judge"), pl.String()),
     "is_headline": pl.Boolean(),
     **dict.fromkeys(("n", "n_units", "n_null_score", "n_null_judge"), pl.Int64()),
     **dict.fromkeys(("rho", "rho_low", "rho_high", "rho_p"), pl.Float64()),
@@ -644,7 +604,7 @@ CONVERGENT_SCHEMA: dict[str, pl.DataType] = {
     "tau_holm_p": pl.Float64(),
     "reason": pl.String(),
 }
-"""Spearman's rho and Kendall's tau-b of a score and a judge's score, by level. Tau is a second
+"""Spearman's rho and Kendall's tau-b of a score and a judge's score within models. Tau is a second
 measure of rho's test, so ``tau_holm_p`` is its p-value times ``family`` (Bonferroni)."""
 
 
@@ -656,16 +616,8 @@ def convergent_validity(scored: Scored, judged: Judged) -> pl.DataFrame:
     pairs = [(score, judge) for score in SCORES for judge in judged.names]
     rows: list[dict[str, Any]] = []
     for group, frame in by_group(with_judge(scored, judged)):
-        of_group = [
-            _correlate(frame, *pair, CONVERSATION) | {"is_headline": pair in headlines}
-            for pair in pairs
-        ]
-        of_group = _with_corrected(of_group)
-        if group["group"] == ALL and len(scored.models) > 1:
-            of_group += [
-                _correlate(frame, *pair, level) for level in (MODELS, POOLED) for pair in pairs
-            ]
-        rows += [group | row for row in of_group]
+        of_group = [_correlate(frame, *pair) | {"is_headline": pair in headlines} for pair in pairs]
+        rows += [group | row for row in _with_corrected(of_group)]
     return pl.DataFrame(rows, schema=CONVERGENT_SCHEMA)
 
 
@@ -714,42 +666,31 @@ def _with_corrected(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _correlate(frame: pl.DataFrame, score: str, judge: str, level: str) -> dict[str, Any]:
-    """Correlate a score with a judge's: of conversations within models, of models, or of all."""
+def _correlate(frame: pl.DataFrame, score: str, judge: str) -> dict[str, Any]:
+    """Correlate a score with a judge's, of conversations within models."""
     column = f"judge:{judge}"
     scored = frame.drop_nulls(score)
     both = scored.drop_nulls(column)
-    rows, labels = both, [both["cluster"]]
-    if level == CONVERSATION:
-        labels.append(both["model"].fill_null(""))
-    elif level == MODELS:
-        rows = (
-            both.drop_nulls("model")
-            .sort("model", score, column)
-            .group_by("model", maintain_order=True)
-            .agg(C(score, column).mean())
-        )
-        labels = [rows["model"]]
+    labels = both["cluster"], both["model"].fill_null("")
     rho, tau = (
-        clustered_correlation(measure, rows[score], rows[column], *labels) for measure in MEASURES
+        clustered_correlation(measure, both[score], both[column], *labels) for measure in MEASURES
     )
-    found = {
-        "level": level,
+    return {
         "score": score,
         "judge": judge,
-        "is_headline": False,
-        "n": rows.height,
-        "n_units": rho.clusters if level == CONVERSATION else labels[0].n_unique(),
+        "n": both.height,
+        "n_units": rho.clusters,
         "n_null_score": frame.height - scored.height,
         "n_null_judge": scored.height - both.height,
         "rho": rho.value,
+        "rho_low": rho.low,
+        "rho_high": rho.high,
+        "rho_p": rho.p_value,
+        "p_method": rho.method,
         "tau": tau.value,
+        "tau_low": tau.low,
+        "tau_high": tau.high,
+        "tau_p": tau.p_value,
         "reason": rho.reason,
+        "of_rho": rho,
     }
-    if level == POOLED:
-        return found | {"reason": (rho.reason if rho.value is None else None) or "mixes_models"}
-    found |= {"rho_p": rho.p_value, "p_method": rho.method, "tau_p": tau.p_value}
-    if level == MODELS:
-        return found | {"reason": rho.reason if rho.p_value is None else None}
-    ends = {"rho_low": rho.low, "rho_high": rho.high, "tau_low": tau.low, "tau_high": tau.high}
-    return found | ends | {"of_rho": rho}

@@ -30,9 +30,7 @@ from tests.results import test_report_in_a_browser as reports
 
 browser = reports.browser
 
-FIGURES = {
-    "ablations", "around_shifts", "distributions", "judge", "radar", "recovery", "timelines",
-}  # fmt: skip
+FIGURES = {"ablations", "distributions", "judge", "radar", "recovery", "timelines"}
 TABLES = {
     "ablations", "components", "construct_validity", "convergent_validity", "judge_rejects",
     "top_concepts", "weight_grid", "window_sweep",
@@ -162,7 +160,7 @@ def test_six_long_names_leave_room_for_what_is_drawn(drawn):
         inches = [(box.width * 7.2, box.height * figure.get_figheight()) for box in shares]
         assert min(width for width, _ in inches) > 1.4
         assert min(height for _, height in inches) > 0.6
-    assert wide == 5  # radar, turns around shifts, recovery, ablations, judge
+    assert wide == 4  # radar, recovery, ablations, judge
     boxes = figures[0]
     named = [axis.yaxis.get_tick_params()["labelleft"] for axis in boxes.axes]
     assert named == [True, False, True, False]
