@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-SPEAKERS = ("Ann", " ann", "BOB", "Zoë", "System", "planner", "Everyone", "group")
+SPEAKERS = ("Ann", " ann", "BOB", "Zoë", "System", "planner", " Mediator ", "Everyone", "group")
 SLOT_NAMES = (
     *("cuisine", "food", "event", "events", "attraction", "lodging", "Room_Type", "hotel"),
     *("traveler_type", "house_rule", "spending"),

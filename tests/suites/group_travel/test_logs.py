@@ -29,24 +29,6 @@ def write_csv(path, turns):
     frame.rename({"speaker": " Speaker", "utterance": "TEXT"}).write_csv(path, include_bom=True)
 
 
-def test_one_dialogue_in_every_format(tmp_path):
-    document = {"dialogue_id": "trip", "metadata": TURNS[0]["metadata"], "turns": TURNS}
-    write_csv(tmp_path / "trip.csv", TURNS)
-    (tmp_path / "trip.json").write_text(json.dumps(document))
-    (tmp_path / "trip.jsonl").write_text(json.dumps(document) + "\n")
-    raw_rows(TURNS).drop("file", "line", "byte_offset").with_columns(
-        pl.lit("trip").alias("dialogue_id")
-    ).write_parquet(tmp_path / "trip.parquet")
-    found = []
-    for suffix in ("csv", "json", "jsonl", "parquet"):
-        scores = fastscore.score(tmp_path / f"trip.{suffix}", "group_travel", embedder=None)
-        assert scores.rejects.is_empty()
-        found.append(scores.tables["dialogues"].drop("file", "line", "dialogue"))
-    assert found[0]["dialogue_id"].to_list() == ["trip"]
-    assert found[0]["group_type"].to_list() == ["family"]
-    assert all(other.equals(found[0]) for other in found[1:])
-
-
 def test_one_bad_row_costs_no_other():
     rows = raw_rows([*TURNS, turn("", "user_accept_plan", "ok"), {"utterance": "?"}])
     events = SUITE.read(rows, GroupTravel())
@@ -137,16 +119,6 @@ def test_what_of_a_synthesis_cannot_be_read_is_a_warning():
         "line 4, metadata: resolution_explanation is not a text; ignored",
         "line 7, constraint_state: no object; ignored",
     ]
-
-
-def test_no_dialogue_gives_empty_tables():
-    tables = score()
-    assert {name: table.height for name, table in tables.items()} == {
-        "pairs": 0,
-        "places": 0,
-        "dialogues": 0,
-    }
-    assert score([turn("A", "x")])["dialogues"].height == 1
 
 
 def test_one_id_in_two_files_is_two_dialogues(tmp_path):

@@ -6,7 +6,6 @@ import json
 import warnings
 
 import polars as pl
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -19,7 +18,6 @@ from fastscore.suites.group_travel.catalogue import (
     parse_cells,
 )
 from fastscore.suites.group_travel.lexicon import (
-    affirmed_tokens,
     load_lexicon,
     names_conflict,
     normalise,
@@ -78,22 +76,6 @@ def test_texts_are_read_as_the_definitions_say(texts):
     assert names_conflict(column, WORDS).to_list() == [*map(plain.speaks_of_conflict, texts)]
     quoted = [plain.THEORY.search(text) is not None for text in texts]
     assert quotes_theory(column, WORDS).to_list() == quoted
-
-
-@pytest.mark.parametrize(
-    ("text", "affirmed"),
-    [
-        ("no spicy thai food today, museums rather than the zoo", "museums"),
-        ("I do not really feel like eating Italian", "i do"),
-        ("Italian rather than any other Thai place in town", "italian"),
-        ("anything but sushi; tapas", "tapas"),
-        ("nothing notable", "nothing notable"),
-        ("No", ""),
-    ],
-)
-def test_tokens_before_which_their_clause_has_no_negator(text, affirmed):
-    found = affirmed_tokens(pl.Series([text]), WORDS)["token"].to_list()
-    assert " ".join(found).split() == affirmed.split()
 
 
 def test_a_lexicon_of_ones_own(tmp_path):

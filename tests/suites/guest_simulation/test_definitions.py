@@ -24,10 +24,6 @@ from tests.suites.guest_simulation.guests import (
     state,
 )
 
-B0 = {"complete": "no", "explores": "does_not_explore_menu", "mood": "casual",
-      "ordering": "all_at_once"}  # fmt: skip
-
-
 # --- PAS ------------------------------------------------------------------------------------------
 
 
@@ -48,47 +44,6 @@ def test_pas_is_the_share_of_matching_components(message, value):
     assert dialogue(message, case(ADA))["PAS"] == value
 
 
-def test_pas_is_the_mean_over_messages_and_exits_do_not_count():
-    rows = (state(), state(mood="frustrated"), state("yes", content="EXIT"), case(ADA))
-    for profile in ("default", "published"):
-        found = dialogue(*rows, profile=profile)
-        assert found["PAS"] == (1 + 0.75) / 2
-        assert found["n_scored_messages"] == 2
-
-
-def test_pas_divides_by_the_components_that_the_persona_has():
-    persona = {"full_name": "Bo", "message_generation_attributes": {
-        "next_message_menu_exploration_style": "explores_menu", "next_message_mood_tones": [],
-        "is_ordering_complete": "no"}}  # fmt: skip
-    found = score(state(), state(explores="does_not_explore_menu"), case(persona))
-    assert found["messages"]["message_score"].to_list() == [1.0, 0.5]
-    assert found["messages"]["mood_match"].to_list() == [None, None]
-    assert found["messages"]["ordering_match"].to_list() == [None, None]
-
-
-@pytest.mark.parametrize(
-    ("bio", "message", "value"),
-    [
-        ("A busy professional.", state(**B0), 1.0),
-        ("A busy professional.", state(**{**B0, "mood": "confused"}), 0.66),
-        ("An INEFFICIENT cook.", state(**{**B0, "ordering": "one_by_one"}), 0.67),
-        ("Curious about food.", state(mood="enthusiastic"), 1.0),
-        ("An adventurous explorer.", state(**B0), 0.5),
-        ("Indecisive.", state(mood="confused"), 1.0),
-        ("uncertain", state(**B0), 0.5),
-        ("Loves family gatherings.", state(mood="frustrated"), 1.0),
-        ("Orders for a group.", state(**B0), 0.0),
-        ("Likes soup.", state(**B0), 0.5),
-        # the first branch that fits counts
-        ("A busy professional with a family.", state(mood="enthusiastic"), 0.0),
-    ],
-)
-def test_pas_falls_back_to_words_of_the_persona(bio, message, value):
-    found = dialogue(message, case({"full_name": "Nobody", "guest_bio": bio}))
-    assert found["PAS"] == pytest.approx(value, abs=1e-15)
-    assert found["PAS_source"] == "fallback"
-
-
 def test_personas_come_from_a_file_by_full_name(tmp_path):
     path = tmp_path / "personas.json"
     path.write_text(json.dumps({"persona_attributes": [ADA]}))
@@ -96,14 +51,6 @@ def test_personas_come_from_a_file_by_full_name(tmp_path):
     found = dialogue(*rows, personas=str(path))
     assert (found["PAS"], found["PAS_source"], found["persona"]) == (0.75, "attributes", "Ada")
     assert dialogue(*rows)["PAS_source"] == "fallback"
-
-
-def test_pas_without_a_persona_or_a_state_is_null():
-    assert dialogue(state())["null_reasons"]["PAS"] == "missing_input"
-    assert dialogue(guest("exit"), case(ADA))["null_reasons"]["PAS"] == "not_applicable"
-    published = dialogue(guest("exit"), case(ADA), profile="published")
-    assert published["PAS"] == 0.0
-    assert dialogue(state(), profile="published")["PAS"] is None
 
 
 # --- BVS ------------------------------------------------------------------------------------------
@@ -131,17 +78,6 @@ def test_bvs_of_states_and_transitions(states, transitions, value):
         assert found[0] == value
 
 
-def test_bvs_counts_changes_of_three_behaviours_only():
-    rows = [state(), state("yes"), state(mood="confused"),
-            state(explores="does_not_explore_menu", mood="confused"),
-            state(explores="does_not_explore_menu", mood="confused"),
-            state(**B0)]  # fmt: skip
-    # mood 1, exploration 1, mood and ordering 2: a = 4/15, BVS = 1 - (4/15 - 1/5) / (4/5) = 11/12
-    found = dialogue(*rows, case(ADA))
-    assert (found["n_states"], found["n_transitions"]) == (6, 4)
-    assert found["BVS"] == pytest.approx(11 / 12, abs=1e-15)
-
-
 # --- DEI ------------------------------------------------------------------------------------------
 
 
@@ -164,12 +100,6 @@ def test_bvs_counts_changes_of_three_behaviours_only():
 )  # fmt: skip
 def test_dei_of_every_level(level, cells, value):
     assert dialogue(*calls(*cells), level=level)["DEI"] == pytest.approx(value, abs=1e-15)
-
-
-def test_dei_tests_the_whole_cell_in_the_published_profile():
-    cell = call("get_name_of_self", "I did no order_tracking")
-    assert dialogue(*calls(cell), level=3)["DEI"] == 0.0
-    assert dialogue(*calls(cell), level=3, profile="published")["DEI"] == 0.5
 
 
 @pytest.mark.parametrize(
@@ -268,11 +198,6 @@ def ora(current, target, **options):
     return dialogue(*rows, **options)["ORA"]
 
 
-def test_ora_of_two_empty_sets():
-    assert ora(items("the"), items("of the")) is None
-    assert ora(items("the"), items("of the"), profile="published") == 0.0
-
-
 def test_apostrophes_break_published_cells():
     cell = repr(items("Nonna's Pasta"))
     assert ora(cell, items("Nonna's Pasta")) == 1.0
@@ -294,22 +219,6 @@ def test_escapes_in_names_are_undone_however_often_they_were_made(name):
     assert ora(f"[{{'name': '{latin}', 'is_required': True}}]", items("Cola")) == 1.0
 
 
-def test_the_final_order_is_the_last_that_is_not_empty():
-    rows = [state(current_items_in_order=items("Cola")), state(current_items_in_order=[]),
-            guest("exit", current_items_in_order=items("Soup"))]  # fmt: skip
-    assert dialogue(*rows, case(ADA, "Soup"))["ORA"] == 1.0
-    assert dialogue(*rows, case(ADA, "Soup"), profile="published")["ORA"] == 0.0
-    assert dialogue(*rows, case(ADA, "Cola"), profile="published")["ORA"] == 1.0
-
-
-@pytest.mark.parametrize("key", ["items", "target_order", "order_items"])
-def test_the_target_list_stands_under_the_first_key_present(key):
-    keys = ("items", "target_order", "order_items")
-    order = {later: items("Soup") for later in keys[keys.index(key) + 1 :]} | {key: items("Cola")}
-    rows = (state(current_items_in_order=items("Cola")), case(ADA, order=order))
-    assert dialogue(*rows)["ORA"] == 1.0
-
-
 @pytest.mark.parametrize(
     ("key", "profile", "value"),
     [
@@ -328,43 +237,7 @@ def test_ora_falls_back_to_food_words(key, profile, value):
     assert (found["ORA"], found["ORA_source"]) == (value, "text")
 
 
-def test_ora_without_a_target_is_null():
-    row = state(current_items_in_order=items("Cola"))
-    for target in (None, {}, {"order_total_price": 3}):
-        content = json.dumps({"guest_persona": ADA, "target_order": target})
-        rows = (row, {"role": "system", "name": "test_case_info", "content": content})
-        for profile in ("default", "published"):
-            found = dialogue(*rows, profile=profile)
-            assert (found["ORA"], found["null_reasons"]["ORA"]) == (None, "missing_input")
-            assert found["PAS"] == 1.0
-
-
 # --- sources of states, orders and test cases
-
-
-def test_the_heuristic():
-    rows = [
-        guest("Hi, what's on the menu?"),
-        guest("I'll take the soup. Is it spicy?"),
-        guest("ugh, hurry up"),
-        guest("I'm not sure... a cola and the Caesar salad"),
-        restaurant("Great! Your order has been placed."),
-        guest("Awesome"),
-        restaurant("Bye"),
-        guest("see you"),
-        guest("exit"),
-        case(ADA, "Soup", "Cola", "Caesar Salad", "Fries"),
-    ]
-    found = score(*rows)["messages"]
-    assert found["menu_exploration_style"].to_list() == [
-        "explores_menu", "explores_menu", "does_not_explore_menu", "does_not_explore_menu",
-        "does_not_explore_menu", "does_not_explore_menu", None]  # fmt: skip
-    assert found["mood_tone"].to_list() == [
-        "casual", "casual", "frustrated", "confused", "enthusiastic", "casual", None]  # fmt: skip
-    assert found["ordering_style"].to_list() == [
-        "all_at_once", "one_by_one", "one_by_one", "all_at_once", "all_at_once", "all_at_once",
-        None]  # fmt: skip
-    assert found["is_ordering_complete"].to_list() == ["no"] * 4 + ["yes", "no", None]
 
 
 def test_test_cases_are_known_by_the_file_name():

@@ -1,5 +1,6 @@
 """Random conversations and real orders score as the plain scorer says."""
 
+import itertools
 import json
 import os
 from pathlib import Path
@@ -17,9 +18,12 @@ from tests.oracles.guest_cells import ATTRIBUTES_TOOL
 from tests.suites.guest_simulation.guests import ADA, call, order_cell, read, tracking
 
 METRICS = ("PAS", "BVS", "ORA", "DEI", "CRRS")
+SOME = {"next_message_menu_exploration_style": "explores_menu", "next_message_mood_tones": []}
 PERSONAS = (
-    None, ADA, {"full_name": "Bo", "bio": "A busy professional"}, {"bio": "curious"},
+    None, ADA, {"full_name": "Bo", "bio": "A busy professional with a family"}, {"bio": "curious"},
     {"guest_persona": {"full_name": "Ada"}, "bio": "indecisive"}, {"bio": "family"}, {},
+    {"bio": "An INEFFICIENT cook"}, {"bio": "An adventurous one"}, {"bio": "uncertain, of a group"},
+    {"full_name": "Cy", "message_generation_attributes": SOME},
 )  # fmt: skip
 NAMES = ("Cola", "Soup", "Caesar Salad", "Nonna's Pasta", "the", "Chicken Burger", "Café")
 names = st.lists(st.sampled_from(NAMES), max_size=4)
@@ -58,7 +62,8 @@ messages = st.fixed_dictionaries(
         "name": st.sampled_from([None, "guest_1", "order_taking_llm"]),
         "content": st.sampled_from(
             [None, "exit", "Exit", "What do you have?", "a cola and caesar salad", "chicken, pizza",
-             "ugh, soup?", "your order has been placed", "Any sides?"]
+             "ugh, soup?", "your order has been placed", "Any sides?", "What's on the menu?",
+             "I'm not sure... a cola", "Awesome"]
         ),
         "tool_calls": tools,
     },
@@ -112,6 +117,19 @@ def test_orders_are_compared_as_by_the_plain_scorer(write):
         ([{"role": "agent", "current_items_in_order": write(current)}], ADA, {"items": target}, 5)
         for current in ORDERED
         for target in ORDERED
+    ]
+    compare(conversations, "default", "auto")
+
+
+def test_every_state_of_every_persona_is_compared_as_by_the_plain_scorer():
+    styles, orderings = ("explores_menu", "does_not_explore_menu"), ("one_by_one", "all_at_once")
+    moods = ("casual", "confused", "frustrated", "enthusiastic")
+    names = ("is_ordering_complete", "menu_exploration_style", "mood_tone", "ordering_style")
+    states = [*itertools.product(("yes", "no"), styles, moods, orderings)]
+    conversations = [
+        ([{"role": "agent", **dict(zip(names, state, strict=True))}], persona, None, 5)
+        for persona in PERSONAS
+        for state in states
     ]
     compare(conversations, "default", "auto")
 

@@ -31,8 +31,7 @@ HEADER = (
     "menu_exploration_style", "mood_tone", "ordering_style", "has_tool_calls",
 )  # fmt: skip
 AS_ADA = ("no", "explores_menu", "casual", "one_by_one")
-NOTHING = ("", "", "", "")
-COLA, COLA_AND_SOUP = "[{'name': 'Cola'}]", '[{"name": "Cola"}, {"name": "Soup"}]'
+COLA = "[{'name': 'Cola'}]"
 METRICS = ("PAS", "BVS", "ORA")
 
 
@@ -75,27 +74,6 @@ def test_a_state_row_without_behaviour_is_passed_over_and_no_state_row_is_the_de
 LOG = (restaurant(), guest("one", message_id="m1"), restaurant(), guest("two", message_id="m3"),
        restaurant(), guest("three"), restaurant(), guest("exit"),
        case(ADA, "Cola", "Soup"))  # fmt: skip
-
-
-def test_files_say_the_states_of_messages_by_their_place(tmp_path):
-    write_file(
-        tmp_path,
-        record(1, id="m1"),
-        record(3, ("yes", "explores_menu", "frustrated", "one_by_one"), COLA, id="m3"),
-        record(5, NOTHING, COLA_AND_SOUP),
-    )
-    options = {"states_from": str(tmp_path)}
-    found = dialogue(*LOG, **options)
-    # 4/4 and 2/4; one change of three: a = 1/3; C and T are cola and soup
-    assert (found["PAS"], found["n_states"], found["ORA"]) == ((1 + 2 / 4) / 2, 2, 1.0)
-    assert found["BVS"] == pytest.approx(5 / 6, abs=1e-15)
-    assert (found["state_source"], found["order_source"]) == ("columns", "columns")
-    # published: the third message is passed over, the exit is the default
-    published = dialogue(*LOG, **options, profile="published")
-    assert (published["PAS"], published["n_states"]) == (0.75, 3)
-    # of the mood, then of exploration, mood and ordering: 4 of 6, a = 2/3, BVS = 5/12
-    assert published["n_transitions"] == 4
-    assert published["BVS"] == pytest.approx(5 / 12, abs=1e-15)
 
 
 def test_files_and_columns_score_alike(tmp_path):

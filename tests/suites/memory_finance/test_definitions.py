@@ -25,23 +25,6 @@ PROFILE = {
 }
 
 
-def test_items_are_joined_in_turns_with_several_and_belong_to_their_own_turn():
-    spoken = [{"role": "user", "text": "一\n问"}, {"role": "assistant", "text": "答"}]
-    recalled = (["第一", "问"], ["一\n问"], [], ["一问"])
-    turns = [
-        turn(
-            keys=["history_turn_index:1"],
-            recall={"items": [{"content": item} for item in items]},
-        )
-        for items in recalled
-    ]
-    # as many items as turns, in the first turn alone
-    several = score(dialog(*turns, raw_turns=spoken))["turns"]
-    assert several["key_hit_flags"].to_list() == [[1], [1], [0], [0]]
-    alone = score(dialog(turns[0], turns[2], raw_turns=spoken))["turns"]
-    assert alone["key_hit_flags"].to_list() == [[1], [0]]
-
-
 @pytest.mark.parametrize(
     ("reply", "constraints", "expected"),
     [
@@ -204,15 +187,6 @@ def test_profile_comes_from_the_last_snapshot_and_from_words():
     assert row["constraints_f1"] == pytest.approx(0.8, abs=1e-15)
     assert row["preferences_f1"] == 1.0
     assert row["profile_score"] == pytest.approx(4.8 / 5, abs=1e-15)
-
-
-def test_a_preference_can_be_mentioned_across_two_replies():
-    labelled = ["国债", "短债\n基金", "基金\n短债", "红利基金"]
-    row = first_dialogue(
-        dialog(turn("国债, 短债"), turn("基金"), profile_gt={"preferences_gt": labelled})
-    )
-    # two of four are mentioned: P = 1, R = 1/2
-    assert row["preferences_f1"] == pytest.approx(2 / 3, abs=1e-15)
 
 
 # --- word tables of one's own

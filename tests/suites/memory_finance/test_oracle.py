@@ -2,14 +2,10 @@
 
 import json
 
-import numpy as np
-import polars as pl
-from fastscore_kernels import keyword_groups
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
-from fastscore.suites.memory_finance.score import have_keyword
 from fastscore.suites.memory_finance.summarise import published_files
 from fastscore.vectors.view import VectorView
 from tests.conftest import often
@@ -160,20 +156,3 @@ def test_the_published_files_are_those_of_the_plain_scorer(traced, ignore_memory
     assert files["metrics_summary.json"].decode() == json.dumps(
         summary, ensure_ascii=False, indent=2
     )
-
-
-# --- matches in texts and in JSON columns, against Python
-
-letters = st.text(alphabet="ab波动é😀", max_size=8)
-words = st.text(alphabet="ab波动é😀", min_size=1, max_size=3)
-groups_of_words = st.lists(st.lists(words, max_size=3), max_size=5)
-
-
-@given(texts=st.lists(letters, max_size=6), groups=groups_of_words, repeat=st.sampled_from((1, 40)))
-def test_groups_are_matched_as_python_matches_them(texts, groups, repeat):
-    groups = groups * repeat
-    bits = keyword_groups(pl.Series("texts", texts, dtype=pl.String), groups)
-    for group, keywords in enumerate(groups):
-        expected = [any(keyword in text for keyword in keywords) for text in texts]
-        rows = np.arange(len(texts))
-        assert have_keyword(bits, rows, np.full(len(texts), group)).tolist() == expected

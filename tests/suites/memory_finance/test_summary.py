@@ -114,25 +114,6 @@ def test_cases_are_counted_by_turns_and_dialogues():
     assert sum(found["M2, dialogues"][:2]) == 3
 
 
-def test_the_legacy_mean_of_judge_scores_is_one_running_sum_of_turns():
-    # 1, 2 and 5 of 6 elements: 1.67, 2.33 and 4.33
-    def judged(*hits, dialog_id):
-        turns = [turn("依据", rubric=["依据"] * n + ["没有"] * (6 - n)) for n in hits]
-        return dialog(*turns, dialog_id=dialog_id)
-
-    tables = score(
-        judged(1, 1, dialog_id="a"), judged(5, 5, 2, dialog_id="b"), judged(5, dialog_id="a")
-    )
-    legacy = legacy_summary(tables["turns"], tables["dialogues"], "set")["metrics"]
-    found = legacy["m5_explainability"]["micro"]["judge_score_mean"]
-    # a's turns first, then b's; a sum of the two dialogues' sums is 18.66, whose sixth is 3.11
-    running = ((((1.67 + 1.67) + 4.33) + 4.33) + 4.33) + 2.33
-    assert (running, found) == (18.659999999999997, 3.1099999999999994)
-    assert found == running / 6 != (((1.67 + 1.67) + 4.33) + ((4.33 + 4.33) + 2.33)) / 6
-    # our own tables round once
-    assert summary_rows(tables)["all", None, "judge_score_mean"]["micro"] == 3.11
-
-
 def test_estimates_merge_lines_of_one_id_as_the_summary_does():
     lines = [
         rubric_dialog(row % 3, row % 4, dialog_id=f"d{row // 2}", difficulty="easy")

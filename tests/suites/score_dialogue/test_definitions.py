@@ -1,6 +1,5 @@
 """Examples worked by hand from the definitions."""
 
-import random
 import sys
 
 import numpy as np
@@ -47,22 +46,6 @@ def test_every_python_whitespace_character_is_stripped_and_no_other():
     assert all(text == ("x" if c in PYTHON_WHITESPACE else f"{c}x{c}") for c, text in stripped)
 
 
-@pytest.mark.parametrize(
-    ("text", "stripped"),
-    [
-        (None, ""),
-        ("  EOF ", ""),
-        ("aEOF", "a"),
-        ("a EOF EOF", "a EOF"),
-        ("a eof", "a eof"),
-        ("EOF a", "EOF a"),
-        ("a\x1fEOF\u3000", "a"),
-    ],
-)
-def test_one_final_eof_is_dropped(text, stripped):
-    assert strip_text(pl.Series([text], dtype=pl.String)).to_list() == [stripped]
-
-
 def test_utility_is_similarity_times_earliness():
     tables = score(predicted(0, 0, "abcd"), predicted(0, 1, "abcx"), complete(0, "abcx"))
     assert tables["steps"]["lexical_similarity"].to_list() == [0.75, 1.0]
@@ -80,11 +63,6 @@ def test_ties_go_to_the_earliest_step():
 def test_texts_that_are_null_count_as_empty_ones():
     options = ScoreDialogue(lex_weight=1.0)
     assert SUITE.read(raw_frame([("log.jsonl", 1, complete(0, None))])[0], options).nulls_are_empty
-
-
-def test_no_rows_give_empty_tables():
-    tables = score()
-    assert [table.height for table in tables.values()] == [0, 0, 0]
 
 
 def test_dialogue_ids_tell_miners_and_challenges_apart():
@@ -121,35 +99,6 @@ def test_semantic_similarity_is_the_cosine_above_the_baseline():
     assert found == pytest.approx([(0.8 - 0.6) / 0.4, 0.0], abs=1e-6)
 
 
-def test_a_single_ground_truth_has_baseline_zero():
-    vectors = np.array([[1.0, 0.0], [0.5, 0.75**0.5], [0.0, 1.0]], np.float32)
-    view = VectorView.from_texts(["a", "p", ""], vectors)
-    rows = [predicted(0, 0, "p"), complete(0, "a"), complete(1, " EOF")]
-    tables = score(*rows, options=ScoreDialogue(lex_weight=0.0), view=view)
-    assert tables["dialogues"]["semantic_baseline_b"].to_list() == [0.0]
-    assert tables["steps"]["semantic_similarity"].to_list() == [0.5]
-
-
-def test_cosine_mode_keeps_the_sign_and_gives_two_empty_texts_nothing():
-    vectors = np.array([[1, 0], [-1, 0], [0.6, 0.8]], np.float32)
-    view = VectorView.from_texts(["a", "p", ""], vectors)
-    rows = [predicted(0, 0, "p"), complete(0, "a"), predicted(1, 0, ""), complete(1, "")]
-    rows += [predicted(2, 0, ""), complete(2, "a")]
-    options = ScoreDialogue(lex_weight=0.0, semantic="cosine")
-    tables = score(*rows, options=options, view=view)
-    assert tables["steps"]["semantic_similarity"].to_list() == pytest.approx([-1.0, 0.0, 0.6])
-    assert tables["dialogues"]["semantic_baseline_b"].to_list() == [None]
-
-
-def test_two_empty_texts_mean_the_same_when_calibrated():
-    view = VectorView.from_texts([""], np.array([[0.0, 1.0]], np.float32))
-    options = ScoreDialogue(lex_weight=0.5)
-    tables = score(predicted(0, 0, ""), complete(0, "EOF"), options=options, view=view)
-    assert tables["steps"]["lexical_similarity"].to_list() == [0.0]
-    assert tables["steps"]["semantic_similarity"].to_list() == [1.0]
-    assert tables["steps"]["U_step"].to_list() == [0.5]
-
-
 def test_word_jaccard_by_hand():
     predictions = ["a b c", "a a", "", "A", "x\x1cy\u2003z"]
     texts = pl.DataFrame(
@@ -180,19 +129,6 @@ def test_a_revealed_step_beyond_reason_is_a_reject():
     assert (reject["file"], reject["line"], reject["field"]) == ("log.jsonl", 2, "step")
     assert reject["reason"] == "out_of_range"
     assert tables["utterances"]["total_steps"].to_list() == [1]
-
-
-def test_a_baseline_of_one_pair_is_the_cosine_of_that_pair():
-    # Python's generator, seeded with 0, draws 1 and 1 below 3; equal ones move the second on
-    view = unit_view(a=[1.0, 0.0, 0.0], b=[0.0, 1.0, 0.0], c=[0.0, 0.6, 0.8], p=[0.0, 0.0, 1.0])
-    rows = [predicted(0, 0, "p"), complete(0, "a"), complete(1, "b"), complete(2, "c")]
-    generator = random.Random(0)
-    assert [generator.randrange(3) for _ in range(4)] == [1, 1, 0, 1]
-    for pairs, expected in ((1, 0.6), (2, 0.3)):
-        options = ScoreDialogue(lex_weight=0.0, baseline_pairs=pairs)
-        tables = score(*rows, options=options, view=view)
-        found = tables["dialogues"]["semantic_baseline_b"].item()
-        assert found == pytest.approx(expected, abs=1e-6)
 
 
 def test_similarity_is_at_most_1_where_rounding_makes_a_cosine_greater():
