@@ -267,31 +267,24 @@ def seconds_by_kernel(side: str, names: Sequence[str]) -> dict[str, float]:
 def _compile(side: str, names: Sequence[str]) -> dict[str, float]:
     """Compile kernels in this process, without other work."""
     from fastscore_jit import building
-    from fastscore_jit.objects import processor_level, reachable_functions
+    from fastscore_jit.objects import code_size, processor_level
 
     from fastscore.run.kernels import every_kernel
 
     if side == "numba":
         _undo(building)
     kernels = [each for each in every_kernel() if not names or each.identity in names]
-    building.build(
-        min(kernels, key=_size(reachable_functions)), processor_level()
-    )  # objects created only once
+    building.build(min(kernels, key=code_size), processor_level())  # objects created only once
     seconds = {}
-    for kernel in sorted(kernels, key=_size(reachable_functions), reverse=True):
+    for kernel in sorted(kernels, key=code_size, reverse=True):
         started = time.process_time()
         building.build(kernel, processor_level())
         seconds[kernel.identity] = time.process_time() - started
     return seconds
 
 
-def _size(reach: Any) -> Any:
-    return lambda kernel: sum(reach(kernel).values())
-
-
 def _undo(building: Any) -> None:
     """Restore Numba's own compilation."""
-    building._SKIPPED_PASSES = frozenset()
     for name, methods in _OURS_ALONE.items():
         for method in methods:
             delattr(getattr(building, name), method)

@@ -21,9 +21,8 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import from_dtype, types
-from numba.core import cgutils, codegen, compiler, typed_passes, untyped_passes
+from numba.core import cgutils, codegen
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import PassManager
 from numba.core.registry import cpu_target
 from numba.core.runtime import nrtdynmod
 from numba.core.runtime.nrt import rtsys
@@ -159,41 +158,6 @@ def _compiled(kernel: Declaration) -> Any:
     return library.module
 
 
-_SKIPPED_PASSES = frozenset(
-    (
-        untyped_passes.WithLifting,
-        untyped_passes.RewriteDynamicRaises,
-        untyped_passes.MakeFunctionToJitFunction,
-        untyped_passes.InlineInlinables,
-        untyped_passes.FindLiterallyCalls,
-        untyped_passes.LiteralUnroll,
-        untyped_passes.LiteralPropagationSubPipelinePass,
-        typed_passes.InlineOverloads,
-        typed_passes.AnnotateTypes,
-        typed_passes.NopythonRewrites,
-        typed_passes.DumpParforDiagnostics,
-    )
-)
-"""Numba's passes for ``with``, closures, mixed tuples and whole arrays, which kernels do not
-use."""
-
-
-class _Pipeline(compiler.CompilerBase):
-    """Numba's compiler pipeline for our functions. Numba's own use the default pipeline."""
-
-    def define_pipelines(self) -> list[PassManager]:
-        """Return Numba's passes without those that our functions never need."""
-        passes: list[Any] = []
-        for each in compiler.DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
-            again = each[0] is untyped_passes.DeadBranchPrune and each in passes
-            if each[0] not in _SKIPPED_PASSES and not again:
-                passes.append(each)
-        chosen = PassManager("kernel")
-        chosen.passes = passes
-        chosen.finalize()
-        return [chosen]
-
-
 class _Functions(codegen.JITCodeLibrary):
     """Functions to be linked into a kernel. Only the kernel is optimised and compiled."""
 
@@ -317,7 +281,6 @@ def _jit(fastmath: Any, options: dict[str, Any]) -> Any:
         fastmath=fastmath,
         error_model="numpy",
         boundscheck=CHECKED,
-        pipeline_class=_Pipeline,
         **unwrapped,
         **options,
     )

@@ -24,7 +24,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -429,52 +429,34 @@ class _Compilation:
     def __init__(self, kernels: list[Declaration], listener: Listener) -> None:
         self._total, self._done, self._listener = len(kernels), 0, listener
         self._notifying, self._taking = threading.Lock(), threading.Lock()
-        self._open = {kernel: objects.reachable_functions(kernel) for kernel in kernels}
-        self._sizes = {name: size for each in self._open.values() for name, size in each.items()}
-        self._compiled_sizes: dict[Any, int] = {}
-        # functions by process, which compiles each once
-        self._taken: list[set[Any]] = [set() for _ in range(min(thread_count(None), len(kernels)))]
+        self._sizes = {kernel: objects.code_size(kernel) for kernel in kernels}
+        self._compiled_size = 0
+        # large kernels come first, to keep the last ones short
+        self._open = sorted(kernels, key=lambda kernel: self._sizes[kernel])
 
     def start(self) -> None:
         self._notify()
-        for number in range(len(self._taken)):
+        for number in range(min(thread_count(None), self._total)):
             threading.Thread(
-                target=self._run_worker,
-                args=(number,),
-                name=f"fastscore-compile-{number}",
-                daemon=True,
+                target=self._run_worker, name=f"fastscore-compile-{number}", daemon=True
             ).start()
 
-    def _kernels_for(self, process: int) -> Iterator[tuple[Declaration, dict[Any, int]]]:
-        """Yield the kernels that a process compiles, and the functions of each.
+    def _next_kernel(self) -> Declaration | None:
+        with self._taking:
+            return self._open.pop() if self._open else None
 
-        Large kernels come first, to keep the last ones short. Kernels whose functions this process
-        has compiled are preferred over those whose functions another process has.
-        """
-        own = self._taken[process]
-        while True:
-            with self._taking:
-                if not self._open:
-                    return
-                others = set().union(*self._taken) - own
-                kernel = max(self._open, key=lambda each: _priority(self._open[each], own, others))
-                functions = self._open.pop(kernel)
-                own.update(functions)
-            yield kernel, functions
-
-    def _notify(self, note: str = "", compiled: Mapping[Any, int] | None = None) -> None:
+    def _notify(self, note: str = "", compiled: Declaration | None = None) -> None:
         with self._notifying:
             if compiled is not None:
                 self._done += 1
-                self._compiled_sizes.update(compiled)
-            # what two processes compile twice is done once: close to how long it takes
-            share = sum(self._compiled_sizes.values()) / max(sum(self._sizes.values()), 1)
+                self._compiled_size += self._sizes[compiled]
+            share = self._compiled_size / max(sum(self._sizes.values()), 1)
             self._listener(Progress(self._done, self._total, share, note))
 
-    def _run_worker(self, number: int) -> None:
+    def _run_worker(self) -> None:
         with tempfile.TemporaryFile("w+") as errors:
             worker = None
-            for kernel, functions in self._kernels_for(number):
+            while (kernel := self._next_kernel()) is not None:
                 try:
                     if worker is None or worker.poll() is not None:
                         worker = _started_worker(errors.fileno())
@@ -486,7 +468,7 @@ class _Compilation:
                         f"{kernel.identity} was not compiled: {error}\n{tail}"
                     )
                 # notify the listener before any waiting thread continues
-                self._notify(compiled=functions)
+                self._notify(compiled=kernel)
                 if failure is None:
                     _requested[kernel.identity].set_result(library)
                 else:
@@ -510,12 +492,6 @@ class _Compilation:
                 raise CompilationError(text)
             self._notify(note=text)
         raise CompilationError(f"its process ended with {worker.wait()}")
-
-
-def _priority(functions: dict[Any, int], own: set[Any], others: set[Any]) -> int:
-    shared = sum(2 * size for each, size in functions.items() if each in own)
-    doubled = sum(2 * size for each, size in functions.items() if each in others)
-    return sum(functions.values()) + shared - doubled
 
 
 def _started_worker(errors: int) -> "subprocess.Popen[str]":

@@ -304,14 +304,11 @@ def _constant(value: Any) -> str | None:
     return None
 
 
-def reachable_functions(kernel: Declaration) -> dict[Any, int]:
-    """Return the functions that a kernel is compiled from, and the sizes of their code.
-
-    A function that is compiled with and without reference counting counts twice.
-    """
+def code_size(kernel: Declaration) -> int:
+    """Return the size of the code of the functions that a kernel is compiled from."""
     seen: set[Any] = set()
     _collect_reachable(kernel.function, set(), set(), seen)
-    return {(each, kernel.allocates): len(each.__code__.co_code) for each in seen}
+    return sum(len(each.__code__.co_code) for each in seen)
 
 
 def names_in(code: types.CodeType) -> Iterator[str]:

@@ -40,7 +40,6 @@ def test_the_target_that_tests_the_oldest_takes_that_of_the_bound():
     assert f"OLDEST_NUMBA := 0.{BOUNDS['numba'][0]}\n" in (ROOT / "Makefile").read_text()
 
 
-NOT_LEFT_OUT = "a pass for code that kernels do not have runs for every function"
 TWICE = "machine code is made of each function, too, which takes most of the time"
 IN_ENGINE = "looks for a function in LLVM's engine, where none is, and fails"
 COUNTED = "reference counting is compiled for this processor, not for the level"
@@ -57,10 +56,7 @@ INNER = {
     "codegen.JITCodeLibrary._finalize_specific": IN_ENGINE,
     "codegen.JITCodeLibrary._optimize_final_module": TWICE,
     "codegen.JITCodeLibrary.get_pointer_to_function": IN_ENGINE,
-    "compiler.CompilerBase": NOT_LEFT_OUT,
-    "compiler.DefaultPassBuilder": NOT_LEFT_OUT,
     "compiler_lock.global_compiler_lock": "two threads compile at once",
-    "compiler_machinery.PassManager": NOT_LEFT_OUT,
     "cpu.CPUContext._internal_codegen": TWICE,
     "cpu.CPUTargetOptions._nrt": "references to arrays are counted in every kernel",
     "cpu.CPUTargetOptions.no_cfunc_wrapper": "a wrapper is compiled that nothing calls",
@@ -69,18 +65,6 @@ INNER = {
     "runtime.nrt.rtsys": COUNTED,
     "runtime.nrt.rtsys._library": COUNTED,
     "runtime.nrtdynmod.compile_nrt_functions": COUNTED,
-    "typed_passes.AnnotateTypes": NOT_LEFT_OUT,
-    "typed_passes.DumpParforDiagnostics": NOT_LEFT_OUT,
-    "typed_passes.InlineOverloads": NOT_LEFT_OUT,
-    "typed_passes.NopythonRewrites": NOT_LEFT_OUT,
-    "untyped_passes.DeadBranchPrune": "it runs a second time, on what it has pruned",
-    "untyped_passes.FindLiterallyCalls": NOT_LEFT_OUT,
-    "untyped_passes.InlineInlinables": NOT_LEFT_OUT,
-    "untyped_passes.LiteralPropagationSubPipelinePass": NOT_LEFT_OUT,
-    "untyped_passes.LiteralUnroll": NOT_LEFT_OUT,
-    "untyped_passes.MakeFunctionToJitFunction": NOT_LEFT_OUT,
-    "untyped_passes.RewriteDynamicRaises": NOT_LEFT_OUT,
-    "untyped_passes.WithLifting": NOT_LEFT_OUT,
     "numba.np.arrayobj.make_array": "an argument is no array",
     "numba.np.arrayobj.populate_array": "an argument is no array",
 }
@@ -105,13 +89,6 @@ def test_numba_has_the_inner_part_without_which_something_breaks(path, breaks):
 
 def source(found):
     return inspect.getsource(found if isinstance(found, type) else type(found))
-
-
-def test_every_pass_that_is_left_out_is_one_of_numbas():
-    passes = inspect.getsource(building.compiler.DefaultPassBuilder)
-    assert len(building._SKIPPED_PASSES) == 11
-    for each in building._SKIPPED_PASSES:
-        assert each.__name__ in passes
 
 
 def test_every_inner_part_that_is_used_is_named():
