@@ -45,6 +45,7 @@ from fastscore.suites.declarations import (
     PAIRED_TURNS,
     REPEATED_ROWS,
     REPLACED_ROWS,
+    TAGS,
     THOUGHTS,
     UNPAIRED_TURNS,
     UNREAD_REST,
@@ -64,6 +65,11 @@ _ODD_LETTER = (
     r"|\\u(03[0-6][0-9a-fA-F]|201[89]|00[aA]0|202[fF])|&(#\w+|nbsp|amp|apos|quot|lt|gt);"
 )
 """Combining marks, curly apostrophes, spaces that do not break, as JSON and HTML have them, too."""
+_TAG = (
+    r"(?i)<\\?/?(p|br|div|span|b|i|em|strong|a|ul|ol|li|h[1-6]|table|tr|td|img)"
+    r"(\s[^<>]*)?/?>"
+)
+_ODD_TEXTS = {THOUGHTS: _THOUGHT, TAGS: _TAG, ODD_LETTERS: _ODD_LETTER}
 _NO_WORDS = pl.DataFrame(schema=UNKNOWN_SCHEMA)
 MOST_NAMED = 100
 """How many of a column's unknown words are looked at to say what to type."""
@@ -179,7 +185,7 @@ def _odd_texts(frame: pl.DataFrame, source: Source) -> dict[str, int]:
     texts = pl.col(rows.array or rows.text)
     found = frame.select(
         pl.when(texts.str.contains(pattern)).then(1).sum().alias(name)
-        for name, pattern in ((THOUGHTS, _THOUGHT), (ODD_LETTERS, _ODD_LETTER))
+        for name, pattern in _ODD_TEXTS.items()
     )
     return {name: count for name, count in found.row(0, named=True).items() if count}
 

@@ -552,7 +552,7 @@ INCOMPLETE = "incomplete_utterances"
 REPEATED_ROWS = "repeated_rows"
 """The count of messages that equal an earlier row of their dialogue in every column."""
 
-THOUGHTS, ODD_LETTERS = "thoughts", "odd_letters"
+THOUGHTS, TAGS, ODD_LETTERS = "thoughts", "tags", "odd_letters"
 """The counts of rows of chats with thoughts in tags, and with letters of which there are others."""
 
 NOTED_COUNTS = {
@@ -585,6 +585,12 @@ NOTED_COUNTS = {
         "as the highest revealed step says, or else as there are predictions",
     ),
     THOUGHTS: ("rows", ("has", "have"), "thoughts in tags such as <think>, which count as said"),
+    TAGS: (
+        "rows",
+        ("has", "have"),
+        "tags of HTML such as <p>, which count as said: to leave them out, write the log anew by "
+        'jq -c \'walk(if type == "string" then gsub("<[^>]*>"; " ") else . end)\'',
+    ),
     ODD_LETTERS: (
         "rows",
         ("has", "have"),

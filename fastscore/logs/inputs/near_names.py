@@ -132,6 +132,11 @@ def is_of_model(path: str) -> bool:
     return bool(words) and words[0] in _names()["models"] and {*words[1:]} <= _OF_NAMES
 
 
+def is_of_one_model(path: str) -> bool:
+    """Tell whether a key is called as a reply of one model is: ``gpt-4o``, ``response_b``."""
+    return is_called("numbered", path) or _has_word("family", path)
+
+
 def is_of_user(key: str) -> bool:
     """Tell whether a key is called as the id of a user is: ``user_id``, ``customerId``."""
     words = [word.casefold() for word in _WORDS.findall(key.rpartition(".")[2])]

@@ -709,6 +709,20 @@ def _order_of_sides(sample: ChatSample, dialogue: SampledDialogue) -> Finding | 
     return None
 
 
+def _doubled(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find a dialogue of which each message follows itself."""
+    found = [(turn.role, turn.found) for turn in dialogue.turns]
+    if len(found) < 4 or not found[0][1] or found[::2] != found[1::2]:
+        return None
+    array = array_in_jq(sample, dialogue)
+    once = "reduce .[] as $turn ([]; if .[-1] == $turn then . else . + [$turn] end)"
+    program = f"{array} |= ({once})" if array else f"flatten(1) | ({once})[]"
+    return Finding(
+        "each message of a dialogue is there twice, one after the other: these are duplicates.",
+        unless=f"This writes each once. {jq(program, slurps=not array, into='once.jsonl')}",
+    )
+
+
 OWN_RULES: tuple[Rule, ...] = (
     _no_texts,
     _unsaid,
@@ -732,6 +746,7 @@ OWN_RULES: tuple[Rule, ...] = (
 RULES: tuple[Rule, ...] = (
     _other_keys,
     _of_each(_rows_in_array),
+    _of_each(_doubled),
     _of_each(_parallel_replies),
     _of_each(_unread_reply),
     _of_each(_unread_pair),

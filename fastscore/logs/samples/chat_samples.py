@@ -249,7 +249,8 @@ def values_beside(
         at = f"{path}{key}"
         inside = json_of(stored)
         # of an object at a place that is read a text may be left
-        if side_of(key) > 0 or (at in read and not isinstance(inside, dict)):
+        is_left = side_of(key) > 0 or is_called("beside_reply", key)
+        if is_left or (at in read and not isinstance(inside, dict)):
             continue
         is_array = isinstance(inside, list) and bool(inside)
         first = inside[0] if is_array else inside

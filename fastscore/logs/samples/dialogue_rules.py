@@ -460,7 +460,10 @@ def repeated_beginnings(sample: ChatSample) -> Finding | None:
     layout = sample.layout
     if not sample.has_documents or layout.replies:
         return None
-    said = [(each.document, each.texts) for each in sample.dialogues]
+    said = [
+        (each.document, [(str(turn.role), turn.text) for turn in each.turns if turn.text])
+        for each in sample.dialogues
+    ]
     beginnings: Counter[str | None] = Counter()
     for one, shorter in said:
         for other, longer in said if len(shorter) >= _FEWEST_REPEATED else ():

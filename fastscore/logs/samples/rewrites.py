@@ -11,14 +11,23 @@ from typing import Any
 
 from fastscore.logs.inputs.column_map import (
     EACH,
+    TURNS,
+    WHO_IS_WHO,
     Flag,
     column_flag,
     layout_flag,
     value_flag,
 )
-from fastscore.logs.inputs.document_values import first_at, is_time, value_at
+from fastscore.logs.inputs.document_values import first_at, is_time, json_of, value_at
 from fastscore.logs.inputs.layout import load_layout
-from fastscore.logs.inputs.near_names import nearest, role_meanings, roles_of_two, side_of
+from fastscore.logs.inputs.near_names import (
+    is_called,
+    is_of_one_model,
+    nearest,
+    role_meanings,
+    roles_of_two,
+    side_of,
+)
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.chat_samples import NESTED, OPENAI
 from fastscore.logs.samples.findings import FILE, Finding, jq, jq_key, jq_path
@@ -30,6 +39,7 @@ from fastscore.logs.samples.profile import (
     Record,
     RequiredColumn,
     arrays_in,
+    is_said,
     keyed_arrays,
     nearest_key,
     profile_of,
@@ -113,9 +123,10 @@ def _leads(value: Any, path: Sequence[str]) -> bool:
     if value_at(value, ".".join(path)) is not None:
         return True  # also by a key with dots
     for place, part in enumerate(path):
-        if part == "*":
+        if part in "*+":
             inside = value.values() if isinstance(value, dict) else ()
-            return bool(inside) and all(_leads(each, path[place + 1 :]) for each in inside)
+            lead = [_leads(each, path[place + 1 :]) for each in inside]
+            return bool(lead) and (all(lead) if part == "*" else any(lead))
         if part.startswith("{"):
             part = part.strip("{}") if isinstance(value, dict) else ""
         value = value_at(value, part) if part else None
@@ -198,11 +209,21 @@ def _nested_dialogues(source: Source, record: Record) -> Finding | None:
         is_inside = nested is not None and f"{'.'.join(outer)}[]" not in nested.dialogues
         for inner, dialogues in arrays_in(groups[0]):
             place = f"{jq_path(outer)}[]"
-            if not (is_inside and _are_turns(dialogues)):
-                place += f"{jq_path(inner)}[]"
-                if not any(_are_turns(turns) for _, turns in arrays_in(dialogues[0])):
-                    continue
-            return Finding(f"its dialogues are {place}.", unless=jq(place))
+            if is_inside and _are_turns(dialogues):
+                return Finding(f"its dialogues are {place}.", unless=jq(place))
+            for last, turns in arrays_in(dialogues[0]):
+                if _are_turns(turns) and is_called("parts", inner[-1]):
+                    # with a name of each dialogue, so that a history in each part counts once
+                    program = (
+                        f'"\\(.id? // input_line_number)" as $id | {jq_path(outer)} | to_entries[] '
+                        f'| "\\($id):\\(.key)" as $session | .value{jq_path(inner)}[] '
+                        f"| {{session: $session, messages: {jq_path(last)}}}"
+                    )
+                    said = f"its dialogues are {place}, whose turns are in {'.'.join(inner)}."
+                    return Finding(said, unless=jq(program))
+                if _are_turns(turns):
+                    place += f"{jq_path(inner)}[]"
+                    return Finding(f"its dialogues are {place}.", unless=jq(place))
     return None
 
 
@@ -224,8 +245,8 @@ def keyed_dialogues(record: Record) -> KeyedArrays | None:
 
 def _are_turns(objects: Sequence[Any]) -> bool:
     """Tell whether objects say who speaks."""
-    found = profile_of(each for each in objects if isinstance(each, dict)).keys.values()
-    return any(key.tells_speakers for key in found)
+    found = profile_of(each for each in objects if isinstance(each, dict)).below("")
+    return any(key.tells_speakers for key in found.values())
 
 
 _SPEAKERS_IN_TEXT = re.compile(r"(?m)^(\w[\w ]{0,30}): *\S")
@@ -424,6 +445,75 @@ def _words_for_numbers(lack: Lack) -> Finding | None:
     return None
 
 
+def _arrays_in_arrays(lack: Lack) -> Finding | None:
+    """Find turns in arrays of an array: pairs of a speaker and a text, or rounds of turns."""
+    keys = lack.found.below("")
+    for path, key in keys.items():
+        inside = key.example if key.types.keys() == {"array"} else None
+        if not inside or not all(isinstance(each, list) and each for each in inside):
+            continue
+        turns = [turn for each in inside for turn in each if isinstance(turn, dict)]
+        beside = profile_of(turns).below("").values()
+        if any(each.names_speakers or each.takes_turns for each in beside):
+            at = jq_path(path.split("."))
+            return Finding(
+                f"the turns of {path} are in arrays of their own.",
+                unless=f"If these are rounds of one dialogue: {jq(f'{at} |= add')} "
+                f"If each is a dialogue: {jq(f'{at}[] | {{messages: .}}')}",
+            )
+        words = [*dict.fromkeys(str(each[0]) for each in inside)]
+        if all(len(each) == 2 and is_said(each[1]) for each in inside) and len(words) == 2:
+            sides = zip(words, (USER_ROLE, ASSISTANT_ROLE), strict=True)
+            places = ((TURNS, path), ("speaker", "0"), ("text", "1"))
+            return Finding(
+                f"{path} has pairs of {quoted(words)} and a text.",
+                unless=WHO_IS_WHO,
+                example=[
+                    *(column_flag(*place) for place in places),
+                    *(value_flag("speaker", *side) for side in sides),
+                ],
+            )
+    return None
+
+
+def _chats_in_json_text(lack: Lack) -> Finding | None:
+    """Find turns further inside JSON text, which paths do not lead through."""
+    for row in lack.rows[:1]:
+        for key, value in row.items():
+            inside = json_of(value) if isinstance(value, str) else None
+            arrays = arrays_in(inside) if isinstance(inside, dict) else ()
+            if any(_are_turns(turns) for _, turns in arrays):
+                program = f". + (.{jq_key(key)} | fromjson) | del(.{jq_key(key)})"
+                return Finding(f"{key} is JSON text with the turns in it.", unless=jq(program))
+    return None
+
+
+def _replies_of_models(lack: Lack) -> Finding | None:
+    """Find what several models replied to one question, each under a key of its own."""
+    texts = [path for path, key in lack.found.below("").items() if key.are_texts]
+    asked = [path for path in texts if is_called("asked", path)]
+    replies = [path for path in texts if is_of_one_model(path)]
+    if len(asked) != 1 or len(replies) < 2:
+        return None
+    among = ", ".join(map(json.dumps, replies))
+    program = (
+        f". as $row | ({among}) as $model | with_entries(select(.key | IN({among}) | not)) "
+        f'+ {{model: $model, messages: [{{role: "user", content: .{jq_key(asked[0])}}}, '
+        '{role: "assistant", content: $row[$model]}]}'
+    )
+    return Finding(
+        f"{quoted(replies)} are probably the replies of several models to {asked[0]}.",
+        unless=f"If they are: {jq(program, [layout_flag(OPENAI)])}",
+    )
+
+
 _REWRITES = (_lists_of_steps, _predictions_beside_truth, _words_for_numbers)
-_REWRITES_OF_CHATS = (_dialogues_by_ids, _dialogues_in_array, _numbered_keys)
+_REWRITES_OF_CHATS = (
+    _dialogues_by_ids,
+    _dialogues_in_array,
+    _arrays_in_arrays,
+    _chats_in_json_text,
+    _replies_of_models,
+    _numbered_keys,
+)
 """What is looked for in logs that lack what a suite needs, in this order."""

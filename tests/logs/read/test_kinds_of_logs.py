@@ -489,12 +489,15 @@ def test_thoughts_and_other_letters_are_counted(options, tmp_path):
     turns = chat(1)
     turns[0]["content"] = "Schindler\u2019s List"
     turns[1]["content"] = f"<think>\nClueless?\n</think>\n\n{REPLIES[0]}"
-    path = write(tmp_path / "log.jsonl", [{"messages": turns}, {"messages": chat(1)}])
+    marked = [turns[0], {"role": "assistant", "content": "<p>Heat, <b>1995</b></p>"}]
+    rows = [{"messages": each} for each in (turns, chat(1), marked)]
+    path = write(tmp_path / "log.jsonl", rows)
     run = scored(path, options, layout="openai")
+    assert any("1 row has tags of HTML such as <p>" in note for note in run.notes)
     assert any("1 row has thoughts in tags such as <think>" in note for note in run.notes)
-    assert any(note.startswith("1 row has curly apostrophes") for note in run.notes)
+    assert any(note.startswith("2 rows have curly apostrophes") for note in run.notes)
     found = pairs(path, options, layout="openai", without="think")
-    assert found == [("Schindler\u2019s List", REPLIES[0]), PAIRS[0]]
+    assert found[:2] == [("Schindler\u2019s List", REPLIES[0]), PAIRS[0]]
 
 
 def test_cells_of_lists_are_named_as_python(options, tmp_path):

@@ -266,6 +266,41 @@ OF_TWO: dict[str, tuple[str, Any]] = {
         lambda name, pairs: [[name, *turn.values()] for turn in chat(pairs)])}),
     "texts in objects beside a name": (".json", of_two(lambda name, pairs: [
         {"name": name, "messages": [{"message": turn["content"]} for turn in chat(pairs)]}])),
+    "documents of Firestore": (".json", {"documents": of_two(lambda name, pairs: [
+        {"name": f"projects/p/databases/d/documents/chats/{name}", "fields": {"messages": {
+            "arrayValue": {"values": [{"mapValue": {"fields": {
+                key: {"stringValue": value} for key, value in turn.items()}}}
+                for turn in chat(pairs)]}}}}])}),
+    "messages of Kore.ai": (".json", {"messages": of_two(lambda name, pairs: [
+        {"type": turn["role"], "sessionId": name, "createdOn": f"2024-05-01T10:0{n}:00Z",
+         "components": [{"cT": "text", "data": {"text": turn["content"]}}]}
+        for n, turn in enumerate(chat(pairs, user="incoming", assistant="outgoing"))])}),
+    "chats of FastGPT": (".jsonl", of_two(lambda name, pairs: [{"chatId": name, "history": [
+        {"obj": turn["role"], "value": [{"type": "text", "text": {"content": turn["content"]}}]}
+        for turn in chat(pairs, user="Human", assistant="AI")]}])),
+    "transcripts of Gong": (".json", {"callTranscripts": of_two(lambda name, pairs: [
+        {"callId": name, "transcript": [
+            {"speakerId": turn["role"],
+             "sentences": [{"text": word} for word in turn["content"].split()]}
+            for turn in chat(pairs, user="11", assistant="22")]}])}),
+    "channels of Mattermost": (".jsonl", [
+        {"type": "team", "team": {"name": "t", "type": "O"}}, *of_two(lambda name, pairs: [
+            {"type": "post", "post": {"channel": name, "user": turn["role"], "create_at": n,
+                                      "message": turn["content"]}}
+            for n, turn in enumerate(chat(pairs, user="ann", assistant="bob"))])]),
+    "texts of Vicuna": (".jsonl", of_two(lambda _, pairs: [{"text": "A chat. " + " ".join(
+        f"USER: {asked} ASSISTANT: {reply}</s>" for asked, reply in pairs)}])),
+    "pairs of a number and a text": (".jsonl", of_two(lambda _, pairs: [{"dialog": [
+        [*turn.values()] for turn in chat(pairs, user=0, assistant=1)]}])),
+    "rounds of two turns": (".jsonl", of_two(lambda _, pairs: [{"context": [], "dialog": [
+        chat([pair], "id", "text", user="p1", assistant="p2") for pair in pairs]}])),
+    "steps of runs, with a history each": (".jsonl", of_two(lambda name, pairs: [
+        {"id": name, "runs": [{"steps": [
+            {"messages": chat(pairs[:n])} for n in range(1, len(pairs) + 1)]}]}])),
+    "turns in JSON text": (".jsonl", of_two(lambda name, pairs: [{"log": json.dumps(
+        {"id": name, "turns": chat(pairs, "speaker", "said")})}])),
+    "messages that follow themselves": (".jsonl", of_two(lambda name, pairs: [
+        {"id": name, "messages": [turn for turn in chat(pairs) for _ in range(2)]}])),
 }  # fmt: skip
 """Logs of two dialogues that no option reads unasked; by day each for one suite, by turns."""
 
@@ -374,6 +409,10 @@ EXPORTS: dict[str, Any] = {
         f"\n\nHuman: {asked}\n\nAssistant: {reply}" for asked, reply in PAIRS)),
     "tasks of Alpaca, with their input": {
         "instruction": ASKED[0], "input": "", "output": REPLIES[0],
+    },
+    "texts of Alpaca": {"text": f"### Instruction:\n{ASKED[0]}\n\n### Response:\n{REPLIES[0]}"},
+    "'gpt-4o', 'claude' are probably the replies": {
+        "prompt": ASKED[0], "gpt-4o": REPLIES[0], "claude": REPLIES[0],
     },
     "a conversation of Intercom": {
         "id": "c",
@@ -555,9 +594,12 @@ OF_ONE_PAIR = (
     "scenarios of HELM",
     "completions of UltraFeedback",
     "tasks of Alpaca, with their input",
+    "texts of Alpaca",
+    "'gpt-4o', 'claude' are probably the replies",
     "preferences: chosen and rejected are a reply",
 )
 OF_TWO_SIDES = (
+    "'gpt-4o', 'claude' are probably the replies",
     "battles of Chatbot Arena",
     "battles of Chatbot Arena, two conversations",
     "preferences in texts",
