@@ -227,6 +227,7 @@ def _margins(
         shown = "no test" if row[p] is None else f"p = {p_text(row[p])}{beside(row)}"
         kept = row[p] is not None and row[p] < ALPHA
         numbers = {name: row[name] for name in ("difference", "low", "high", p)}
+        numbers |= {"n_compared": row["n_a"], "n_against": row["n_base"]}
         yield _decided(f"{id} {word}", value, f"{margin:g}", kept, shown, **numbers)
 
 

@@ -7,12 +7,12 @@ and effect size are all of that mean, in one design: what a pair is, and what th
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import reduce
 from itertools import combinations, product
 from string import ascii_lowercase
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from fastscore.errors import UsageError, counted
@@ -25,6 +25,9 @@ from fastscore.statistics.significance import Values, holm, published_statistics
 from fastscore.suites.base import families
 from fastscore.suites.declarations import NULL_REASONS, Design, Metric
 from fastscore.suites.sums import BETWEEN, Sums, estimate, joint_estimate, shown_name, sum_values
+
+Codes = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 DIALOGUE = "dialogue"
 LEAST_SYSTEMS = 3
@@ -174,14 +177,15 @@ def add_sides(
     if not how.shares_units:
         sides = [_independent(side, place) for place, side in enumerate(sides)]
     independent: list[str] = []
-    pairs = list(combinations(sides, 2))
+    numbered = _numbered(sides)
+    pairs = list(combinations(numbered, 2))
     if how.contrasts == "first":
-        pairs = [(sides[0], other) for other in sides[1:]]
+        pairs = [(numbered[0], other) for other in numbered[1:]]
     rows: Rows = []
     for a, b in pairs:
         missing, more = _choose_design(a, b, how)
         (notes if missing else independent).extend(more)
-        rows += (_difference(a, b, metric, how, sides, missing) for metric in metrics)
+        rows += (_difference(a, b, metric, how, numbered, missing) for metric in metrics)
         if how.published:
             found["published"].extend(_published(a, b, metric) for metric in metrics)
     if independent:
@@ -201,30 +205,82 @@ def add_sides(
         notes.extend(more)
     for metric in metrics if how.omnibus else ():
         curves = [row["curve"] for row in rows if row["metric"] == metric.id]
-        p = _omnibus(curves, sides, metric, how)
+        p = _omnibus(curves, numbered, metric, how)
         found["omnibus"].append({"group": group, "metric": metric.id, "p": p})
 
 
-def _choose_design(a: Side, b: Side, how: Inference) -> tuple[tuple[int, int] | None, list[str]]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Numbered(Side):
+    """A side whose pairs, units, repeats and dialogues are numbers that all sides share."""
+
+    example: str  # the name of a pair
+    n_units: int
+    n_dialogues: Codes  # by pair
+
+    def of(self, name: str) -> npt.NDArray[Any]:
+        """Return a column of the sums."""
+        return self.sums.frame[name].to_numpy()
+
+    def by_pair(self, values: npt.NDArray[Any]) -> Values:
+        """Add up what the rows have."""
+        return np.bincount(self.of("pair"), values, self.n_dialogues.size).astype(np.float64)
+
+
+def _numbered(sides: Sequence[Side]) -> list[_Numbered]:
+    """Give names numbers in their order."""
+    names = ("pair", "unit", "repeat", "id")
+    both = pl.concat([side.sums.frame.select(names) for side in sides])
+    codes = both.select(pl.col(names).rank("dense").cast(pl.Int64).fill_null(0) - 1)
+    n_pairs, n_units = (codes[name].n_unique() for name in ("pair", "unit"))
+    found = []
+    for side in sides:
+        frame = side.sums.frame
+        own, codes = codes.head(frame.height), codes.slice(frame.height)
+        dialogues = own.unique(["pair", "id"])["pair"].to_numpy()
+        sums = replace(side.sums, frame=frame.with_columns(own))
+        n_dialogues = np.bincount(dialogues, minlength=n_pairs)
+        example = repr(shown_name(str(frame["pair"].min())))
+        found.append(_Numbered(side.group, side.name, sums, example, n_units, n_dialogues))
+    return found
+
+
+def _has_value(side: _Numbered, metric: Metric) -> Flags:
+    """Return which pairs have a value."""
+    return np.asarray(side.by_pair(side.of(f"{metric.id}:n")) > 0)
+
+
+def _open_rows(side: _Numbered, metric: Metric) -> npt.NDArray[Any]:
+    """Return how many rows are not null, by rows of the sums: fixed ones count."""
+    return np.asarray(side.of(f"{metric.id}:n") + side.of(f"{metric.id}:fixed"))
+
+
+def _null_pairs(side: _Numbered, metric: Metric) -> Flags:
+    """Return which pairs have null rows only."""
+    return np.asarray((side.by_pair(_open_rows(side, metric)) == 0) & (side.n_dialogues > 0))
+
+
+def _choose_design(
+    a: _Numbered, b: _Numbered, how: Inference
+) -> tuple[tuple[int, int] | None, list[str]]:
     """Return how many dialogues of pairs each side lacks, None without pairs, and notes."""
     if not how.paired:
         return None, []
-    frames = [side.sums.frame for side in (a, b)]
-    pairs = count_pairs(frames)
-    n_paired = pairs.filter(pl.min_horizontal("a", "b") > 0).height
+    n_a, n_b = a.n_dialogues, b.n_dialogues
+    n_paired = int((n_a * n_b > 0).sum())
     are_levels = how.by is not None and a.group is None
-    least = min(pairs.select(pl.col("a", "b").gt(0).sum()).row(0))
+    least = int(min((n_a > 0).sum(), (n_b > 0).sum()))
     if are_levels and 2 * n_paired < least:
         return None, [
             f"{a.name} and {b.name} are independent samples: {n_paired:,} of "
             f"{counted(least, 'values')} of {how.pair} have a partner ({a.name} has "
-            f"{_example(a)}, {b.name} {_example(b)}). pair_by names columns that they share"
+            f"{a.example}, {b.name} {b.example}). pair_by names columns that they share"
         ]
-    require_pairs(pairs, how, a.name, b.name)
+    if least and not n_paired:
+        raise _no_pair(how, a.name, b.name, a.example, b.example)
     notes = []
     pooled = ["pair", *(["repeat"] if how.design.repeat else ())]
-    for side, frame in zip((a, b), frames, strict=True):
-        dialogues = frame.unique(["id", "pair"])
+    for side in (a, b):
+        dialogues = side.sums.frame.unique(["id", "pair"])
         n_several = dialogues.filter(pl.struct(pooled).is_duplicated())["pair"].n_unique()
         if n_several:
             where = f"{how.by} {side.name}" if are_levels else side.name
@@ -233,7 +289,7 @@ def _choose_design(a: Side, b: Side, how: Inference) -> tuple[tuple[int, int] | 
                 f"{counted(n_several, 'values')} of {how.pair} in {where}{group} with several "
                 "dialogues each, whose rows are pooled"
             )
-    return (missing_dialogues(pairs, "b", "a"), missing_dialogues(pairs, "a", "b")), notes
+    return (int((n_b - n_a).clip(0).sum()), int((n_a - n_b).clip(0).sum())), notes
 
 
 def count_pairs(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -254,16 +310,15 @@ def require_pairs(pairs: pl.DataFrame, how: Inference, a: str, b: str) -> None:
     """Refuse two sides that both have pairs, but none in common, with an example of each."""
     of_a, of_b = (pairs.filter(pl.col(side) > 0)["pair"] for side in "ab")
     if of_a.len() and of_b.len() and not of_a.is_in(of_b.implode()).any():
-        one, other = shown_name(of_a[0]), shown_name(of_b[0])
-        raise UsageError(
-            f"No {how.pair} of {a} (such as {one!r}) is in {b} (such as {other!r}).",
-            "Name columns that both share with pair_by, or set unpaired to compare "
-            "independent samples.",
-        )
+        raise _no_pair(how, a, b, *(repr(shown_name(side[0])) for side in (of_a, of_b)))
 
 
-def _example(side: Side) -> str:
-    return repr(side.sums.frame["pair"].sort().first())
+def _no_pair(how: Inference, a: str, b: str, one: str, other: str) -> UsageError:
+    return UsageError(
+        f"No {how.pair} of {a} (such as {one}) is in {b} (such as {other}).",
+        "Name columns that both share with pair_by, or set unpaired to compare independent "
+        "samples.",
+    )
 
 
 def _independent(side: Side, place: int) -> Side:
@@ -273,40 +328,44 @@ def _independent(side: Side, place: int) -> Side:
 
 
 def _difference(
-    a: Side,
-    b: Side,
+    a: _Numbered,
+    b: _Numbered,
     metric: Metric,
     how: Inference,
-    sides: Sequence[Side],
+    sides: Sequence[_Numbered],
     missing: tuple[int, int] | None,
 ) -> dict[str, Any]:
     """Compare two sides in one metric: the sample, the curve, and what a verdict needs beside."""
-    paired = missing is not None
-    rows = [_with_value(side, metric) for side in (a, b)]
+    both, paired = (a, b), missing is not None
+    rows = [side.of(f"{metric.id}:n") > 0 for side in both]
+    parts = partial = None
     if paired:
+        has = [_has_value(side, metric) for side in both]
         # a pair counts if both sides, or all sides, have a value
-        counted_sides = [_with_value(side, metric) for side in sides] if how.complete else rows
-        kept = reduce(lambda left, right: left.join(right, on="pair", how="semi"), counted_sides)
-        lost = [_null_pairs(a, b, metric), _null_pairs(b, a, metric)]
-        n_base = rows[0]["pair"].n_unique()
-        rows = [side.join(kept, on="pair", how="semi") for side in rows]
+        kept = np.all([_has_value(side, metric) for side in sides] if how.complete else has, axis=0)
+        lost = [int((_null_pairs(x, metric) & y).sum()) for x, y in ((a, has[1]), (b, has[0]))]
+        rows = [own & kept[side.of("pair")] for side, own in zip(both, rows, strict=True)]
+        n, n_base = [int(kept.sum())] * 2, int(has[0].sum())
         parts, partial = _missing_parts(a, b, kept, metric)
     else:
-        lost, parts, partial = [_nulls(side, metric, "id").height for side in (a, b)], None, None
-        n_base = rows[0]["id"].n_unique()
-    (x, y), shared = _aligned(rows, metric, may_share=how.shares_units)
+        n = [_n_distinct(side, own, "id") for side, own in zip(both, rows, strict=True)]
+        n_base, lost = n[0], []
+        for side in both:
+            of_ids = np.bincount(side.of("id"), _open_rows(side, metric))
+            lost.append(_n_distinct(side, of_ids[side.of("id")] == 0, "id"))
+    (x, y), shared = _aligned(both, rows, metric, may_share=how.shares_units)
     repeated = None
     if how.design.repeat:
-        cells = [_cells(side, metric) for side in rows]
-        repeated = repeated_difference(*cells) if all(map(len, rows)) else None
+        cells = [_cells(side, own, metric) for side, own in zip(both, rows, strict=True)]
+        repeated = repeated_difference(*cells) if all(own.any() for own in rows) else None
     ends, test = metric.scale.ends, how.test
     curve = difference_curve(x, y, shared=shared, ends=ends, test=test, repeated=repeated)
-    scales = [_scales(side, metric) for side in rows]
+    scales = [_scales(side, own, metric) for side, own in zip(both, rows, strict=True)]
     is_defined = all(scales) and scales[0] != scales[1]
     higher, lower, uneven = _pair_signs(x, y, curve) if paired and shared else (None, None, 0.0)
     effect = None if curve.method == "none" else hedges_g(x, y, paired=shared and paired)
     of_sides: dict[str, Sequence[float | None] | None] = {
-        "n": [side["pair" if paired else "id"].n_unique() for side in rows],
+        "n": n,
         "null": lost,
         "parts": parts,
         "partial": partial,
@@ -338,7 +397,11 @@ def _difference(
         "p_sign": None if higher is None or lower is None else sign_test(higher, lower),
         "uneven": uneven,
         **dict(zip(("effect", "effect_low", "effect_high"), effect or (None,) * 3, strict=True)),
-        "n_repeats": min(side["repeat"].n_unique() for side in rows) if how.design.repeat else None,
+        "n_repeats": min(
+            _n_distinct(side, own, "repeat") for side, own in zip(both, rows, strict=True)
+        )
+        if how.design.repeat
+        else None,
         "reason": curve.reason or ("by_definition" if is_defined else None),
     }
 
@@ -359,87 +422,73 @@ def _pair_signs(x: Clusters, y: Clusters, curve: Curve) -> tuple[int, int, float
     return higher, lower, 0.0 if abs(uneven) < 1e-9 * largest else uneven
 
 
-def _with_value(side: Side, metric: Metric) -> pl.DataFrame:
-    return side.sums.frame.filter(pl.col(f"{metric.id}:n") > 0)
-
-
-def _nulls(side: Side, metric: Metric, name: str) -> pl.DataFrame:
-    """Return the dialogues or pairs of a side whose every row is null: fixed ones are not."""
-    is_null = pl.sum_horizontal(f"{metric.id}:n", f"{metric.id}:fixed").sum() == 0
-    return side.sums.frame.group_by(name).agg(is_null=is_null).filter("is_null")
-
-
-def _null_pairs(side: Side, other: Side, metric: Metric) -> int:
-    """Count the pairs that are null on a side, and have a value on the other."""
-    pairs = _nulls(side, metric, "pair")
-    return pairs.join(_with_value(other, metric), on="pair", how="semi").height
+def _n_distinct(side: _Numbered, rows: Flags, name: str) -> int:
+    return int(np.unique(side.of(name)[rows]).size)
 
 
 def _missing_parts(
-    a: Side, b: Side, kept: pl.DataFrame, metric: Metric
+    a: _Numbered, b: _Numbered, kept: Flags, metric: Metric
 ) -> tuple[list[int], list[int]]:
     """Count what has a value on one side of the compared pairs only, and the pairs of each side.
 
     That is what a dialogue asks for (`Design.asked`), else rows that are null. Where a side has
     fewer dialogues of a pair, these are told instead.
     """
-    n, left_out, parts = (f"{metric.id}:{name}" for name in ("n", "left_out", "parts"))
     lacks = []
     for side in (a, b):
-        frame = side.sums.frame.join(kept, on="pair", how="semi")
-        lacking = pl.col("rows") - pl.col(n) - pl.col(left_out)
-        lacking = -pl.col(parts) if parts in frame.columns else lacking
-        of_pair = {"n": lacking.cast(pl.Int64).sum(), "n_ids": pl.col("id").n_unique()}
-        lacks.append(frame.group_by("pair").agg(**of_pair))
-    of_both = lacks[0].join(lacks[1], on=["pair", "n_ids"])
-    gap = of_both["n_right"] - of_both["n"]
+        n, left_out, parts = (f"{metric.id}:{name}" for name in ("n", "left_out", "parts"))
+        nulls = pl.col("rows") - pl.col(n) - pl.col(left_out)
+        lacking = -pl.col(parts) if parts in side.sums.frame.columns else nulls
+        lacks.append(side.by_pair(side.sums.frame.select(lacking).to_series().to_numpy()))
+    gap = (lacks[1] - lacks[0])[kept & (a.n_dialogues == b.n_dialogues)]
     sides = [gap.clip(0) for gap in (-gap, gap)]
     return [int(side.sum()) for side in sides], [int((side > 0).sum()) for side in sides]
 
 
-def _scales(rows: pl.DataFrame, metric: Metric) -> set[Any]:
-    return set(rows[f"scale:{metric.scale.by}"]) if metric.scale.by else set()
+def _scales(side: _Numbered, rows: Flags, metric: Metric) -> set[Any]:
+    return set(side.of(f"scale:{metric.scale.by}")[rows]) if metric.scale.by else set()
 
 
 def _by_unit(
-    sides: Sequence[pl.DataFrame], metric: Metric
-) -> tuple[Sequence[Values], Sequence[Values]]:
-    """Return each side's sums and counts of values, unit by unit of all sides in their order."""
-    parts = [sum_values(rows, metric, "unit") for rows in sides]
-    units = pl.concat([part.select("unit") for part in parts]).unique().sort("unit")
-    columns = [
-        units.join(part, on="unit", how="left", maintain_order="left").fill_null(0.0)
-        for part in parts
-    ]
-    sums, counts = ([column[name].to_numpy() for column in columns] for name in ("sum", "n"))
-    return sums, counts
+    sides: Sequence[_Numbered], rows: Sequence[Flags], metric: Metric
+) -> tuple[Values, Values]:
+    """Return sums and counts of values, a row a side, unit by unit of all sides in their order."""
+    sums, counts = np.zeros((2, len(sides), sides[0].n_units))
+    for place, (side, own) in enumerate(zip(sides, rows, strict=True)):
+        for found, name in ((sums, "sum"), (counts, "n")):
+            np.add.at(found[place], side.of("unit")[own], side.of(f"{metric.id}:{name}")[own])
+    has_values = counts.any(axis=0)
+    return sums[:, has_values], counts[:, has_values]
 
 
 def _aligned(
-    sides: Sequence[pl.DataFrame], metric: Metric, *, may_share: bool
+    sides: Sequence[_Numbered], rows: Sequence[Flags], metric: Metric, *, may_share: bool
 ) -> tuple[Sequence[Clusters], bool]:
     """Return both sides by unit, and whether they share units, position by position then."""
-    x, y = map(Clusters, *_by_unit(sides, metric))
+    x, y = map(Clusters, *_by_unit(sides, rows, metric))
     if may_share and (x.is_present & y.is_present).any():
         return (x, y), True
     return [Clusters(one.sums[one.is_present], one.counts[one.is_present]) for one in (x, y)], False
 
 
-def _cells(rows: pl.DataFrame, metric: Metric) -> Mapping[str, Any]:
+def _cells(side: _Numbered, rows: Flags, metric: Metric) -> Mapping[str, Any]:
     """Return sums and counts by unit and repeat."""
-    cells = sum_values(rows.drop_nulls("repeat"), metric, "unit", "repeat")
+    frame = side.sums.frame.filter(pl.Series(rows) & (pl.col("repeat") >= 0))
+    cells = sum_values(frame, metric, "unit", "repeat")
     names = {"sums": "sum", "counts": "n", "clusters": "unit", "repeats": "repeat"}
     return {name: cells[column].to_numpy() for name, column in names.items()}
 
 
 def _omnibus(
-    curves: Sequence[Curve], sides: Sequence[Side], metric: Metric, how: Inference
+    curves: Sequence[Curve], sides: Sequence[_Numbered], metric: Metric, how: Inference
 ) -> float | None:
     """Return the p of "all sides have one mean": the smallest p of the pairs times their number.
 
     The wild bootstrap keeps its level for many groups of unequal size: the larger p counts.
     """
-    scales = {frozenset(_scales(_with_value(side, metric), metric)) for side in sides}
+    rows = [side.of(f"{metric.id}:n") > 0 for side in sides]
+    of_sides = zip(sides, rows, strict=True)
+    scales = {frozenset(_scales(side, own, metric)) for side, own in of_sides}
     if len(scales - {frozenset()}) > 1:
         return None
     p_values = [p for curve in curves if (p := curve.p_value()) is not None]
@@ -448,10 +497,8 @@ def _omnibus(
     smallest = min(1.0, min(p_values) * len(p_values))
     if len(sides) == 2 or smallest >= how.alpha:
         return smallest
-    sums, counts = map(
-        np.column_stack, _by_unit([_with_value(side, metric) for side in sides], metric)
-    )
-    return max(smallest, wild_omnibus(sums, counts) or 0.0)
+    sums, counts = _by_unit(sides, rows, metric)
+    return max(smallest, wild_omnibus(sums.T, counts.T) or 0.0)
 
 
 def _decide(found: Rows, metrics: Sequence[Metric], how: Inference) -> None:
@@ -686,16 +733,16 @@ def _described(side: Side, metric: Metric) -> dict[str, Any]:
         "n": sum(part.n for part in parts),
         "n_null": sum(nulls.values()),
         **nulls,
-        "n_dialogues": _with_value(side, metric)["id"].n_unique(),
+        "n_dialogues": side.sums.frame.filter(pl.col(f"{metric.id}:n") > 0)["id"].n_unique(),
         "mean": found.value,
         **asdict(found),
     }
 
 
-def _published(a: Side, b: Side, metric: Metric) -> dict[str, Any]:
+def _published(a: _Numbered, b: _Numbered, metric: Metric) -> dict[str, Any]:
     """Compute the statistics of the public guest_simulation code, one value a dialogue."""
-    dialogues = [sum_values(_with_value(side, metric), metric, "id") for side in (a, b)]
-    x, y = ((each["sum"] / each["n"]).to_numpy() for each in dialogues)
+    dialogues = [sum_values(side.sums.frame, metric, "id") for side in (a, b)]
+    x, y = ((each["sum"] / each["n"]).drop_nans().to_numpy() for each in dialogues)
     place = {"group": a.group, "a": a.name, "b": b.name, "metric": metric.id}
     return place | published_statistics(x, y)
 

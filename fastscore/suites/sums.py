@@ -378,7 +378,8 @@ def shown_name(name: str) -> str:
 
 BETWEEN = " / "
 _LIKE_ALONE = r"\x00"
-_LIKE_SEVERAL = r'^$|^"|^/ | / | /$|^/$|\x00'
+_NULL = "null"
+_LIKE_SEVERAL = r'^$|^null$|^"|^/ | / | /$|^/$|\x00'
 """Values that could be taken for a null, for several joined values, or for `ALONE`."""
 
 
@@ -386,7 +387,7 @@ def name_of(columns: Sequence[str]) -> pl.Expr:
     """Return the name of values of several columns, which no others have; null if all are null."""
     if len(columns) == 1:
         return _quoted_if(_LIKE_ALONE, columns[0])
-    joined = joined_values(columns, null="")
+    joined = joined_values(columns, null=_NULL)
     return pl.when(pl.any_horizontal(pl.col(columns).is_not_null())).then(joined)
 
 

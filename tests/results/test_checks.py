@@ -16,7 +16,7 @@ from scipy import stats
 
 import fastscore
 from fastscore.errors import UsageError
-from fastscore.results.checks import CheckLimits, check, github_lines, junit
+from fastscore.results.checks import CheckLimits, check, checks_grid, github_lines, junit
 from fastscore.results.differences import Inference
 from fastscore.results.differences import _drops as drops_between
 from fastscore.results.runs import Run
@@ -169,7 +169,7 @@ def test_dialogues_that_were_lost_are_counted(
     limits = CheckLimits(max_drop={"average_U_best_early": 0.5}, max_missing=missing)
     drop, lost = check(twelve["lost"], limits, twelve["base"])
     assert (lost.outcome, lost.found) == (outcome, "4 of 12 (33.33%)")
-    assert lost.detail.startswith("such as 'd08 / '")
+    assert lost.detail.startswith("such as 'd08 / null'")
     assert lost.numbers == {"n_missing": 4, "n_against": 12, "n_run": 8}
     # the third dialogue has no value in either run
     assert drop.outcome == "passed"
@@ -428,6 +428,7 @@ def test_margins_are_shown_or_fail(twelve: dict[str, Run]) -> None:
     row = row_of(fastscore.compare(base, new, metrics=[metric], margin=0.5).differences)
     assert row["p_no_worse"] < 0.05
     assert (shown.name, shown.outcome) == (f"{metric} no worse within", "passed")
+    assert checks_grid([shown]).columns[-1].cells == ("11 of 11",)
     assert (equal.name, equal.outcome) == (f"{metric} equal within", "failed")
 
 
