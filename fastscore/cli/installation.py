@@ -16,7 +16,7 @@ from fastscore_jit.objects import cache_folder, processor_level
 
 from fastscore.cli.parameters import SuggestingGroup, json_option, option, quiet_option
 from fastscore.cli.score import declared_setting
-from fastscore.errors import EXIT_CHECK_FAILED, FastscoreError, UsageError
+from fastscore.errors import EXIT_CHECK_FAILED, FastscoreError
 from fastscore.files import cache_root
 from fastscore.run.request import DEFAULT_EMBEDDER, SETTINGS
 from fastscore.settings.extras import install_command
@@ -24,7 +24,7 @@ from fastscore.settings.options import available_processors
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.terminal import write_line, write_note, write_wrapped
 from fastscore.vectors.models import list_models, open_store
-from fastscore.vectors.precisions import CPU, DEVICES, EXACT, PRECISIONS, DeviceName, Precision
+from fastscore.vectors.precisions import CPU, DEVICES, PRECISIONS, DeviceName, Precision
 from fastscore.version import __version__
 
 if TYPE_CHECKING:
@@ -97,11 +97,6 @@ def models_export(name: str, folder: Path | None, task: str, alias: str | None) 
 )
 @click.argument("name")
 @option(
-    "--task",
-    type=click.Choice(["embedding", "fill-mask"]),
-    help="What the model does.  [default: what NAME is. Embedding if it is both]",
-)
-@option(
     "--precision",
     type=click.Choice(PRECISIONS),
     help="Measure this precision only.  [default: all that can run here]",
@@ -112,30 +107,16 @@ def models_export(name: str, folder: Path | None, task: str, alias: str | None) 
     default=CPU,
     help="Where the model runs: the processor, or an NVIDIA GPU.",
 )
-@option(
-    "--texts",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Measure on the lines of this file.  [default: dialogue utterances]",
-)
-def models_verify(
-    name: str, task: str | None, precision: Precision | None, device: DeviceName, texts: Path | None
-) -> None:
+def models_verify(name: str, precision: Precision | None, device: DeviceName) -> None:
     """Check the files of NAME and its vector for a test sentence; measure its accuracy.
 
     For each precision: cosine with the fp32 vector (mean and minimum), rank correlation and 99th
     percentile of the difference of pair similarities, and the most that a vector changes with the
     texts that it is embedded with. The table is kept beside the model; runs state it.
-
-    Of a masked language model: its files, and how much pseudo-perplexities change with the texts
-    that they are computed with.
     """
-    from fastscore.vectors.models import is_masked_model, read_texts, verify_model
+    from fastscore.vectors.models import verify_model
 
-    lines = None if texts is None else read_texts(texts)
-    if task == "fill-mask" or (task is None and is_masked_model(name)):
-        _verify_masked(name, precision, device, lines)
-        return
-    found = verify_model(name, precision=precision, device=device, texts=lines)
+    found = verify_model(name, precision=precision, device=device)
     write_line(
         f"{found.exported.recipe.name}: files intact, test vector within "
         f"{found.test_difference:.1e} (ONNX SHA-256 {found.exported.onnx_sha256})"
@@ -156,33 +137,6 @@ def models_verify(
         )
     for refused, reason in found.refused.items():
         write_line(f"{refused:<{width}}{reason}")
-
-
-def _verify_masked(
-    name: str, precision: Precision | None, device: DeviceName, texts: list[str] | None
-) -> None:
-    from fastscore.vectors.models import verify_masked_model
-
-    if device != CPU:
-        raise UsageError(
-            f"device {device} is for embedding models: the masked language model {name!r} runs "
-            "on the processor only."
-        )
-    if precision not in (None, EXACT):
-        raise UsageError(
-            f"precision {precision} is for embedding models: the masked language model {name!r} "
-            f"runs in {EXACT} only."
-        )
-    found = verify_masked_model(name, texts=texts)
-    write_line(f"{name}: files intact (ONNX SHA-256 {found.onnx_sha256})")
-    write_line(
-        f"{EXACT}: pseudo-perplexities of {found.texts:,} texts ({found.without_tokens:,} without "
-        f"tokens), batch dependence {found.batch_dependence:.0e}"
-    )
-    write_line(
-        f"There is no table of accuracy: a masked language model runs in {EXACT} alone, which "
-        "is what precisions of embedding models are compared with."
-    )
 
 
 def _setting(name: str, **instead: Any) -> Callable[..., Any]:

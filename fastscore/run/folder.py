@@ -1,7 +1,6 @@
 """The run directory: taking up the run that is in it, or starting a new one."""
 
 import contextlib
-import hashlib
 import os
 import platform
 import shutil
@@ -13,9 +12,9 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import RunConflictError, RunError
-from fastscore.files import RUN, DamageError, check_output, unpacked
+from fastscore.files import RUN, check_output
 from fastscore.logs.inputs.column_map import stored_map
-from fastscore.logs.inputs.files import HEAD_BYTES, STDIN, content_of
+from fastscore.logs.inputs.files import STDIN
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.objects import is_remote
 from fastscore.logs.plan.shards import Plan
@@ -193,14 +192,11 @@ def accept_inputs(folder: Path, manifest: Manifest, plan: Plan, writer: Writer) 
     """Take a plan's inputs into the manifest, and remove parts of shards that are gone."""
     given = {entry.name for entry in plan.inputs}
     contents = {entry.content_hash for entry in plan.inputs}
-    absent = [
+    gone = [
         entry["name"]
         for entry in manifest.inputs
         if entry["name"] not in given and entry["content_hash"] not in contents
     ]
-    # of a run whose logs were packed anew, each is unpacked once
-    repacked = {_unpacked_hash(name) for name in given} - {None} if absent else set()
-    gone = [name for name in absent if _unpacked_hash(name) not in repacked]
     if gone:
         raise RunConflictError(
             f"{writer.name} was begun with {gone[0]}, which is not among the inputs now.",
@@ -231,24 +227,6 @@ def _place(name: str) -> str:
     if name in (STDIN, FRAME_NAME):
         return ""
     return name if is_remote(name) else os.path.abspath(name)
-
-
-def _unpacked_hash(path: str) -> bytes | None:
-    """Hash a file's unpacked content; None for an archive, or what cannot be unpacked."""
-    if not os.path.isfile(path):
-        return None
-    digest = hashlib.blake2b(digest_size=16)
-    try:
-        with open(path, "rb") as file:
-            compression = content_of(file.read(HEAD_BYTES)).compression
-            if compression == "zip":
-                return None
-            file.seek(0)
-            for block in unpacked(file.read, compression):
-                digest.update(block)
-    except (OSError, DamageError):
-        return None
-    return digest.digest()
 
 
 def _remove_parts_after(folder: Path, manifest: Manifest, n_shards: int) -> None:

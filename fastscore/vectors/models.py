@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 from fastscore_models.export import (
     ExportedModel,
     MaskedModel,
@@ -39,7 +38,6 @@ from fastscore.vectors.accuracy import (
     BATCH_DEPENDENCE_LIMIT,
     REFERENCE_LIMIT,
     Accuracy,
-    batch_dependence,
     list_accuracies,
     measure_accuracy,
     reference_difference,
@@ -213,41 +211,6 @@ def verify_model(
     return Verification(exact.exported, difference, off, tuple(accuracies), refused)
 
 
-def is_masked_model(name: str) -> bool:
-    """Tell whether a name is that of an exported masked language model, and of nothing else."""
-    cache = cache_root()
-    others = (*list_recipes(), *list_exported(cache))
-    return name in list_masked(cache) and name not in others
-
-
-@dataclass(frozen=True, slots=True)
-class MaskedVerification:
-    """What `verify_masked_model` found."""
-
-    onnx_sha256: str  # digest of its graph; its files are intact
-    texts: int  # how many texts were judged
-    without_tokens: int  # how many of them have no token, and so no pseudo-perplexity
-    # the most that a logarithm of a pseudo-perplexity changes when its text is judged by itself, or
-    # in other company; in units of the logarithm where that is above 1
-    batch_dependence: float
-
-
-def verify_masked_model(name: str, *, texts: Sequence[str] | None = None) -> MaskedVerification:
-    """Check a masked language model's files, and that a text's company changes nothing."""
-    sample = _sample(reference_texts()[::8] if texts is None else texts)
-    model = PerplexityModel(name)
-    together = model.encode(sample)
-    judged = ~np.isnan(together[:, 0])
-    if np.isinf(together).any() or not judged.any():
-        raise ModelError(f"The model {name!r} gives texts pseudo-perplexities that are not finite.")
-    some = [text for text, keep in zip(sample, judged, strict=True) if keep]
-    change = batch_dependence(model, some, together[judged])
-    _check_dependence(f"Pseudo-perplexities of {name}", change)
-    return MaskedVerification(
-        model.onnx_sha256, len(sample), int(np.count_nonzero(~judged)), change
-    )
-
-
 def _sample(texts: Sequence[str] | None) -> list[str]:
     """Return the texts to measure on, None for those that come with the package."""
     sample = reference_texts() if texts is None else list(texts)
@@ -262,15 +225,6 @@ def _check_dependence(what: str, change: float) -> None:
             f"{what} change by {change:.1e} with the texts that they are computed with: expected "
             f"at most {BATCH_DEPENDENCE_LIMIT:g}."
         )
-
-
-def read_texts(path: Path) -> list[str]:
-    """Read a file's lines, without blank ones."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read as UTF-8 text: {error}.") from error
-    return [line for line in lines if line.strip()]
 
 
 def open_store(
