@@ -35,7 +35,7 @@ def contents(folder):
 
 def commands(tmp_path, logs, run):
     """Return every command that writes, without its output."""
-    chat = ("--model", "m", "--max-failures", "100%")
+    chat = ("--model", "m", "--max-failures", "1")
     experiment = tmp_path / "experiment.toml"
     experiment.write_text(
         f'catalogue = "{CATALOGUE}"\nagents = ["offline"]\nsessions = 1\nturns = 2'

@@ -22,7 +22,6 @@ Request = TypeVar("Request", AskingAboutLogs, Judging, Simulation)
 _price = click.FloatRange(min=0)
 model_options = settings_options(
     ModelOptions,
-    max_failures={"type": str, "default": "5%"},
     prices={"type": (_price, _price), "default": None},
     answers={"type": click.Path(path_type=Path, dir_okay=False)},
 )

@@ -10,6 +10,7 @@ same command begins another one, with other seeds.
 """
 
 import dataclasses
+import math
 import sqlite3
 import threading
 import time
@@ -54,6 +55,7 @@ from fastscore.llm.spending import (
     Spent,
     TooManyFailuresError,
     UnusableError,
+    cost_of,
     spending_recorded,
 )
 from fastscore.run.progress import Reporter
@@ -457,7 +459,6 @@ class Expectation:
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
-    currency: str
 
     def lines(self) -> Iterator[str]:
         """Say it in words."""
@@ -468,7 +469,7 @@ class Expectation:
         )
         if self.cost is not None:
             written = f"{self.cost:.2f}" if self.cost >= _CENT else f"{self.cost:.1g}"
-            yield f"cost       about {written} {self.currency}"
+            yield f"cost       about {written} USD"
 
 
 def expect_requests(
@@ -487,8 +488,8 @@ def expect_requests(
             else:
                 prompt += request.estimated_tokens
     completion, prices = (n - kept) * estimated_tokens(len(answer)), options.prices
-    cost = prices.cost(prompt, completion) if prices.are_given else None
-    return Expectation(n, kept, prompt, completion, cost, prices.currency)
+    cost = cost_of(prices, prompt, completion) if any(prices) else None
+    return Expectation(n, kept, prompt, completion, cost)
 
 
 MOST_BYTES = 8 << 20
@@ -686,7 +687,9 @@ def ask_each(
     them, None for a task that was not asked for, and the outcome to add to. Returns what it
     returns, and the error of too many failures, which are listed in the file `failures`.
     """
-    limit, failed = client.options.max_failures, set[int]()
+    failed = set[int]()
+    # 0.07 * 100 is 7.000000000000001, 0.29 * 100 is 28.999999999999996
+    most_failed = math.floor(round(client.options.max_failures * n_samples, 9))
     found: list[Structured[Read] | None] = [None] * len(tasks)
     with spending_recorded(manifest, described, client.meter) as outcome:
         with (
@@ -703,7 +706,7 @@ def ask_each(
                 if result.failure is not None and samples[number] not in failed:
                     failed.add(samples[number])
                     client.meter.count(Spent(failures=1))
-                if len(failed) > limit.allowed(n_samples) and not is_stopped:
+                if len(failed) > most_failed and not is_stopped:
                     is_stopped = True
                     for waiting in futures:
                         waiting.cancel()
@@ -717,11 +720,11 @@ def ask_each(
         kinds = Counter(each.kind for each in causes)
         outcome["status"] = "incomplete" if kinds or None in found else "complete"
         outcome["failures"] = dict(sorted(kinds.items()))
-    if len(failed) <= limit.allowed(n_samples):
+    if len(failed) <= most_failed:
         return written, None
     hint = f"{causes[0].hint} " if causes[0].hint else ""
     return written, TooManyFailuresError(
-        f"{len(failed):,} of {n_samples:,} {noun} failed, more than max_failures {limit} allows; "
-        f"the first: {causes[0].reason}.",
+        f"{len(failed):,} of {n_samples:,} {noun} failed, more than max_failures "
+        f"{client.options.max_failures:g} allows; the first: {causes[0].reason}.",
         f"{hint}All failures are listed in {failures}. The same command asks for them again.",
     )

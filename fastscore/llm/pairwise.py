@@ -319,7 +319,7 @@ def judge(
         Estimate requests and tokens. Nothing is asked or written.
     **models
         How the model is asked, by the names of the command's options: ``base_url``,
-        ``temperature``, ``max_requests``, ``max_cost`` and others.
+        ``temperature``, ``max_requests``, ``prices`` and others.
 
     Returns
     -------

@@ -19,11 +19,10 @@ import orjson
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.files import cache_root, hash_bytes
 from fastscore.llm.spending import (
-    FailureLimit,
+    NO_PRICES,
     Meter,
     Prices,
     UnusableError,
-    parse_limit,
     parse_prices,
 )
 from fastscore.logs.inputs.column_map import ColumnMap, requested_map
@@ -331,17 +330,15 @@ class ModelOptions:
     concurrency: int = _asked(8, "The most requests at once.", minimum=1)
     timeout: float = _asked(120.0, "Seconds of a request.", minimum=0.001)
     retries: int = _asked(6, "Retries of a request after a failure that may pass.", minimum=0)
-    max_failures: FailureLimit = _asked(
-        FailureLimit(share=0.05),
-        "Maximum of failed samples: a count or a share such as 5%. Above it exit 4.",
+    max_failures: float = _asked(
+        0.05, "Maximum share of failed samples. Above it exit 4.", minimum=0, maximum=1
     )
     max_requests: int | None = _asked(
         None, "Maximum number of requests. Later the command can continue.", minimum=0
     )
     max_tokens: int | None = _asked(None, "The most tokens, sent and received.", minimum=0)
-    max_cost: float | None = _asked(None, "The most that tokens may cost, by --prices.", minimum=0)
     prices: Prices = _asked(
-        Prices(),
+        NO_PRICES,
         "Prices of a million tokens sent and of a million received, in USD.",
         metavar="SENT RECEIVED",
     )
@@ -352,7 +349,6 @@ class ModelOptions:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        object.__setattr__(self, "max_failures", parse_limit(self.max_failures))
         object.__setattr__(self, "prices", parse_prices(self.prices))
 
     def resolved(self) -> "ModelOptions":
@@ -369,11 +365,6 @@ class ModelOptions:
                 "No server of chat models is named.",
                 f"Set base_url, {' or '.join(URL_VARIABLES)}, for example to "
                 "http://127.0.0.1:11434/v1 (Ollama) or https://api.openai.com/v1.",
-            )
-        if self.max_cost is not None and not self.prices.are_given:
-            raise UsageError(
-                "max_cost needs prices.",
-                "Name in prices what a million tokens sent and received cost: 0.15 0.60.",
             )
         try:
             parts = urlsplit(url)
@@ -407,7 +398,7 @@ class ModelOptions:
 
     def meter(self) -> Meter:
         """Return what counts requests and holds them to the budget."""
-        return Meter(self.max_requests, self.max_tokens, self.max_cost, self.prices)
+        return Meter(self.max_requests, self.max_tokens, self.prices)
 
     @property
     def endpoint(self) -> str:

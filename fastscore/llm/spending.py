@@ -6,7 +6,6 @@ reservation ends with the answer, which counts instead. A request that timed out
 charged for, so its bound stays in the budget.
 """
 
-import math
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +21,6 @@ import orjson
 from fastscore.errors import EXIT_INCOMPLETE, FastscoreError, RunConflictError, UsageError, counted
 from fastscore.files import explain
 from fastscore.run.commit import commit_json
-from fastscore.settings.options import check_settings, setting
 from fastscore.version import __version__
 
 Kind = Literal[
@@ -74,42 +72,6 @@ class Failure:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FailureLimit:
-    """The most samples that may fail: a share, or a count."""
-
-    share: float | None = None
-    count: int | None = None
-
-    def allowed(self, samples: int) -> int:
-        """Return how many of so many samples may fail."""
-        if self.count is not None:
-            return self.count
-        # 0.07 * 100 is 7.000000000000001, 0.29 * 100 is 28.999999999999996
-        return math.floor(round((self.share or 0.0) * samples, 9))
-
-    def __str__(self) -> str:
-        return f"{(self.share or 0.0) * 100:g}%" if self.count is None else f"{self.count:,}"
-
-
-def parse_limit(given: object) -> FailureLimit:
-    """Read ``--max-failures``: a count (``10``) or a share (``0.05`` or ``5%``)."""
-    if isinstance(given, FailureLimit):
-        return given
-    text = str(given).strip()
-    try:
-        if text.isdecimal():
-            return FailureLimit(count=int(text))
-        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        share = math.nan
-    if not 0 <= share <= 1:
-        raise UsageError(
-            f"max_failures is {text!r}, expected a count such as 10, or a share such as 5% or 0.05."
-        )
-    return FailureLimit(share=share)
-
-
 MANIFEST, FAILURES = "manifest.json", "failures.jsonl"
 
 
@@ -119,38 +81,27 @@ class BudgetError(FastscoreError):
     exit_code = EXIT_INCOMPLETE
 
 
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """Prices of one million tokens that are sent, and that are received."""
-
-    prompt: float = setting(0.0, minimum=0)
-    completion: float = setting(0.0, minimum=0)
-    currency: str = setting("USD")
-
-    def __post_init__(self) -> None:
-        check_settings(self)
-
-    @property
-    def are_given(self) -> bool:
-        """Whether there is a price."""
-        return self.prompt > 0 or self.completion > 0
-
-    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Return the price of so many tokens."""
-        return (self.prompt * prompt_tokens + self.completion * completion_tokens) / 1e6
+Prices = tuple[float, float]
+"""Prices of one million tokens that are sent, and that are received, in USD."""
+NO_PRICES: Prices = (0.0, 0.0)
 
 
 def parse_prices(given: object) -> Prices:
     """Read prices of a million tokens sent, and of a million received; None for none."""
-    if isinstance(given, Prices):
-        return given
-    numbers = () if given is None else given
-    if not isinstance(numbers, Sequence) or not all(type(one) in (int, float) for one in numbers):
-        raise UsageError(
-            f"prices is {given!r:.80}, expected two numbers.",
-            "They are of a million tokens sent, and received: (0.15, 0.60).",
-        )
-    return Prices(*numbers)
+    numbers = NO_PRICES if given is None else given
+    if isinstance(numbers, Sequence) and len(numbers) == 2:
+        sent, received = numbers
+        if all(type(one) in (int, float) and one >= 0 for one in numbers):
+            return float(sent), float(received)
+    raise UsageError(
+        f"prices is {given!r:.80}, expected two numbers.",
+        "They are of a million tokens sent, and received: (0.15, 0.60).",
+    )
+
+
+def cost_of(prices: Prices, prompt_tokens: int, completion_tokens: int) -> float:
+    """Return the price of so many tokens."""
+    return (prices[0] * prompt_tokens + prices[1] * completion_tokens) / 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +143,7 @@ class Spent:
             self.completion_tokens + self.unanswered_completion_tokens,
         )
 
-    def line(self, prices: Prices | None = None) -> str:
+    def line(self, prices: Prices = NO_PRICES) -> str:
         """Describe it in one line, with its cost if there are prices."""
         parts = [
             f"models: {counted(self.requests, 'requests')} ({self.retries:,} retries, "
@@ -202,9 +153,9 @@ class Spent:
             f"{self.prompt_tokens:,} + {self.completion_tokens:,} tokens",
             f"{self.seconds:.1f} s",
         ]
-        if prices is not None and prices.are_given:
-            cost = prices.cost(self.prompt_tokens, self.completion_tokens)
-            parts.append(f"{cost:.4f} {prices.currency}")
+        if any(prices):
+            cost = cost_of(prices, self.prompt_tokens, self.completion_tokens)
+            parts.append(f"{cost:.4f} USD")
         return ", ".join(parts)
 
 
@@ -215,11 +166,9 @@ class Meter:
         self,
         max_requests: int | None = None,
         max_tokens: int | None = None,
-        max_cost: float | None = None,
-        prices: Prices | None = None,
+        prices: Prices = NO_PRICES,
     ) -> None:
-        self.max_requests, self.max_tokens, self.max_cost = max_requests, max_tokens, max_cost
-        self.prices = prices or Prices()
+        self.max_requests, self.max_tokens, self.prices = max_requests, max_tokens, prices
         self.spent = Spent()
         self.watchers: list[Callable[[Spent], None]] = []
         self._reserved: list[Spent] = []
@@ -269,18 +218,15 @@ class Meter:
         """Return the error of the limit that a request may exceed, if any."""
         spent = self.spent
         total = sum(reserved, start=spent + bound).most
-        found: tuple[tuple[str, float | None, float], ...] = (
+        found = (
             ("max_requests", self.max_requests, spent.requests + 1),
             ("max_tokens", self.max_tokens, sum(total)),
-            ("max_cost", self.max_cost, self.prices.cost(*total)),
         )
         for name, limit, most in found:
-            # costs are sums of products: equal ones may differ in the last digit
-            if limit is not None and most > limit * (1 + 1e-12):
-                up_to = f"{most:,}" if isinstance(most, int) else f"{most:,.6g}"
+            if limit is not None and most > limit:
                 return BudgetError(
                     f"{name}={limit} does not cover the next request, with which up to "
-                    f"{up_to} would be spent; {spent.line()}.",
+                    f"{most:,} would be spent; {spent.line()}.",
                     # the budget is of one command
                     "Run the same command again to go on: all answers are kept."
                     if spent.requests
@@ -321,9 +267,9 @@ def spending_recorded(
             **begun,
             **asdict(used),
             "tokens": used.tokens,
-            "cost": prices.cost(used.prompt_tokens, used.completion_tokens),
-            "cost_at_most": prices.cost(*used.most),
-            "prices": asdict(prices),
+            "cost": cost_of(prices, used.prompt_tokens, used.completion_tokens),
+            "cost_at_most": cost_of(prices, *used.most),
+            "prices": prices,
         }
 
     def commit(commands: list[dict[str, Any]]) -> None:

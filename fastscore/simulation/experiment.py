@@ -39,7 +39,7 @@ from fastscore.llm.requests import (
 from fastscore.llm.spending import (
     MANIFEST,
     Meter,
-    Prices,
+    cost_of,
     differing,
     read_object,
     spending_recorded,
@@ -95,7 +95,6 @@ class Experiment(Scenario):
     judge: tuple[JudgePart, ...] = ()
     people: PeoplePart = field(default_factory=PeoplePart)
     score: Mapping[str, Any] = field(default_factory=dict)
-    prices: Prices = field(default_factory=Prices)
 
     @property
     def asks_models(self) -> bool:
@@ -122,14 +121,13 @@ def read_experiment(path: Path) -> Experiment:
     judges = values.get("judge", [])
     several = judges if isinstance(judges, list) else [judges]
     values["judge"] = [_read_table(path, "judge", JudgePart, each) for each in several]
-    for name, kind in {"models": ModelOptions, "people": PeoplePart, "prices": Prices}.items():
+    for name, kind in {"models": ModelOptions, "people": PeoplePart}.items():
         values[name] = _read_table(path, name, kind, values.get(name, {}))
     experiment: Experiment = _read_table(path, "", Experiment, values)
     _check(path, experiment)
     people, policy = experiment.people, experiment.policy
     return replace(
         experiment,
-        models=replace(experiment.models, prices=experiment.prices),
         people=PeoplePart(
             scores=people.scores and folder / people.scores,
             pairs=people.pairs and folder / people.pairs,
@@ -139,7 +137,7 @@ def read_experiment(path: Path) -> Experiment:
     )
 
 
-_NOT_IN_FILES = {ModelOptions: ("answers", "prices", "replay")}
+_NOT_IN_FILES = {ModelOptions: ("answers", "replay")}
 
 
 def _read_table(path: Path, key: str, kind: type[Any], values: object) -> Any:
@@ -180,9 +178,6 @@ COMPARISON, ANALYSIS, AGREEMENT, RANKING = "comparison", "analysis", "agreement"
 ANSWERS, DESCRIPTION, SUMMARY = "answers.sqlite", "experiment.json", "summary.json"
 REPORT = "report.html"
 SUITE = "preference_shift"
-
-_UNSIGNED = ("prices",)
-"""What may change when an experiment goes on."""
 
 _TYPICAL_ANSWER = "x" * 320
 """As long as a recommender's answer of two sentences, for expectations."""
@@ -225,9 +220,8 @@ def run_experiment(
     inside = {name: str(page.relative_to(folder)) for name, page in pages.items()}
     commit_json(folder / SUMMARY, {**summary, **inside})
     summary |= {name: str(page) for name, page in pages.items()}
-    cost = experiment.prices.cost(meter.spent.prompt_tokens, meter.spent.completion_tokens)
-    spent = {**dataclasses.asdict(meter.spent), "cost": cost}
-    return {**summary, "spent": {**spent, "currency": experiment.prices.currency}}
+    cost = cost_of(meter.prices, meter.spent.prompt_tokens, meter.spent.completion_tokens)
+    return {**summary, "spent": {**dataclasses.asdict(meter.spent), "cost": cost}}
 
 
 def _simulate_agents(
@@ -285,7 +279,7 @@ def _verdicts(experiment: Experiment, judge: JudgePart, a: str, b: str) -> str:
 
 def _costs(experiment: Experiment, meter: Meter) -> str:
     """Describe what was spent so far; nothing if no model takes part."""
-    return f"; {meter.spent.line(experiment.prices)}" if experiment.asks_models else ""
+    return f"; {meter.spent.line(meter.prices)}" if experiment.asks_models else ""
 
 
 def _folder_name(agent: str) -> str:
@@ -298,7 +292,7 @@ def _check_folder(experiment: Experiment, folder: Path) -> None:
     described["models"] = {"temperature": experiment.models.temperature}
     signed = orjson.loads(orjson.dumps(described, default=str))
     path = folder / DESCRIPTION
-    if others := differing(read_object(path), signed, _UNSIGNED):
+    if others := differing(read_object(path), signed):
         raise RunConflictError(
             f"{folder}: holds an experiment with another {others}.",
             "Choose another folder with -o.",
@@ -452,10 +446,10 @@ def expect(experiment: Experiment) -> Expectation:
             asked += [(sent, judgement)] * judge.repeats
             # a pair is two dialogues, and is shown twice
             asked += [(2 * sent, judgement)] * (others * judge.pairs)
-    n, prices = experiment.all_sessions, experiment.prices
+    n, prices = experiment.all_sessions, models.prices
     sent, received = (n * sum(tokens[side] for tokens in asked) for side in (0, 1))
-    cost = prices.cost(sent, received) if prices.are_given else None
-    return Expectation(n * len(asked), 0, sent, received, cost, prices.currency)
+    cost = cost_of(prices, sent, received) if any(prices) else None
+    return Expectation(n * len(asked), 0, sent, received, cost)
 
 
 def expectation_lines(experiment: Experiment, expectation: Expectation) -> Iterator[str]:

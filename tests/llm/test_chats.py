@@ -367,7 +367,7 @@ def test_a_dry_run_says_what_would_be_asked(stub, tmp_path, monkeypatch):
     ("cost", "written"), [(0.0, "0"), (0.00031, "0.0003"), (0.01, "0.01"), (12.345, "12.35")]
 )
 def test_a_small_cost_is_not_called_nothing(cost, written):
-    *_, told = Expectation(1, 0, 100, 10, cost, "USD").lines()
+    *_, told = Expectation(1, 0, 100, 10, cost).lines()
     assert told == f"cost       about {written} USD"
 
 
@@ -387,7 +387,7 @@ def test_annotations_of_a_layout_and_from_python(stub, tmp_path):
     with pytest.raises(UsageError, match="Did you mean 'states'"):
         fastscore.annotate(log, "state", "m", output=tmp_path / "c.jsonl")
     for public, what in ((fastscore.annotate, ("states",)), (fastscore.judge, ())):
-        for wrong, meant in {"max_costs": "max_cost", "dryrun": "dry_run"}.items():
+        for wrong, meant in {"max_token": "max_tokens", "dryrun": "dry_run"}.items():
             misfit = rf"{public.__name__}\(\) has no argument '{wrong}'\. Did you mean '{meant}'"
             with pytest.raises(TypeError, match=misfit):
                 public(log, *what, "m", output=tmp_path / "c.jsonl", **{wrong: 1})

@@ -13,7 +13,7 @@ import fastscore
 from fastscore.errors import EXIT_INCOMPLETE, UsageError
 from fastscore.llm.judgements import load_rubric, rotated, run_judge, summarise
 from fastscore.llm.requests import Judging, ModelOptions, find_object, without_reasoning
-from fastscore.llm.spending import Prices, UnusableError
+from fastscore.llm.spending import UnusableError
 from fastscore.results.analyse import analyse
 from fastscore.run.progress import SilentReporter
 from fastscore.simulation.simulate import Simulation, simulate
@@ -131,7 +131,7 @@ def test_what_stays_unusable_fails_with_its_answer(stub, tmp_path, logs):
         "four": "not a JSON object",
     }
     stub.answer = by_text([*reasons])
-    found = judged(stub, tmp_path, logs, models={"max_failures": "100%"})
+    found = judged(stub, tmp_path, logs, models={"max_failures": 1})
     assert found.refusal is None
     failed = lines(tmp_path / "judged" / "failures.jsonl")
     assert [row["dialogue"] for row in failed] == [f"{number:05}" for number in range(6)]
@@ -156,7 +156,7 @@ def test_a_failure_says_of_which_kind_it_is(
     stub, tmp_path, logs, fault, answer, kind, reason, attempts
 ):
     stub.fault, stub.answer = lambda number: fault, lambda body: answer
-    options = {"max_failures": "100%", "retries": 1}
+    options = {"max_failures": 1, "retries": 1}
     one = tmp_path / "one.jsonl"
     one.write_text((Path(logs) / "sessions-00000.jsonl").read_text().partition("\n")[0] + "\n")
     judged(stub, tmp_path, str(one), models=options)
@@ -183,7 +183,7 @@ def with_third_marked(logs, tmp_path):
 def test_a_failure_costs_its_dialogue_alone_and_is_asked_for_again(stub, tmp_path, logs):
     marked = with_third_marked(logs, tmp_path)
     stub.answer = lambda body: "no idea" if is_third(body) else scores(4, 3, 5)
-    options = {"max_failures": 1, "prices": Prices(prompt=2.0, completion=10.0)}
+    options = {"max_failures": 0.2, "prices": (2.0, 10.0)}
     found = judged(stub, tmp_path, marked, models=options)
     assert found.refusal is None
     assert len(stub.asked) == 5 + 3
@@ -226,13 +226,13 @@ def test_too_many_failures_end_with_exit_code_4(stub, tmp_path, logs):
     assert found.refusal.exit_code == EXIT_INCOMPLETE
     # the second request may be under way when the first one has failed
     assert re.match(
-        r"[12] of 6 dialogues failed, more than max_failures 5% allows; "
+        r"[12] of 6 dialogues failed, more than max_failures 0\.05 allows; "
         r"the first: not a JSON object\.",
         str(found.refusal),
     )
     assert found.summary["dialogues_not_asked"] == 6 - found.summary["dialogues_failed"] > 0
     assert len(stub.asked) < 18  # what cannot help is not asked any more
-    half = judged(stub, tmp_path, logs, "half", models={"max_failures": "50%"})
+    half = judged(stub, tmp_path, logs, "half", models={"max_failures": 0.5})
     assert half.refusal is not None
 
 
@@ -339,7 +339,7 @@ def test_nothing_is_lost_and_nothing_asked_twice(stub, tmp_path, logs):
     stub.fault = lambda number: "late" if number == 4 else next(faults)
     answers = itertools.cycle((scores(4, 3, 5), scores(4, 11, 5)))
     stub.answer = lambda body: next(answers)
-    options = {"timeout": HASTE, "max_failures": "100%"}
+    options = {"timeout": HASTE, "max_failures": 1}
     summary = run(stub, tmp_path, logs, repeats=3, models=options)
     assert max(stub.answered.values()) == 1
     repeats = pl.read_parquet(tmp_path / "judged" / "repeats.parquet")
@@ -378,7 +378,7 @@ def test_a_dialogue_without_all_repeats_has_no_mean(stub, tmp_path, logs):
         return "no idea" if is_third(body) and first == "coherence" else scores(4, 3, 5)
 
     stub.answer, marked = answer, with_third_marked(logs, tmp_path)
-    found = judged(stub, tmp_path, marked, repeats=3, models={"max_failures": 1}).summary
+    found = judged(stub, tmp_path, marked, repeats=3, models={"max_failures": 0.2}).summary
     (failed,) = lines(tmp_path / "judged" / "failures.jsonl")
     assert (failed["dialogue"], failed["repeat"]) == ("00002", 2)
     kept = [row["dialogue"] for row in lines(tmp_path / "judged" / "judgements.jsonl")]

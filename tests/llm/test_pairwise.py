@@ -165,7 +165,7 @@ def test_an_answer_that_is_none_is_a_failure(stub, tmp_path):
     a, b = written(tmp_path, "a", A_SIDE), written(tmp_path, "b", B_SIDE)
     found = run(stub, tmp_path, a, b)
     assert found.refusal.exit_code == 4
-    found = run(stub, tmp_path, a, b, models={"max_failures": "100%"})
+    found = run(stub, tmp_path, a, b, models={"max_failures": 1})
     assert found.refusal is None
     failed = lines(tmp_path / "judged" / "failures.jsonl")
     assert {(row["answer"], row["reason"]) for row in failed} == {*reasons.items()}

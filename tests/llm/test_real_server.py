@@ -34,7 +34,7 @@ concurrency = 1
 answer_tokens = 60
 structured = "json-object"
 timeout = 300.0
-max_failures = "100%"
+max_failures = 1
 [judge]
 model = "smollm2"
 """

@@ -27,13 +27,11 @@ seed = 3
 [models]
 base_url = "{url}"
 timeout = 30.0
+prices = [2.0, 10.0]
 {models}
 [judge]
 model = "judge"
 repeats = 3
-[prices]
-prompt = 2.0
-completion = 10.0
 """
 
 stub = stub_fixture(answer=lambda body: answer(body))
@@ -343,7 +341,7 @@ def test_a_papers_experiment_is_one_file(stub, tmp_path):
         (FILE, '["offline", "openai:tiny"]', '["offline", "offline"]', "agents names one twice"),
         (FILE, '["offline", "openai:tiny"]', '"offline"', "agents is of type str, expected a list"),
         (FILE, "turns = 5", "", "turns is missing"),
-        (FILE, "[prices]", "[prizes]", "unknown key prizes"),
+        (FILE, "prices = [2.0, 10.0]", "prices = [2.0]", "prices is (2.0,), expected two numbers"),
         (FILE, "turns = 5", f"turns = {'[' * 100_000}", "nested too deeply"),
         (PAPER, "seeds = [3, 4]", "seeds = [3, 3]", "seeds names one twice"),
         (
