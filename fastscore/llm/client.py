@@ -31,7 +31,7 @@ from urllib.parse import quote
 import orjson
 from fastscore_jit.threads import POLL_SECONDS
 
-from fastscore.errors import EXIT_INCOMPLETE, FastscoreError, RunError, UsageError, listed
+from fastscore.errors import EXIT_INCOMPLETE, FastscoreError, RunError, UsageError
 from fastscore.llm.requests import (
     KEY_VARIABLES,
     LENGTH,
@@ -116,16 +116,6 @@ class AnswerStore:
             orjson.dumps(dataclasses.asdict(answer)).decode(),
         )
 
-    def only_endpoint(self) -> str | None:
-        """Return the server whose answers are kept, None without any; refuse several."""
-        found = [row[0] for row in self._execute("SELECT DISTINCT endpoint FROM answers")]
-        if len(found) > 1:
-            raise UsageError(
-                f"{self.path} keeps answers of {len(found)} servers.",
-                f"Name one in base_url: {listed(sorted(found))}.",
-            )
-        return found[0] if found else None
-
     def close(self) -> None:
         """Close the file."""
         with self._lock:
@@ -202,8 +192,6 @@ class ChatClient:
         self._takes_newer_limit = False
         self._server = None if self.options.replay else self._connect()
         self.store = AnswerStore(self.options.answers)
-        if self.options.base_url is None:
-            self.options = replace(self.options, base_url=self.store.only_endpoint())
         self._lock = threading.Lock()
         self._flying: dict[str, threading.Event] = {}
 

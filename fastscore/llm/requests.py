@@ -352,14 +352,9 @@ class ModelOptions:
         object.__setattr__(self, "prices", parse_prices(self.prices))
 
     def resolved(self) -> "ModelOptions":
-        """Return the options with the server's address and the answers' file filled in.
-
-        With `replay` an address that is not given stays None: the answers' file has it.
-        """
+        """Return the options with the server's address and the answers' file filled in."""
         answers = self.answers or cache_root() / "llm" / "answers.sqlite"
         url = self.base_url or first_variable(URL_VARIABLES)
-        if url is None and self.replay:
-            return replace(self, answers=answers)
         if url is None:
             raise UsageError(
                 "No server of chat models is named.",

@@ -338,8 +338,9 @@ def value_type(hint: Any) -> type[Any]:
     """Return the type of an option's value: str of ``Literal["a", "b"] | None``."""
     if get_origin(hint) is Literal:
         return str
-    if get_origin(hint) in (Mapping, Sequence):
-        return Mapping if get_origin(hint) is Mapping else Sequence
+    origin: type[Any] | None = get_origin(hint)
+    if origin in (Mapping, Sequence, tuple):
+        return origin
     inner = next((part for part in get_args(hint) if part is not NoneType), None)
     found: type[Any] = hint if inner is None else value_type(inner)
     return found

@@ -8,8 +8,8 @@ from fastscore.llm.requests import OPENAI, ModelOptions
 from fastscore.settings.options import check_settings, setting
 
 OFFLINE, TEMPLATE = "offline", "template"
-OffCatalogue = Literal["mark", "ask-again", "ignore"]
-"""What is done about titles that the catalogue does not have."""
+OffCatalogue = Literal["mark", "ask-again"]
+"""What is done about titles that the catalogue lacks: they are marked, at once or in the end."""
 Refusals = Literal["mark", "leave-out"]
 """What is done about refusals: the log's turn is marked, or also has no text."""
 MARK: Literal["mark"] = "mark"

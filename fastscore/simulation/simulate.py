@@ -246,7 +246,7 @@ class ModelAgent:
     """A chat model that recommends from what is retrieved.
 
     Titles that the catalogue lacks are treated by `off_catalogue`: listed in the log's turn,
-    or first asked about again, or not looked for. Refusals are treated by `refusals`.
+    at once or after the model was asked again. Refusals are treated by `refusals`.
     """
 
     name: str
@@ -315,8 +315,7 @@ class ModelAgent:
         """Ask; ask again for an empty answer, and about unknown titles where that is wanted."""
         for attempt in range(MOST_AGAIN + 1):
             answer = self.client.ask(request)
-            looks = self.off_catalogue != "ignore" and not answer.declined
-            unknown = unknown_titles(answer.content, self.retrieval) if looks else []
+            unknown = [] if answer.declined else unknown_titles(answer.content, self.retrieval)
             is_last = attempt == MOST_AGAIN
             if not answer.content and not is_last:
                 request = request.again()

@@ -377,20 +377,6 @@ def test_replay_opens_no_connection(stub, tmp_path, monkeypatch):
     assert "without replay" in failed.value.hint
 
 
-def test_replay_needs_a_server_only_if_answers_of_several_are_kept(stub, tmp_path, monkeypatch):
-    monkeypatch.delenv("FASTSCORE_BASE_URL", raising=False)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    asking = client(stub, tmp_path)
-    asking.ask(request())
-    replayed = replace(asking.options, replay=True, base_url=None)
-    assert ChatClient(replayed).ask(request()).text == 'I recommend "Heat".'
-    other = replace(asking.options, base_url=stub.url.replace("127.0.0.1", "localhost"))
-    ChatClient(other).ask(request())
-    with pytest.raises(UsageError, match="keeps answers of 2 servers") as several:
-        ChatClient(replayed)
-    assert stub.url in several.value.hint
-
-
 def test_a_refusal_is_an_answer(stub, tmp_path):
     stub.fault = lambda number: "refusal"
     answer = client(stub, tmp_path).ask(request())

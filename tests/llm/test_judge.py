@@ -425,7 +425,7 @@ def test_dialogues_of_one_id_are_one_unit_and_rho_is_spearmans():
     ]
     rubric = replace(load_rubric("pepper"), questions={"wit": "?"})
     frame = pl.DataFrame(rows, schema_overrides={"model": pl.String})
-    found = summarise(frame, rubric, 1)["dimensions"]["wit"]
+    found = summarise(frame, rubric, 1)["wit"]
     # Wilson's interval on 1 to 5, scaled to 0 to 1, with the variance of four means; t(0.975, 3)
     shares = [(mean - 1) / 4 for mean in means.values()]
     p, t = sum(shares) / 4, 3.182446305
@@ -440,7 +440,7 @@ def test_dialogues_of_one_id_are_one_unit_and_rho_is_spearmans():
     frame = frame.with_columns(
         model=pl.when(pl.col("row") % 5 < 2).then(pl.lit("m")).otherwise(pl.lit("n"))
     )
-    found = summarise(frame, rubric, 1)["dimensions"]["wit"]
+    found = summarise(frame, rubric, 1)["wit"]
     assert found["length_rho"] == pytest.approx(stats.spearmanr(words, scores).statistic)
 
 
@@ -477,32 +477,6 @@ def test_judgements_feed_the_analysis(stub, tmp_path, logs):
     convergent = made.tables["convergent_validity"]
     assert set(NAMES) <= set(convergent["judge"])
     assert convergent.filter(pl.col("group") == "all")["n"].max() == 6
-
-
-def test_two_models_are_compared_on_equal_users(stub, tmp_path, logs):
-    asked = Simulation(
-        catalogue=str(SAMPLE),
-        agent="openai:talker",
-        sessions=6,
-        turns=4,
-        seed=2,
-        output=tmp_path / "both" / "talker",
-        models=ModelOptions(base_url=stub.url, answers=tmp_path / "answers.sqlite"),
-    )
-    stub.answer = lambda body: "Fine."
-    simulate(asked, SilentReporter())
-    (tmp_path / "both" / "offline").symlink_to(logs)
-    stub.answer = lambda body: scores(*((2, 2, 2) if "Fine." in str(body) else (4, 3, 5)))
-    summary = run(stub, tmp_path, str(tmp_path / "both"))
-    assert summary["models"]["talker"]["coherence"]["mean"] == 2
-    (first, *_) = summary["differences"]
-    assert first["dimension"] == "proactiveness"
-    assert (first["model"], first["against"], first["n"], first["difference"]) == (
-        "talker",
-        "offline",
-        6,
-        -2.0,
-    )
 
 
 @pytest.mark.parametrize(

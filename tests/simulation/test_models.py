@@ -157,8 +157,6 @@ def test_titles_that_the_catalogue_lacks_are_marked_or_asked_about(stub, tmp_pat
     for turn in logs(tmp_path / "asked")[0]["conversation"][1::2]:
         assert turn["text"] == f'Then "{sample().items[0].title}".'
         assert "unknown_titles" not in turn
-    run(stub, tmp_path, "ignored", off_catalogue="ignore")
-    assert "unknown_titles" not in logs(tmp_path / "ignored")[0]["conversation"][1]
 
 
 @pytest.mark.parametrize(
