@@ -77,27 +77,6 @@ def test_nearest_candidate_equals_the_oracle(data):
         assert cosine == cosine_pairs(matrix, [row], [choices[place]])[0]
 
 
-def test_a_group_does_not_depend_on_its_neighbours_or_threads():
-    matrix = vectors(60, 48)
-    rng = np.random.default_rng(1)
-    groups = [rng.integers(0, 60, size) for size in (5, 0, 33, 5, 1, 2, 33, 60)]
-    members, offsets = ragged(groups)
-    together = mean_pair_cosine_groups(matrix, members, offsets, 500, 7, threads=3)
-    for group, mean in zip(groups, together, strict=True):
-        alone = mean_pair_cosine_groups(matrix, group, [0, group.size], 500, 7, threads=1)
-        assert alone[0] == mean
-    assert together[1] == together[4] == 0.0
-
-
-def test_chunks_and_threads_change_nothing():
-    matrix = vectors(40, 384)
-    rng = np.random.default_rng(2)
-    a, b = rng.integers(0, 40, (2, 40_000))
-    whole = cosine_pairs(matrix, a, b, threads=4)
-    np.testing.assert_array_equal(whole, cosine_pairs(matrix, a, b, threads=1))
-    np.testing.assert_array_equal(whole[17:60], cosine_pairs(matrix, a[17:60], b[17:60]))
-
-
 def test_nan_and_infinity_spread():
     matrix = np.array([[1, 0], [np.nan, 1], [np.inf, 1]], np.float32)
     got = cosine_pairs(matrix, [0, 0, 0], [0, 1, 2])

@@ -83,13 +83,6 @@ def test_every_layout_of_strings(make):
     assert levenshtein_pairs(make(ROWS[0]), ROWS[1]).tolist() == expected
 
 
-def test_types_and_empty_columns():
-    assert levenshtein_pairs(["a"], ["b"]).dtype == np.int32
-    assert levenshtein_similarity_pairs(["a"], ["b"]).dtype == np.float64
-    for empty in ([], pl.Series([], dtype=pl.String), pa.array([], pa.string_view())):
-        assert levenshtein_pairs(empty, empty).size == 0
-
-
 def test_repeated_pairs_and_pairs_that_look_repeated():
     rng = np.random.default_rng(5)
     same_edges = ["x" * 8 + "".join(rng.choice(list("abé"), 90)) + "y" * 8 for _ in range(12)]
@@ -101,19 +94,6 @@ def test_repeated_pairs_and_pairs_that_look_repeated():
     a, b = [row[0] for row in rows], [row[1] for row in rows]
     assert levenshtein_pairs(a, b).tolist() == [expected[row] for row in rows]
     assert levenshtein_pairs(b, a).tolist() == [expected[row] for row in rows]
-
-
-def test_threads_and_neighbours_change_nothing():
-    rng = np.random.default_rng(3)
-    size = 20_000
-    a, b = (
-        ["".join(rng.choice(list("abcd你😀"), k)) for k in rng.integers(0, 40, size)] for _ in "ab"
-    )
-    together = levenshtein_pairs(a, b, threads=1).tolist()
-    for start, stop in ((0, 1), (7, 60), (size - 20, size)):
-        assert levenshtein_pairs(a[start:stop], b[start:stop]).tolist() == together[start:stop]
-    for threads in (2, 5):
-        assert levenshtein_pairs(a, b, threads=threads).tolist() == together
 
 
 @pytest.mark.parametrize(

@@ -67,19 +67,6 @@ def test_nan_and_infinity_in_idf_spread():
     assert np.isnan(idf_cosine_csr(a, b, [np.nan, 1, np.inf])).tolist() == [True, True, False]
 
 
-def test_large_sets_slices_and_threads():
-    rng = np.random.default_rng(0)
-    pairs = [tuple(set(rng.integers(0, 5_000, 3_000).tolist()) for _ in "ab") for _ in range(3)]
-    a, b = csr(x for x, _ in pairs), csr(y for _, y in pairs)
-    expected = [naive.jaccard(x, y, 1.0) for x, y in pairs]
-    assert jaccard_csr(a, b, threads=2).tolist() == expected
-    part = [(column[0], column[1][1:]) for column in (a, b)]
-    assert jaccard_csr(*part).tolist() == expected[1:]
-    for array in a:
-        array.flags.writeable = False
-    assert jaccard_csr(a, b).tolist() == expected
-
-
 @pytest.mark.parametrize(
     ("values", "offsets", "error", "message"),
     [
@@ -142,17 +129,6 @@ def test_the_counted_cosine_equals_the_oracle(pairs, idf):
     np.testing.assert_array_equal(got, idf_cosine_counted_csr(b, a, np.array(idf)))
 
 
-def test_neither_threads_nor_chunks_change_a_bag():
-    rng = np.random.default_rng(5)
-    sizes = rng.integers(0, 9, 20_000)
-    offsets = np.concatenate(([0], np.cumsum(sizes)))
-    values = rng.integers(0, WORDS, offsets[-1]).astype(np.int32)
-    one = distinct_counts_ragged(values, offsets, threads=1)
-    two = distinct_counts_ragged(values, offsets, threads=3)
-    for first, second in zip(one, two, strict=True):
-        np.testing.assert_array_equal(first, second)
-
-
 def test_values_must_have_a_weight():
     bag = (np.array([3], np.int32), np.array([1]), np.array([0, 1]))
     with pytest.raises(IndexError, match="`b` holds the value 3 at position 0; expected places"):
@@ -191,18 +167,6 @@ def test_ngrams_equal_the_oracle(rows, n):
     got = count_shared_ngrams([a for a, _ in rows], [b for _, b in rows], n)
     grams = naive.character_ngrams
     assert got.T.tolist() == [counted(grams(a, n), grams(b, n)) for a, b in rows]
-
-
-def test_many_rows_on_threads_and_long_ones():
-    rng = np.random.default_rng(0)
-    a, b = (["".join(rng.choice([*"abcd你"], k)) for k in rng.integers(0, 9, 9_000)] for _ in "ab")
-    a[5] = b[6] = "".join(rng.choice([*"abcd你"], 3_000))
-    got = count_shared_ngrams(a, b, 4, threads=2)
-    grams = naive.character_ngrams
-    assert got[:, :20].T.tolist() == [
-        counted(grams(x, 4), grams(y, 4)) for x, y in zip(a[:20], b[:20], strict=True)
-    ]
-    assert np.array_equal(got[:, 8_000:], count_shared_ngrams(a[8_000:], b[8_000:], 4, threads=1))
 
 
 def test_what_is_no_argument_is_refused():

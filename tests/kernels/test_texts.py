@@ -319,19 +319,6 @@ def test_copied_ngrams_oracle(rows, orders):
     assert got.tolist() == [copy_ratio(s, u, orders) for s, u in rows]
 
 
-def test_long_turns_and_threads():
-    rng = np.random.default_rng(0)
-    size = 9_000
-    vocabulary = [f"w{i}" for i in range(9)]
-    system, user = (
-        [" ".join(rng.choice(vocabulary, n)) for n in rng.integers(0, 30, size)] for _ in "ab"
-    )
-    system[5] = user[5] = " ".join(rng.choice(vocabulary, 5_000))
-    got = ngram_copy_ratio(pl.Series(system), pl.Series(user), threads=2)
-    assert got.tolist() == [copy_ratio(s, u, (3, 4)) for s, u in zip(system, user, strict=True)]
-    assert ngram_copy_ratio(system[5:9], user[5:9]).tolist() == got[5:9].tolist()
-
-
 @pytest.mark.parametrize("orders", [(), (0,), (3, -1), ((3,),)])
 def test_bad_orders_are_named(orders):
     with pytest.raises(ValueError, match="`orders`"):
@@ -385,12 +372,6 @@ def test_equals_cosines_of_scikit_learn(groups, texts, top, least):
                 assert all(cosine < least + 1e-12 for cosine in others)
             else:
                 assert max(others, default=0.0) <= min(got) + 1e-12
-
-
-def test_threads_change_nothing():
-    groups = [[f"value {number}" for number in range(50)]]
-    texts = [f"a value of {number}" for number in range(1000)]
-    assert nearest(groups, texts, 3, 0.2, threads=1) == nearest(groups, texts, 3, 0.2, threads=2)
 
 
 def test_what_is_wrong_is_named():
