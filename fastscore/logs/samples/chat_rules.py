@@ -59,6 +59,7 @@ from fastscore.logs.samples.dialogue_rules import (
     joinable_parts,
     joined_candidates,
     models_of_replies,
+    paths_in_jq,
     pooled_documents,
     pooled_rows,
     repeated_beginnings,
@@ -90,6 +91,7 @@ from fastscore.suites.declarations import Source
 
 _DEEPEST = 4
 _SYSTEM_INTENT = re.compile(r"sys(tem)?_", re.IGNORECASE)
+_FEWEST_AGAIN = 2
 _CALLS = ("tool_calls", "function_call")
 _BEFORE_FINAL = re.compile(r"^[\s\S]*<\|channel\|>final<\|message\|>")
 """What a model thought before its reply, in the channels of harmony."""
@@ -458,19 +460,19 @@ def _lists_of_sides(sample: ChatSample, dialogue: SampledDialogue) -> Finding | 
 
 
 def _said_with_names(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
-    """Find texts without a speaker of their own that begin with who speaks."""
-    texts = dialogue.texts
+    """Find texts that begin with who speaks."""
+    texts, layout = dialogue.texts, sample.layout
     names = [name for text in texts for name in speakers_in(text)[:1]]
     array, roles = array_in_jq(sample, dialogue), {*role_meanings({*names}).values()}
-    is_listed = array and not any(turn.found for turn in dialogue.turns)
-    if not is_listed or len(names) < len(texts) or not {USER_ROLE, ASSISTANT_ROLE} <= roles:
+    if not array or len(names) < len(texts) or not {USER_ROLE, ASSISTANT_ROLE} <= roles:
         return None
+    said = f"texts begin with who speaks, {cut(texts[0], SHOWN_CHARACTERS)!r}."
+    if any(turn.found for turn in dialogue.turns):
+        at = paths_in_jq(layout.text, dialogue.turns)
+        return Finding(said, unless=jq(f'{array}[] |= ({at} |= sub("^[^:]+: *"; ""))'))
     program = f'{array} |= map(capture("^(?<role>[^:]+): *(?<content>(.|\\n)*)"))'
     parts = {TURNS: array[1:], "speaker": "role", "text": "content"}
-    return Finding(
-        f"texts begin with who speaks, {cut(texts[0], SHOWN_CHARACTERS)!r}.",
-        unless=jq(program, [column_flag(*part) for part in parts.items()]),
-    )
+    return Finding(said, unless=jq(program, [column_flag(*part) for part in parts.items()]))
 
 
 def _unread_sides(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
@@ -709,16 +711,28 @@ def _order_of_sides(sample: ChatSample, dialogue: SampledDialogue) -> Finding | 
     return None
 
 
-def _doubled(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
-    """Find a dialogue of which each message follows itself."""
-    found = [(turn.role, turn.found) for turn in dialogue.turns]
-    if len(found) < 4 or not found[0][1] or found[::2] != found[1::2]:
+def _said_again(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find messages that follow themselves, or what was there of them before they were whole."""
+    turns, layout = dialogue.turns, sample.layout
+    again = [
+        one.text
+        for one, other in pairwise(turns)
+        if one.found and isinstance(one.text, str) and one.role == other.role
+        if one.text and str(other.text).startswith(one.text)
+    ]
+    if len(again) < _FEWEST_AGAIN or len(turns) > len(again) * _FEWEST_AGAIN + 1:
         return None
     array = array_in_jq(sample, dialogue)
-    once = "reduce .[] as $turn ([]; if .[-1] == $turn then . else . + [$turn] end)"
+    said_by, said = (f"({paths_in_jq(paths, turns)})" for paths in (layout.speaker, layout.text))
+    once = (
+        f"reduce .[] as $turn ([]; if length > 0 and (.[-1] | {said_by}) == ($turn | {said_by}) "
+        f"and ((.[-1] | {said}) as $said | $turn | {said} | startswith($said)) "
+        "then .[:-1] + [$turn] else . + [$turn] end)"
+    )
     program = f"{array} |= ({once})" if array else f"flatten(1) | ({once})[]"
     return Finding(
-        "each message of a dialogue is there twice, one after the other: these are duplicates.",
+        f"{counted(len(again), 'messages')} of a dialogue follow themselves or their beginning, "
+        f"such as {cut(again[0], SHOWN_CHARACTERS)!r}: these are duplicates.",
         unless=f"This writes each once. {jq(program, slurps=not array, into='once.jsonl')}",
     )
 
@@ -738,6 +752,7 @@ OWN_RULES: tuple[Rule, ...] = (
             _systems_by_intent,
             _templates,
             pooled_rows,
+            _said_again,
         ),
     ),
     falling_order,
@@ -746,7 +761,6 @@ OWN_RULES: tuple[Rule, ...] = (
 RULES: tuple[Rule, ...] = (
     _other_keys,
     _of_each(_rows_in_array),
-    _of_each(_doubled),
     _of_each(_parallel_replies),
     _of_each(_unread_reply),
     _of_each(_unread_pair),

@@ -4,6 +4,7 @@ Each rule looks at the dialogues of a sample, as those of `chat_rules` do.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -45,6 +46,9 @@ _FEWEST_REPEATED, _MANY_REPEATED = 2, 4
 _YEAR_2000, _YEAR_2100, _SPAN = 946_684_800, 4_102_444_800, 366 * 86_400
 _UNITS = (10**9, 10**6, 10**3, 1)
 """How many units a second has in which times are counted, the smallest unit first."""
+_UNITS_APART = 500
+"""How much larger a time is than another one if its unit is smaller."""
+_NEWEST_FIRST = re.compile(r"(newest|latest|most.?recent|desc|reverse)", re.IGNORECASE)
 _FEWEST_ORDERED = 3
 _DATE_OF_MONGO = ".$date"
 KEEP_ORDER = "line"
@@ -187,7 +191,7 @@ def array_in_jq(sample: ChatSample, dialogue: SampledDialogue) -> str:
     return "" if sample.layout.is_row_per_turn else jq_path(keys_to(document, found))
 
 
-def _paths_in_jq(paths: Sequence[str], turns: Sequence[Turn]) -> str:
+def paths_in_jq(paths: Sequence[str], turns: Sequence[Turn]) -> str:
     """Return what jq reads for some paths of turns."""
     each = ((turn.found, path) for path in paths for turn in turns)
     known = (keys_to(*place) for place in each if value_at(*place) is not None)
@@ -199,7 +203,7 @@ def _message_anew(sample: ChatSample, turns: Sequence[Turn]) -> str:
     layout = sample.layout
     words = layout.roles or [(str(turn.role), sample.role_of(turn)) for turn in turns]
     roles = json.dumps({word: meant for word, meant in words if meant in ROLES})
-    role, content = (_paths_in_jq(paths, turns) for paths in (layout.speaker, layout.text))
+    role, content = (paths_in_jq(paths, turns) for paths in (layout.speaker, layout.text))
     return f"{{role: ({role} | {roles}[tostring] // .), content: ({content})}}"
 
 
@@ -285,7 +289,7 @@ def _joined_parts(sample: ChatSample, turns: Sequence[Turn], key: str) -> str:
     layout, first = sample.layout, turns[0].found
     times = [path for path, _ in scalars_of(first, _DEEPEST_ORDER) if is_called("time", path)]
     name, part, model, time = (
-        _paths_in_jq(paths, turns) for paths in (*layout.id[:1], (key,), layout.model, times[:1])
+        paths_in_jq(paths, turns) for paths in (*layout.id[:1], (key,), layout.model, times[:1])
     )
     of_all = f"id: (.[0] | {name})" + (f", model: (.[0] | {model})" if model else "")
     program = (
@@ -309,6 +313,13 @@ def falling_order(sample: ChatSample) -> Finding | None:
     """Find a dialogue whose times or steps fall, in its turns or from document to document."""
     if sample.layout.sort_by:
         return None
+    for dialogue in sample.dialogues if sample.has_documents else ():
+        for key, value in scalars_of(dialogue.document, _DEEPEST_ORDER):
+            array = array_in_jq(sample, dialogue)
+            is_order = is_called("order", key.rpartition(".")[2]) and array not in ("", ".")
+            if is_order and _NEWEST_FIRST.match(str(value)):
+                anew = jq(f"{array} |= reverse | del({jq_path(key.split('.'))})")
+                return Finding(f"{key} is {value!r}: the last turn comes first.", unless=anew)
     turns = (
         (each.name, [turn.found for turn in each.turns], [str(turn.role) for turn in each.turns])
         for each in sample.dialogues
@@ -326,7 +337,10 @@ def falling_order(sample: ChatSample) -> Finding | None:
         named = f" {name}" if name else ""
         sort, keep = Flag("sort_by", (key,)), typed([Flag("sort_by", (KEEP_ORDER,))])
         more = f" To keep the order of the file, type {keep}."
-        is_known = order_of(fall[1])[0] != NO_ORDER
+        kinds, orders = zip(*(order_of(value_at(each, key)) for each in objects), strict=True)
+        # seconds beside milliseconds have no order
+        are_mixed = min(orders) >= _YEAR_2000 and max(orders) > _UNITS_APART * min(orders)
+        is_known = NO_ORDER not in kinds and not are_mixed
         rewrite = f"Write these times as 2025-07-31T09:10:00 and type {typed([sort])}.{more}"
         by_hand = f"Sort the rows of each dialogue by {key}, or leave the key out."
         numbers = [str(value_at(each, key)) for each in objects]

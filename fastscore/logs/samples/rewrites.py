@@ -446,16 +446,19 @@ def _words_for_numbers(lack: Lack) -> Finding | None:
 
 
 def _arrays_in_arrays(lack: Lack) -> Finding | None:
-    """Find turns in arrays of an array: pairs of a speaker and a text, or rounds of turns."""
-    keys = lack.found.below("")
-    for path, key in keys.items():
+    """Find turns by numbers, or in arrays of an array: pairs of a speaker and a text, or rounds."""
+    for path, key in lack.found.below("").items():
+        at = jq_path(path.split("."))
+        numbered = key.example if isinstance(key.example, dict) else {}
+        if numbered and all(map(str.isdecimal, numbered)) and _are_turns([*numbered.values()]):
+            program = f"{at} |= (to_entries | sort_by(.key | tonumber) | map(.value))"
+            return Finding(f"{path} has its turns by their numbers.", unless=jq(program))
         inside = key.example if key.types.keys() == {"array"} else None
         if not inside or not all(isinstance(each, list) and each for each in inside):
             continue
         turns = [turn for each in inside for turn in each if isinstance(turn, dict)]
         beside = profile_of(turns).below("").values()
         if any(each.names_speakers or each.takes_turns for each in beside):
-            at = jq_path(path.split("."))
             return Finding(
                 f"the turns of {path} are in arrays of their own.",
                 unless=f"If these are rounds of one dialogue: {jq(f'{at} |= add')} "

@@ -298,6 +298,13 @@ def test_times_by_days_and_months_are_refused_if_they_fall(times, fall, tmp_path
     assert run.tables["messages"].height == 2
 
 
+def test_times_of_two_units_are_not_sorted(options, tmp_path):
+    times = [1_714_557_600, 1_714_557_660_000, 1_714_557_720, 1_714_557_780_000]
+    rows = [{"id": "c", **turn, "time": at} for turn, at in zip(chat(2), times, strict=True)]
+    path = write(tmp_path / "log.csv", rows)
+    assert "Write these times as " in refusal(path, options, layout="turns", columns={"id": "id"})
+
+
 def test_turns_that_are_a_tree_are_refused(options, tmp_path):
     """LibreChat lists the messages of all branches, each with the one before it."""
     turns = [

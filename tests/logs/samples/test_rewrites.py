@@ -301,6 +301,20 @@ OF_TWO: dict[str, tuple[str, Any]] = {
         {"id": name, "turns": chat(pairs, "speaker", "said")})}])),
     "messages that follow themselves": (".jsonl", of_two(lambda name, pairs: [
         {"id": name, "messages": [turn for turn in chat(pairs) for _ in range(2)]}])),
+    "rows of a reply while it is streamed": (".csv", of_two(lambda name, pairs: [
+        {"conversation_id": name, "role": turn["role"], "content": turn["content"][:n]}
+        for turn in chat(pairs) for n in ((5, 8, 99) if turn["role"] != "user" else (99,))])),
+    "texts with roles that begin with them": (".jsonl", of_two(lambda name, pairs: [
+        {"id": name, "messages": [{**turn, "content": f"{turn['role']}: {turn['content']}"}
+                                  for turn in chat(pairs)]}])),
+    "the newest first, as it says": (".jsonl", of_two(lambda name, pairs: [
+        {"id": name, "sort": "newest first", "messages": chat(pairs)[::-1]}])),
+    "turns by their numbers": (".jsonl", of_two(lambda name, pairs: [
+        {"id": name, "messages": dict(enumerate(chat(pairs)))}])),
+    "notices and drafts among messages": (".jsonl", of_two(lambda name, pairs: [
+        {"id": name, "messages": [
+            {"type": "event", "role": "user", "content": "Ann joined"},
+            *({"type": "message", **turn} for turn in chat(pairs))]}])),
 }  # fmt: skip
 """Logs of two dialogues that no option reads unasked; by day each for one suite, by turns."""
 
