@@ -110,13 +110,12 @@ RANKING_SCHEMA: dict[str, pl.DataType] = {
     "mean_difference": pl.Float64(),
     "sample": pl.String(),
     **dict.fromkeys(("place_low", "place_high"), pl.Int64()),
-    "letters": pl.String(),
-    "is_best": pl.Boolean(),
+    **dict.fromkeys(("apart_from_next", "is_best"), pl.Boolean()),
 }
 """One row a group, metric and system, best first, by its mean difference from the others over the
 ``sample`` that is named. At least ``place_low - 1`` systems have a verdict of being better, and all
-beyond ``place_high`` of being worse. Systems with a letter in common cannot be told apart;
-``is_best`` if that letter is the first's."""
+beyond ``place_high`` of being worse. ``apart_from_next``: there is a verdict on a system and the
+next one; ``is_best``: there is none on the first system and it."""
 
 SCHEMAS = {
     "sides": SIDES_SCHEMA,
@@ -589,11 +588,15 @@ def _ranking(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
         column("place", lambda row: str(row["place"])),
         column("bounds of the place", "{place_low} to {place_high}".format_map, drop=0),
         column("mean difference from the others", lambda row: _signed(row["mean_difference"])),
-        column("letters", lambda row: row["letters"], right=False),
+        column("apart from next", apart_text, right=False),
         column("sample", lambda row: row["sample"], right=False, drop=-1),
     )
-    title = "ranking: systems that share a letter cannot be told apart"
-    return Grid(title, columns, frozenset(headings))
+    return Grid("ranking", columns, frozenset(headings))
+
+
+def apart_text(row: Record) -> str:
+    """Write whether a system can be told apart from the next one of a ranking."""
+    return {True: "yes", False: "no", None: NONE}[row["apart_from_next"]]
 
 
 def _published(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:

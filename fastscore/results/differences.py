@@ -5,10 +5,9 @@ and effect size are all of that mean, in one design: what a pair is, and what th
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import combinations, product
-from string import ascii_lowercase
+from itertools import combinations, product, zip_longest
 from typing import Any, Literal
 
 import numpy as np
@@ -670,7 +669,7 @@ def _places(group: str | None, metric: Metric, rows: Rows, systems: Sequence[str
     }
     if any(score[winner] < score[loser] for winner, loser in wins):
         return []
-    letters = letter_groups(ordered, wins.intersection(combinations(ordered, 2)))
+    told_apart = {*wins, *((b, a) for a, b in wins)}
     samples = {row["n_a"] for row in rows} | {row["n_b"] for row in rows}
     paired = {row["design"] for row in rows} == {"paired"}
     sample = "own dialogues"
@@ -686,36 +685,10 @@ def _places(group: str | None, metric: Metric, rows: Rows, systems: Sequence[str
             "sample": sample,
             "place_low": 1 + sum((other, name) in wins for other in systems),
             "place_high": len(systems) - sum((name, other) in wins for other in systems),
-            "letters": letter,
-            "is_best": bool(set(letters[0]) & set(letter)),
+            "apart_from_next": None if following is None else (name, following) in told_apart,
+            "is_best": (ordered[0], name) not in told_apart,
         }
-        for name, letter in zip(ordered, letters, strict=True)
-    ]
-
-
-def letter_groups(ordered: Sequence[str], differ: Collection[tuple[str, str]]) -> list[str]:
-    """Return letters for systems in their order: those that share one cannot be told apart."""
-    n = len(ordered)
-    pairs = combinations(enumerate(ordered), 2)
-    alike = {(i, j) for (i, a), (j, b) in pairs if (a, b) not in differ and (b, a) not in differ}
-    groups: list[set[int]] = []
-    for start in range(n):
-        members = {start}
-        for other in range(start + 1, n):
-            if all((i, other) in alike for i in members):
-                members.add(other)
-        if not any(members <= group for group in groups):
-            groups.append(members)
-    # every pair that cannot be told apart shares a group
-    for pair in sorted(alike):
-        if not any({*pair} <= group for group in groups):
-            groups.append({*pair})
-    groups = [group for group in groups if not any(group < other for other in groups)]
-    groups.sort(key=lambda group: (min(group), max(group)))
-    names = [ascii_lowercase[number % 26] + "'" * (number // 26) for number in range(len(groups))]
-    return [
-        "".join(name for name, group in zip(names, groups, strict=True) if place in group)
-        for place in range(n)
+        for name, following in zip_longest(ordered, ordered[1:])
     ]
 
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
+from itertools import combinations, pairwise
 from os import PathLike
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ import polars as pl
 
 from fastscore.errors import UsageError, counted, names_arguments
 from fastscore.results.agreement import judge_names, read_ratings, with_keys
-from fastscore.results.differences import letter_groups
+from fastscore.results.comparison import apart_text
 from fastscore.results.metric_text import NONE, REASONS, interval_text, show_found
 from fastscore.settings.options import check_arguments
 from fastscore.statistics import ALPHA
@@ -37,11 +37,13 @@ STRENGTHS_SCHEMA: dict[str, pl.DataType] = {
     "system": pl.String(),
     **dict.fromkeys(("n", "wins", "ties", "losses"), pl.Int64()),
     **dict.fromkeys(("strength", "low", "high"), pl.Float64()),
-    **dict.fromkeys(("letters", "reason"), pl.String()),
+    "apart_from_next": pl.Boolean(),
+    "reason": pl.String(),
 }
 """One row a dimension, rater (null: all of several) and system, the strongest first: verdicts on
 it, its strength with a 95 % confidence interval over dialogues, and why one is missing. Strengths
-are natural logarithms of odds and sum to 0. Systems with a common letter cannot be told apart."""
+are natural logarithms of odds and sum to 0. ``apart_from_next``: the difference from the next
+system is significant; null for the last one, or without a test."""
 
 PAIR_DIFFERENCES_SCHEMA: dict[str, pl.DataType] = {
     **dict.fromkeys(("dimension", "rater", "a", "b"), pl.String()),
@@ -309,12 +311,12 @@ def _ranked(
     key = "share" if fit.strengths is None else "strength"
     rows.sort(key=lambda row: (-row[key], row["system"]))
     if fit.strengths is not None:
-        tested = [row for row in differences if row["p_holm"] is not None]
-        differ = [(row["a"], row["b"]) for row in tested if row["p_holm"] < ALPHA]
-        letters = letter_groups([row["system"] for row in rows], differ)
-        for row, letter in zip(rows, letters, strict=True):
+        p_values = {frozenset((row["a"], row["b"])): row["p_holm"] for row in differences}
+        for row in rows:
             row["place"] = 1 + sum(other["strength"] > row["strength"] for other in rows)
-            row["letters"] = letter if tested else None
+        for row, following in pairwise(rows):
+            p = p_values.get(frozenset((row["system"], following["system"])))
+            row["apart_from_next"] = None if p is None else p < ALPHA
     return rows
 
 
@@ -337,12 +339,11 @@ def _grids(found: PairRanking) -> list[Grid]:
             column("place", lambda row: NONE if row["place"] is None else str(row["place"])),
             column("system", lambda row: row["system"], right=False, wraps=True),
             column("strength [95 % CI]", _strength),
-            column("letters", lambda row: row["letters"] or NONE, right=False),
+            column("apart from next", apart_text, right=False),
             column("wins, ties, losses", "{wins}, {ties}, {losses}".format_map),
         )
         by = rows["rater"][0] or "all raters"
-        title = f"strengths by {by}: systems that share a letter cannot be told apart"
-        grids.append(Grid(title, columns))
+        grids.append(Grid(f"strengths by {by}", columns))
     return grids
 
 

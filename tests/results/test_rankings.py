@@ -1,4 +1,4 @@
-"""Three systems or more: places, letters, tables for a paper."""
+"""Three systems or more: places, tables for a paper."""
 
 import json
 import re
@@ -11,7 +11,6 @@ import pytest
 
 import fastscore
 from fastscore.results.comparison import Comparison, paper_grids
-from fastscore.results.differences import letter_groups
 from fastscore.results.runs import Run
 from fastscore.terminal.grids import latex
 from tests.conftest import fastscore_command
@@ -39,7 +38,7 @@ def test_systems_are_ranked_best_first_and_equal_ones_share_a_place(
     assert names[0] == "good"
     assert names[-1] == "poor"
     assert rows["place"].to_list() == [1, 2, 2, 4]
-    assert rows["letters"].to_list() == ["a", "b", "b", "c"]
+    assert rows["apart_from_next"].to_list() == [True, False, True, None]
     assert rows["is_best"].to_list() == [True, False, False, False]
     assert rows["place_low"].to_list()[0] == rows["place_high"].to_list()[0] == 1
     assert found.differences.height == len(list(combinations(runs, 2)))
@@ -73,15 +72,6 @@ def test_bounds_of_places_are_those_of_the_verdicts(found: Comparison) -> None:
         assert (row["place_low"], row["place_high"]) == (1 + lost, 4 - won)
 
 
-def test_letters_are_shared_by_what_cannot_be_told_apart() -> None:
-    # a and b cannot be told apart, nor b and c, but a and c can
-    assert letter_groups("abc", [("a", "c")]) == ["a", "ab", "b"]
-    assert letter_groups("abc", []) == ["a", "a", "a"]
-    assert letter_groups("abc", [("a", "b"), ("c", "a"), ("b", "c")]) == ["a", "b", "c"]
-    # a like b and c, while b and c differ: two groups with a
-    assert letter_groups("abc", [("b", "c")]) == ["ab", "a", "b"]
-
-
 def test_a_paper_has_the_best_in_bold(found: Comparison, runs: list[Run]) -> None:
     (grid,) = paper_grids(found)
     text = latex(grid)
@@ -90,7 +80,7 @@ def test_a_paper_has_the_best_in_bold(found: Comparison, runs: list[Run]) -> Non
     assert "good" in bold
     shown = fastscore_command(["compare", *(run.path for run in runs), "--format", "markdown"])
     assert shown.returncode == 0, shown.stderr
-    assert "ranking: systems that share a letter" in shown.stdout
+    assert "apart from next" in shown.stdout
     printed = fastscore_command(["compare", *(run.path for run in runs), "--json"])
     assert json.loads(printed.stdout)["ranking"][0]["place"] == 1
 
