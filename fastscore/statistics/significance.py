@@ -194,8 +194,7 @@ def deviation(sample: Values, ddof: int) -> float:
 
 NORMAL_QUANTILE = 1.96
 """The published half width of a 95 % interval, in standard errors."""
-EXACT_AGAINST_MANY = 8
-"""The most values of the smaller sample for which Mann and Whitney's U is exact, without ties."""
+MOST_EXACT_RANKS = 10_000
 
 
 def published_statistics(a: Values, b: Values) -> dict[str, float | None]:
@@ -214,36 +213,20 @@ def published_statistics(a: Values, b: Values) -> dict[str, float | None]:
             low, high = mean - half, mean + half
         found[f"n_{name}"], found[f"mean_{name}"] = sample.size, mean
         found[f"normal_low_{name}"], found[f"normal_high_{name}"] = low, high
+    stats = scipy_stats()
     if min(n, m) > 1 and (deviation(x, 1) or deviation(y, 1)):
-        difference = y.mean() - x.mean()
-        spreads = deviation(y, 1) * math.sqrt(m - 1), deviation(x, 1) * math.sqrt(n - 1)
-        student = math.hypot(*spreads) / math.sqrt(m + n - 2) * math.sqrt(1 / m + 1 / n)
-        errors = deviation(y, 1) / math.sqrt(m), deviation(x, 1) / math.sqrt(n)
-        welch = math.hypot(*errors)
-        # Welch and Satterthwaite's degrees, each error as a share of the whole
-        inverse = (errors[0] / welch) ** 4 / (m - 1) + (errors[1] / welch) ** 4 / (n - 1)
-        for name, error, degrees in (
-            ("student", student, m + n - 2.0),
-            ("welch", welch, 1 / inverse),
-        ):
-            t = float(difference / error)
-            found |= {f"{name}_t": t, f"{name}_p": 2 * t_below(degrees, -abs(t))}
+        moments = [part for one in (y, x) for part in (one.mean(), deviation(one, 1), one.size)]
+        for name, equal in (("student", True), ("welch", False)):
+            t, p = stats.ttest_ind_from_stats(*moments, equal_var=equal)
+            found |= {f"{name}_t": float(t), f"{name}_p": float(p)}
         pooled = math.hypot(deviation(y, 0), deviation(x, 0)) / math.sqrt(2)
-        found["cohens_d"] = float(difference / pooled)
-    found["mann_whitney_u"], found["mann_whitney_p"] = mann_whitney_u(y, x)
+        found["cohens_d"] = float((y.mean() - x.mean()) / pooled)
+    if n and m and not is_constant(np.concatenate([x, y])):
+        # exact for few values without ties, in time that grows with their product
+        method = "auto" if n * m <= MOST_EXACT_RANKS else "asymptotic"
+        u, p = stats.mannwhitneyu(y, x, method=method)
+        found |= {"mann_whitney_u": float(u), "mann_whitney_p": float(p)}
     return found
-
-
-def mann_whitney_u(first: Values, second: Values) -> tuple[float | None, float | None]:
-    """Return Mann and Whitney's U of the first of two ascending samples, and its two-sided p."""
-    together = np.concatenate([first, second])
-    if not first.size or not second.size or is_constant(together):
-        return None, None
-    is_tied = np.unique(together).size < together.size
-    if is_tied or min(first.size, second.size) > EXACT_AGAINST_MANY:
-        found = scipy_stats().mannwhitneyu(first, second, method="asymptotic")
-        return float(found.statistic), float(found.pvalue)
-    return _exact_mann_whitney(first, second)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -257,23 +240,3 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
         highest = max(highest, min(1.0, (len(members) - rank) * p))
         corrected[position] = highest
     return corrected
-
-
-def _exact_mann_whitney(first: Values, second: Values) -> tuple[float, float]:
-    """Count every choice of places, in time linear in the larger sample (SciPy's is quadratic).
-
-    How many choices have a U of k is the coefficient of q^k in the Gaussian binomial, the product
-    of (1 - q^(many + i)) / (1 - q^i) for i from 1 to few; none beyond the smaller U is needed.
-    """
-    few, many = sorted((first.size, second.size))
-    u = int(np.searchsorted(second, first).sum())
-    smaller = min(u, few * many - u)
-    choices = np.zeros(smaller + 1)
-    choices[0] = 1.0
-    for i in range(1, few + 1):
-        rows = np.zeros((smaller // i + 1, i))
-        rows.ravel()[: choices.size] = choices
-        choices = rows.cumsum(axis=0).ravel()[: choices.size]
-        choices[many + i :] -= choices[: -(many + i)].copy()
-    p_value = min(1.0, 2 * float(choices.sum()) / math.comb(few + many, few))
-    return float(u), p_value
