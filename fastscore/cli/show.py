@@ -120,11 +120,6 @@ def example_command(suite: str, output: Path) -> None:
     help="Column that tells repeated runs apart, such as the trial: adds pass^k of metrics that "
     "are 0 or 1. Tasks are the values of --cluster.",
 )
-@option(
-    "--baselines",
-    is_flag=True,
-    help="Add what trivial agents score on the same log, such as one that always refuses.",
-)
 @format_option(
     "csv and json contain every statistic, unrounded. Means leave out rows whose value a "
     "definition fixes, except mean_all_rows."

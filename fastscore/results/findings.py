@@ -38,7 +38,6 @@ from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Metric
 from fastscore.suites.summary import overall_rows
 from fastscore.suites.sums import UNIT, Part, PartKey
 from fastscore.terminal import plain
-from fastscore.terminal.grids import Column, Grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,44 +160,6 @@ def estimate_of(record: Mapping[str, Any]) -> Estimate:
     n_units, reason = record["n_units"], record["interval_reason"]
     ends = record["ci_low"], record["ci_high"]
     return Estimate(record["mean"], *ends, n_units=n_units, reason=reason)
-
-
-def baseline_records(headlines: Headlines) -> list[dict[str, Any]]:
-    """Return a record for each trivial agent and part, every number at full precision."""
-    return [
-        {
-            "metric": part.metric.id,
-            "rows": part.where or "all",
-            "agent": one.agent,
-            "agent_mean": one.value,
-            "run_mean": one.own,
-            "difference": one.difference.value,
-            "low": one.difference.low,
-            "high": one.difference.high,
-        }
-        for part in headlines.parts
-        for one in headlines.baselines_of(part)
-    ]
-
-
-def baseline_grid(headlines: Headlines) -> Grid:
-    """Lay out the headline metrics that have baselines, with the score of each trivial agent."""
-    parts = [part for part in headlines.parts if headlines.baselines_of(part)]
-    scores = [{one.agent: one.value for one in headlines.baselines_of(part)} for part in parts]
-    agents = dict.fromkeys(agent for of_part in scores for agent in of_part)
-    estimates = [part.estimate for part in parts]
-    return Grid(
-        f"trivial agents on the same log (unit: {headlines.unit})",
-        (
-            Column("metric", tuple(part.metric.id for part in parts), right=False),
-            Column("rows", tuple(part.where or "all" for part in parts), right=False, wraps=True),
-            Column("mean [95 % CI]", tuple(map(estimate_text, estimates))),
-            *(
-                Column(agent, tuple(number_text(of_part.get(agent), 3) for of_part in scores))
-                for agent in agents
-            ),
-        ),
-    )
 
 
 MOST_GROUPS = 20

@@ -60,7 +60,6 @@ def show_summary(
     cluster: str | None = None,
     metrics: Sequence[str] = (),
     everything: bool = False,
-    baselines: bool = False,
     repeats: str | None = None,
     format: Format = "table",
 ) -> None:
@@ -86,12 +85,6 @@ def show_summary(
         content["pass_k"], uneven = run_passes(
             run, repeats, task=cluster, by=label, metrics=metrics
         )
-    headlines = None
-    if baselines:
-        from fastscore.results.findings import baseline_grid, baseline_records, read_headlines
-
-        headlines = read_headlines(run, cluster=cluster)
-        content["baselines"] = baseline_records(headlines)
     if write_data(content, format):
         return
     declared = suite.metric_by_id
@@ -112,9 +105,6 @@ def show_summary(
         # a pair of repeats is the task: the column that tells them apart is no part of its name
         tasks = (one for one in suite.design.clustered_by(cluster).unit if one != repeats)
         grids.append(passes_grid(content["pass_k"], BETWEEN.join(tasks)))
-    if headlines:
-        more += [f"No trivial baselines: {headlines.lacking}"] if headlines.lacking else []
-        grids += [baseline_grid(headlines)] if headlines.baselines else []
     for note in run.notes if format == "table" else ():
         write_line(note)  # unbroken: it may hold what to type
     show_grids(grids, format, _counted(run))

@@ -11,11 +11,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from click.testing import CliRunner
 
 import fastscore
-from fastscore.cli import cli
 from fastscore.results.explaining import Dialogues
+from fastscore.results.findings import read_headlines
 from fastscore.results.runs import Run
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.suites.sums import defined_value
@@ -109,24 +108,13 @@ def test_planners(suite_runs: Mapping[str, Run], tmp_path: Path) -> None:
     assert_equal(scored(run, "using fixed phrases"), expected, run, "using fixed phrases")
 
 
-def test_a_summary_shows_trivial_agents_if_asked(suite_runs: Mapping[str, Run]) -> None:
+def test_an_agent_is_compared_where_the_run_has_a_value(suite_runs: Mapping[str, Run]) -> None:
     run = suite_runs["preference_shift"]
-    asked = ["summary", str(run.path), "--baselines"]
-    shown = CliRunner().invoke(cli, [*asked, "--json"])
-    assert shown.exit_code == 0, shown.output
-    records = json.loads(shown.output)["baselines"]
-    assert len(records) == 12  # six metrics, two agents
-    rate = next(
-        record
-        for record in records
-        if record["metric"] == "topic_recovery_rate" and record["agent"] == "always refusing"
-    )
+    headlines = read_headlines(run)
+    (part,) = headlines.of("topic_recovery_rate")
+    rate = next(one for one in headlines.baselines_of(part) if one.agent == "always refusing")
     own = run.scan("dialogues").select("topic_recovery_rate").collect().to_series()
     of_agent = scored(run, "always refusing")["topic_recovery_rate"].filter(own.is_not_null())
     values = of_agent.to_list()
-    assert rate["agent_mean"] == pytest.approx(math.fsum(values) / len(values))
-    assert rate["difference"] == pytest.approx(rate["run_mean"] - rate["agent_mean"])
-    table = CliRunner().invoke(cli, asked, env={"COLUMNS": "100"})
-    assert f"{rate['agent_mean']:.3f}" in table.output
-    plain = CliRunner().invoke(cli, ["summary", str(run.path)])
-    assert "trivial agents" not in plain.output
+    assert rate.value == pytest.approx(math.fsum(values) / len(values))
+    assert rate.difference.value == pytest.approx(rate.own - rate.value)
