@@ -367,7 +367,7 @@ def scorer_calls(quick: bool, dialogues: int, repetitions: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         generate(Path(folder) / "logs", dialogues=dialogues, layout="shards")
         rows = fastscore.scan(f"{folder}/logs", "score_dialogue").collect()
-    scorer = fastscore.Scorer("score_dialogue", "steps", lex_weight=1.0)
+    scorer = fastscore.Scorer(fastscore.ScoreDialogue(lex_weight=1.0), "steps")
     table = rows.to_arrow(compat_level=pl.CompatLevel.oldest())
     one = table[: rows["dialogue_uid"].rle_id().eq(0).sum()]
     batches = table.combine_chunks().to_batches(max_chunksize=STREAMED_ROWS)

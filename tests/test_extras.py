@@ -108,7 +108,7 @@ TURNS = """
 import fastscore
 turns = fastscore.scan("example/logs", "score_dialogue").collect()
 scores = fastscore.score(turns, fastscore.ScoreDialogue(lex_weight=1.0))
-scorer = fastscore.Scorer("score_dialogue", lex_weight=1.0)
+scorer = fastscore.Scorer(fastscore.ScoreDialogue(lex_weight=1.0))
 for call in (scores.to_arrow, scores.to_pandas, lambda: scorer(turns)):
     try:
         call()

@@ -18,7 +18,7 @@ from fastscore.suites.registry import load_suite
 from tests.run.logs import utterance, write_logs, write_varied_logs
 from tests.suites.preference_shift.conversing import exchange, write_catalogue
 
-LEXICAL = {"lex_weight": 1.0}
+LEXICAL = fastscore.ScoreDialogue(lex_weight=1.0)
 
 
 @pytest.fixture
@@ -34,8 +34,7 @@ def table_of(logs):
 
 def of_run(logs, table):
     """Return a table of a run, with reasons as plain texts."""
-    options = fastscore.ScoreDialogue(lex_weight=1.0)
-    return plain(fastscore.score([str(log) for log in logs], options).tables[table])
+    return plain(fastscore.score([str(log) for log in logs], LEXICAL).tables[table])
 
 
 def plain(table):
@@ -54,7 +53,7 @@ def streamed(scorer, batches, **how):
     ("table", "size"), [("steps", 1), ("utterances", 50), ("dialogues", 7), ("dialogues", 1000)]
 )
 def test_a_stream_gives_what_a_run_does_wherever_it_is_cut(logs, table, size):
-    scorer = fastscore.Scorer("score_dialogue", table, **LEXICAL)
+    scorer = fastscore.Scorer(LEXICAL, table)
     batches = table_of(logs).to_batches(max_chunksize=size)
     assert streamed(scorer, batches, rows=size).equals(of_run(logs, table))
 
@@ -74,13 +73,13 @@ def test_a_batch_gives_what_a_run_does_with_file_and_line(logs):
 
 def test_without_places_lines_are_rows_of_the_stream(logs):
     rows = pl.concat([pl.read_ndjson(log) for log in logs])
-    scorer = fastscore.Scorer("score_dialogue", "steps", **LEXICAL)
+    scorer = fastscore.Scorer(LEXICAL, "steps")
     whole = plain(fastscore.score(rows, fastscore.ScoreDialogue(lex_weight=1.0)).tables["steps"])
     assert streamed(scorer, rows.iter_slices(11), rows=1).equals(whole)
 
 
 def test_it_is_pickled_before_and_after_it_is_used(logs):
-    scorer = fastscore.Scorer("score_dialogue", "steps", **LEXICAL)
+    scorer = fastscore.Scorer(LEXICAL, "steps")
     table = table_of(logs)
     fresh = pickle.loads(pickle.dumps(scorer))
     expected = scorer(table)
@@ -103,9 +102,11 @@ def test_the_schema_is_known_before_the_model_is_loaded():
 
 @pytest.mark.parametrize("suite", get_args(SuiteName))
 def test_every_type_of_a_schema_is_plain(suite, tmp_path):
-    options = {"catalogue": write_catalogue(tmp_path)} if suite == "preference_shift" else {}
+    catalogue = write_catalogue(tmp_path)
+    needs_one = suite == "preference_shift"
+    chosen = fastscore.PreferenceShift(catalogue=catalogue) if needs_one else suite
     for table in (*(each.name for each in load_suite(suite).tables), "rejects"):
-        for field in fastscore.Scorer(suite, table, **options).schema:
+        for field in fastscore.Scorer(chosen, table).schema:
             assert not any(word in str(field.type) for word in ("large", "dictionary", "view"))
 
 
@@ -120,7 +121,7 @@ def test_a_dialogue_that_comes_again_is_refused():
             "ground_truth": None,
         }
 
-    scorer = fastscore.Scorer("score_dialogue", "dialogues", **LEXICAL)
+    scorer = fastscore.Scorer(LEXICAL, "dialogues")
     rows = [row("a", 0), row("b", 0), row("c", 0), row("a", 1)]
     for rows_at_once in (1, 100):
         batches = (pa.RecordBatch.from_pylist([each]) for each in rows)
@@ -135,7 +136,7 @@ def test_rows_without_a_key_are_the_dialogue_of_their_file():
         for file in ("x.jsonl", "y.jsonl")
         for line in range(3)
     ]
-    scorer = fastscore.Scorer("score_dialogue", "dialogues", **LEXICAL)
+    scorer = fastscore.Scorer(LEXICAL, "dialogues")
     batches = [pa.RecordBatch.from_pylist([row]) for row in rows]
     assert streamed(scorer, batches, rows=1)["dialogue"].to_list() == ["x.jsonl", "y.jsonl"]
 
@@ -158,7 +159,7 @@ def test_rows_that_are_dialogues_may_have_no_key(tmp_path):
 
 def test_other_names_of_columns_are_mapped(logs):
     columns = {"dialogue_uid": "meta.id", "prediction": "guess"}
-    scorer = fastscore.Scorer("score_dialogue", "steps", columns=columns, **LEXICAL)
+    scorer = fastscore.Scorer(LEXICAL, "steps", columns=columns)
     assert scorer.key[:2] == ["meta.id", "challenge_uid"]
     moved = [
         {**row, "meta": {"id": row.pop("dialogue_uid")}, "guess": row.pop("prediction")}
@@ -201,21 +202,21 @@ def bad_rows():
 
 
 def test_rejects_have_their_places_and_are_counted_in_a_warning():
-    scorer = fastscore.Scorer("score_dialogue", "steps", **LEXICAL)
+    scorer = fastscore.Scorer(LEXICAL, "steps")
     with pytest.warns(fastscore.RejectsWarning, match=r"1 of 3 rows\. The first: .*a\.jsonl:9"):
         assert scorer(bad_rows()).num_rows == 1
     scores = scorer.scores(bad_rows())
     assert scores.rejects.select("file", "line", "field", "reason").rows() == [
         ("a.jsonl", 9, "utterance_index", "wrong_type")
     ]
-    rejects = fastscore.Scorer("score_dialogue", "rejects", **LEXICAL)
+    rejects = fastscore.Scorer(LEXICAL, "rejects")
     (batch,) = rejects.map_batches(bad_rows().to_batches())
     assert batch.schema == rejects.schema
     assert batch["line"].to_pylist() == [9]
 
 
 def test_empty_batches_give_empty_tables(logs):
-    scorer = fastscore.Scorer("score_dialogue", "steps", **LEXICAL)
+    scorer = fastscore.Scorer(LEXICAL, "steps")
     table = table_of(logs)
     assert scorer(table[:0]).num_rows == 0
     assert scorer(table[:0]).schema == scorer.schema
@@ -231,7 +232,7 @@ def test_a_column_may_be_null_throughout_a_batch():
         pa.RecordBatch.from_pylist([row])
         for row in (guess | {"ground_truth": None}, complete | {"step": None})
     ]
-    scorer = fastscore.Scorer("score_dialogue", "steps", **LEXICAL)
+    scorer = fastscore.Scorer(LEXICAL, "steps")
     for rows in (1, 10):
         assert streamed(scorer, batches, rows=rows)["U_step"].to_list() == [1.0]
 
@@ -239,13 +240,11 @@ def test_a_column_may_be_null_throughout_a_batch():
 def test_bad_requests_are_named(logs):
     with pytest.raises(UsageError, match="Unknown table 'step' of score_dialogue"):
         fastscore.Scorer("score_dialogue", "step")
-    with pytest.raises(UsageError, match="Did you mean 'lex_weight'"):
-        fastscore.Scorer("score_dialogue", lex_wait=1.0)
+    with pytest.raises(TypeError, match=r"suite: fastscore\.Scorer\(fastscore\.ScoreD"):
+        fastscore.Scorer("score_dialogue", lex_weight=1.0)
     with pytest.raises(UsageError, match="Unknown suite"):
         fastscore.Scorer("dialogue_score")
-    with pytest.raises(UsageError, match=r"all options in ScoreDialogue\(\.\.\.\)"):
-        fastscore.Scorer(fastscore.ScoreDialogue(), lex_weight=1.0)
-    scorer = fastscore.Scorer("score_dialogue", **LEXICAL)
+    scorer = fastscore.Scorer(LEXICAL)
     with pytest.raises(UsageError, match="The batch is of type str, expected a frame"):
         scorer(str(logs[0]))
     with pytest.raises(InputError, match="no row has what score_dialogue needs"):
@@ -270,7 +269,7 @@ def test_memory_is_bounded_by_the_rows_that_are_scored_together(logs):
             read.append(batch.num_rows)
             yield batch
 
-    scorer = fastscore.Scorer("score_dialogue", "steps", **LEXICAL)
+    scorer = fastscore.Scorer(LEXICAL, "steps")
     first = next(iter(scorer.map_batches(batches(), rows=20)))
     assert first.num_rows
     assert sum(read) <= 40
@@ -355,7 +354,7 @@ def test_ids_that_repeat_have_names_of_their_own(tmp_path, size):
 
 def test_a_call_asks_polars_for_few_frames(logs):
     """Each collected frame takes a tenth of a millisecond, whatever it holds."""
-    scorer, rows = fastscore.Scorer("score_dialogue", "steps", **LEXICAL), table_of(logs[:1])
+    scorer, rows = fastscore.Scorer(LEXICAL, "steps"), table_of(logs[:1])
     scorer(rows)
     collected = []
 
@@ -374,7 +373,7 @@ def test_a_call_asks_polars_for_few_frames(logs):
 @pytest.mark.parametrize("read", ["call", "stream"])
 def test_every_batch_of_other_columns_is_looked_at(logs, read):
     rows = pl.DataFrame(pl.from_arrow(table_of(logs)))
-    scorer = fastscore.Scorer("score_dialogue", "steps", **LEXICAL)
+    scorer = fastscore.Scorer(LEXICAL, "steps")
     n_steps = scorer(rows).num_rows
     for wrong in (rows.rename({"event": "kind"}), pl.DataFrame({"a": [1]})):
         with pytest.raises(InputError, match="no row has "):
@@ -383,7 +382,7 @@ def test_every_batch_of_other_columns_is_looked_at(logs, read):
 
 
 def test_one_frame_is_a_stream(logs):
-    scorer = fastscore.Scorer("score_dialogue", "steps", **LEXICAL)
+    scorer = fastscore.Scorer(LEXICAL, "steps")
     table = table_of(logs)
     expected = plain(streamed(scorer, table.to_batches(max_chunksize=7)))
     for whole in (table, pl.DataFrame(pl.from_arrow(table)), table.to_pandas(), table.to_reader()):

@@ -37,30 +37,24 @@ def request_of(arguments: Mapping[str, Any], call: str = "score") -> Request:
     if "source" in arguments:
         given = ScoreInput.of(arguments["source"], arguments.get("format"))
         logs = {"inputs": given.paths, "memory": given if given.is_frame else None}
-    by_name = arguments.get("options", {})
-    if options and by_name:
-        raise UsageError(
-            f"The suite is given by its options, and {next(iter(by_name))!r} beside them.",
-            f"Give all options in {type(options).__name__}(...).",
-        )
-    options = None if call == "scan" else options or by_name
+    options = None if call == "scan" else options
     settings = {each.name: arguments[each.name] for each in SETTINGS if each.name in arguments}
     return Request(suite=suite, options=options, **logs, **settings)
 
 
-def unknown_keyword(name: str, suite: Any) -> TypeError:
-    """Return the error of a keyword that `score` lacks, such as an option of the suite."""
+def unknown_keyword(name: str, suite: Any, call: str = "score(logs, ") -> TypeError:
+    """Return the error of a keyword that a call lacks, such as an option of the suite."""
     suite = load_suite(suite) if isinstance(suite, str) else suite
     options = suite.options if isinstance(suite, Suite) else type(suite)
     if is_dataclass(options) and name in {each.name for each in fields(options)}:
         kind = options.__name__
         return TypeError(
-            f"{name} is an option of the suite: fastscore.score(logs, fastscore.{kind}({name}=...))"
+            f"{name} is an option of the suite: fastscore.{call}fastscore.{kind}({name}=...))"
         )
     known = did_you_mean(name, [each.name for each in SETTINGS])
     return TypeError(
-        f"score() has no argument {name!r}. {known} Options of the suite are given as "
-        f"fastscore.score(logs, fastscore.{options.__name__}(...))."
+        f"{call.partition('(')[0]}() has no argument {name!r}. {known} Options of the suite are "
+        f"given as fastscore.{call}fastscore.{options.__name__}(...))."
     )
 
 

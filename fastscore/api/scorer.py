@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Never
 
 import numpy as np
 import polars as pl
 
-from fastscore.api.arguments import SuiteName, TableName, request_of
+from fastscore.api.arguments import SuiteName, TableName, request_of, unknown_keyword
 from fastscore.errors import InputError, UsageError, did_you_mean, names_arguments, warn_caller
 from fastscore.logs.inputs.column_map import map_source
 from fastscore.logs.inputs.frames import as_frame
@@ -61,8 +61,6 @@ class Scorer:
     metrics, embedder, precision, device, dim, store, columns, values, layout, alternate,
     sort_by, dialogue, without
         As of `fastscore.score`.
-    **options
-        Options of the suite by name, if `suite` is its name: ``lex_weight=1.0``.
 
     Raises
     ------
@@ -71,7 +69,7 @@ class Scorer:
 
     Examples
     --------
-    >>> scorer = fastscore.Scorer("score_dialogue", "steps", lex_weight=1.0)
+    >>> scorer = fastscore.Scorer(fastscore.ScoreDialogue(lex_weight=1.0), "steps")
     >>> batches = fastscore.scan("logs", "score_dialogue").collect().to_arrow().to_batches()
     >>> pa.Table.from_batches(scorer.map_batches(batches), scorer.schema).num_rows
     """
@@ -94,8 +92,10 @@ class Scorer:
         sort_by: str | None = None,
         dialogue: str | None = None,
         without: str | None = None,
-        **options: Any,
+        **_others: Never,
     ) -> None:
+        if _others:
+            raise unknown_keyword(next(iter(_others)), suite, "Scorer(")
         self._request = request_of(locals())
         self._screened: set[tuple[str, ...]] = set()
         tables = [each.name for each in self._request.load_suite().tables]
