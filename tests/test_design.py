@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-import sys
 import tomllib
 from collections import defaultdict
 from functools import cache
@@ -10,49 +9,15 @@ from itertools import pairwise
 from pathlib import Path
 
 import grimp
+import numpy as np
 import pytest
+from scipy.sparse.csgraph import connected_components
 
-import fastscore
-from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.integrity.file_state import FileRange, Shard
-from fastscore.logs.plan.shards import Plan
-from fastscore.logs.samples.screening import Screened
-from fastscore.run.inputs import NamedInputs, PlannedInputs
 from fastscore.suites.base import FunctionAt, Suite
 from fastscore.suites.declarations import Column, Metric
 
 ROOT = Path(__file__).parents[1]
 DESIGN = (ROOT / "docs" / "design.md").read_text()
-
-FILES = (InputFile, Screened, NamedInputs, PlannedInputs, Plan, Shard, FileRange)
-
-
-@pytest.mark.parametrize("on_disk", [True, False])
-def test_the_files_of_a_run_return_to_its_driver_twice(tmp_path, on_disk):
-    """What is made of them goes down again each time: first to be planned, then to be scored."""
-    log = ROOT / "tests" / "suites" / "score_dialogue" / "golden" / "b.jsonl"
-    output = tmp_path / "run" if on_disk else None
-    driver = "fastscore.run.drive" if on_disk else "fastscore.api.scoring"
-    returned = []
-
-    def watch(frame, event, result):
-        below = frame.f_globals.get("__name__", "")
-        caller = frame.f_back.f_globals.get("__name__") if frame.f_back else None
-        if event != "return" or caller != driver or below in (driver, "dataclasses"):
-            return
-        first = next(iter(result), None) if isinstance(result, list | tuple) else result
-        if below.startswith("fastscore.") and isinstance(first, FILES):
-            returned.append(f"{below}.{frame.f_code.co_name}")
-
-    before = sys.getprofile()
-    sys.setprofile(watch)
-    try:
-        fastscore.score(
-            log, fastscore.ScoreDialogue(lex_weight=1.0), output=output, workers=1, max_rejects=1.0
-        )
-    finally:
-        sys.setprofile(before)
-    assert returned == ["fastscore.run.inputs.named_inputs", "fastscore.run.inputs.plan_inputs"]
 
 
 def test_adding_a_suite_names_every_field_of_the_declaration():
@@ -109,29 +74,10 @@ def _package(module, packages):
 
 @pytest.mark.parametrize("package", ["results", "suites", "statistics", "api"])
 def test_no_files_of_a_package_import_each_other_in_a_circle(package):
-    """Tarjan's strongly connected components, over late imports too."""
+    """Late imports count too."""
     graph = graph_of_imports()
-    modules = {name for name in graph.modules if name.startswith(f"fastscore.{package}.")}
-    order = {}
-    low = {}
-    stack = []
-    circles = []
-
-    def visit(module):
-        order[module] = low[module] = len(order)
-        stack.append(module)
-        for imported in graph.find_modules_directly_imported_by(module) & modules:
-            if imported not in order:
-                visit(imported)
-                low[module] = min(low[module], low[imported])
-            elif imported in stack:
-                low[module] = min(low[module], order[imported])
-        if low[module] == order[module]:
-            start = stack.index(module)
-            circles.append(stack[start:])
-            del stack[start:]
-
-    for module in sorted(modules):
-        if module not in order:
-            visit(module)
-    assert [circle for circle in circles if len(circle) > 1] == []
+    modules = sorted(name for name in graph.modules if name.startswith(f"fastscore.{package}."))
+    imports = [graph.find_modules_directly_imported_by(name) for name in modules]
+    edges = np.array([[other in found for other in modules] for found in imports])
+    count, circles = connected_components(edges, directed=True, connection="strong")
+    assert count == len(modules), sorted(zip(circles.tolist(), modules, strict=True))
