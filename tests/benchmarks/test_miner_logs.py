@@ -69,18 +69,6 @@ def test_a_pair_of_dialogues_worked_by_hand(pair, tmp_path):
     assert texts[18:24] == ["I need a taxi", *["Hi need a taxi"] * 4, "Hi"]
 
 
-def test_rows_carry_the_runner_s_fields_and_labels(pair, tmp_path):
-    generate(tmp_path / "logs", data=[pair], miners=2)
-    rows = read_rows(tmp_path / "logs")
-    labels = {"dialogue_uid", "challenge_uid", "miner_uid", "miner_hotkey"}
-    for row in rows:
-        extra = {"ground_truth"} if row["event"] == "utterance_complete" else {"step", "prediction"}
-        assert set(row) == {"event", "utterance_index"} | extra | labels
-    order = [(row["dialogue_uid"], row["miner_uid"]) for row in rows]
-    runs = [key for index, key in enumerate(order) if not index or order[index - 1] != key]
-    assert runs == [("pair-a", "0"), ("pair-a", "1"), ("pair-b", "0"), ("pair-b", "1")]
-
-
 @pytest.mark.parametrize("compression", ["none", "zst"])
 def test_the_same_arguments_give_the_same_bytes(tmp_path, compression):
     contents = []

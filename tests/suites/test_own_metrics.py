@@ -216,17 +216,6 @@ def test_all_code_that_a_metric_uses_counts(tmp_path, before, after):
     assert hashes[0] == hashes[1] != hashes[2]
 
 
-def test_values_far_below_the_ends_of_a_range_keep_their_mean(tmp_path):
-    write_logs(tmp_path, files=1, dialogues=2)
-    rows = [(0, 0.25), (1, 0.5)]
-    declared = fastscore.metric(suite="score_dialogue", range=(0, 1e30), better="higher")
-    function = returned(*rows).function
-    run = fastscore.score(tmp_path, LEXICAL, metrics=[declared(function)])
-    assert run.summary.filter(pl.col("metric") == "bad", pl.col("group") == "all")[
-        "mean"
-    ].to_list() == [0.375]
-
-
 def test_a_metric_that_ends_the_process_is_refused(logs, mine):
     def ends(dialogues):
         """End the process."""

@@ -273,39 +273,6 @@ def test_a_large_file_is_cut_between_dialogues(tmp_path, suffix, shard_bytes):
     assert sum(len(each) for each in names) == len(set().union(*names)) == 80
 
 
-def test_every_keyless_file_is_one_dialogue(tmp_path):
-    paths = [tmp_path / name for name in ("a/x.csv", "b/x.csv", "c.csv")]
-    for index, path in enumerate(paths):
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(log(30, seed=index, keyed=False))
-    packed = plan(tmp_path, str(tmp_path))
-    assert (len(packed.shards), packed.n_dialogues) == (1, 3)
-    frame, _, _ = read_all(packed)
-    assert frame["file"].unique(maintain_order=True).to_list() == [str(path) for path in paths]
-    assert frame["id"].null_count() == frame.height
-    cut = plan(tmp_path, str(tmp_path), shard_bytes=100)
-    assert [len(shard.file_ranges) for shard in cut.shards] == [1, 1, 1]
-    assert read_all(cut)[0].equals(frame)
-
-
-def test_hundreds_of_small_files_share_shards(tmp_path):
-    for number in range(300):
-        # every third file has another order of columns
-        names = ["text", "index", "plan"] if number % 3 else ["plan", "index", "text"]
-        cells = {"text": f"hello {number}", "index": str(number), "plan": '{"a": "b"}'}
-        text = written([names, [cells[name] for name in names]])
-        (tmp_path / f"{number:04d}.csv").write_text(text, newline="")
-    planned = plan(tmp_path, str(tmp_path))
-    assert len(planned.shards) == 1
-    frame, rejects, counts = read_all(planned)
-    assert rejects.is_empty()
-    assert counts["lines"] == planned.n_dialogues == 300
-    assert frame["index"].to_list() == list(range(300))
-    assert frame["text"].to_list() == [f"hello {number}" for number in range(300)]
-    assert frame["plan"].unique().to_list() == ['{"a": "b"}']
-    assert set(frame["line"]) == {2}
-
-
 def test_a_shard_behind_the_header_depends_on_it(tmp_path):
     path = tmp_path / "log.csv"
     path.write_bytes(log(100))

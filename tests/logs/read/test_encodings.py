@@ -16,8 +16,6 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import fastscore
 from fastscore.errors import InputError
@@ -25,7 +23,6 @@ from fastscore.logs.inputs.files import InputFile, list_left_aside, resolve_inpu
 from fastscore.logs.plan.shards import Plan
 from fastscore.logs.samples.records import records
 from fastscore.suites.declarations import Column, Source
-from tests.conftest import often
 from tests.logs.planned import plan as plan_of
 from tests.logs.planned import read as read_of
 
@@ -100,24 +97,6 @@ def test_a_separator_that_only_the_first_line_names(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("sep=|\nid|text\na|x,y;z\n")
     assert rows_of(plan(tmp_path, path)) == [("a", "x,y;z")]
-
-
-@settings(
-    max_examples=often(25, 400),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(
-    rows=st.lists(
-        st.tuples(st.just("a"), st.text(st.sampled_from('ab,;\t"\n\ufeff é'), max_size=9)),
-        max_size=9,
-    ),
-    separator=st.sampled_from([",", ";", "\t"]),
-)
-def test_cells_with_any_separator_in_them(tmp_path, rows, separator):
-    path = tmp_path / "log.csv"
-    path.write_bytes(written(rows, separator).encode())
-    assert rows_of(plan(tmp_path, path)) == rows
 
 
 def test_marks_at_the_beginning_of_lines_are_passed_over(tmp_path):

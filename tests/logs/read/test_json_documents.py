@@ -1,6 +1,5 @@
 """JSON documents: objects, arrays of rows, arrays that are one row, and their faults."""
 
-import gzip
 import json
 from pathlib import Path
 
@@ -93,16 +92,6 @@ def test_oracle_values_one_behind_another(values, between):
     assert [json.loads(line) for _, _, line in as_lines(data)] == values
 
 
-def test_an_array_is_a_row_an_element(tmp_path):
-    rows = read(tmp_path, '[{"id": "a"}, {"id":\n"b"},\n\n  {"id": "c"}]\n')
-    assert rows.frame.select("line", "byte_offset", "id").rows() == [
-        (1, 1, "a"),
-        (1, 14, "b"),
-        (4, 30, "c"),
-    ]
-    assert read(tmp_path, " [ ] ").counts == dict.fromkeys(("lines", "blank", "rows", "rejects"), 0)
-
-
 def test_an_array_is_one_row_in_its_column(tmp_path):
     turns = [{"text": "hi, \n]["}, {"text": "bye"}]
     text = json.dumps(turns, indent=2)
@@ -181,13 +170,6 @@ def test_a_fault_between_elements_leaves_the_rest_aside(tmp_path, text, ids, lin
     assert rows.counts == {"lines": len(ids) + 1, "blank": 0, "rows": len(ids), "rejects": 1}
 
 
-def test_a_cut_off_element_is_one_reject(tmp_path):
-    rows = read(tmp_path, '[{"id":"a"},\n{"id":"b')
-    assert rows.frame["id"].to_list() == ["a"]
-    faults = rows.rejects.select("line", "reason", "found").rows()
-    assert faults[0] == (2, "not_json", "the end of the line")
-
-
 @pytest.mark.parametrize("block", [1, 3, 7, 1 << 20])
 def test_an_element_that_is_too_long_leaves_the_others(tmp_path, monkeypatch, block):
     monkeypatch.setattr(lines, "MAX_RECORD_BYTES", 10)
@@ -223,17 +205,6 @@ def test_blocks_do_not_change_what_is_read(tmp_path, monkeypatch, text, *, whole
         assert found.frame.equals(expected.frame)
         assert found.rejects.equals(expected.rejects)
         assert found.counts == expected.counts
-
-
-def test_a_damaged_document_gives_its_whole_elements(tmp_path):
-    rows = [{"id": f"d{index}", "turns": [index] * 50} for index in range(400)]
-    path = tmp_path / "cut.json.gz"
-    path.write_bytes(gzip.compress(json.dumps(rows).encode())[:-300])
-    read_back = read_shard(whole_file(str(path), "json", "gz"), ROWS)
-    ids = read_back.frame["id"].to_list()
-    assert 0 < len(ids) < 400
-    assert ids == [row["id"] for row in rows[: len(ids)]]
-    assert read_back.rejects["reason"].to_list() == ["truncated_compression"]
 
 
 def test_documents_and_lines_are_packed_and_scored_alike(tmp_path, monkeypatch):

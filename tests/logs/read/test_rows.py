@@ -129,26 +129,11 @@ def test_rejects_say_what_was_found(tmp_path):
     ]
 
 
-def test_empty_file_and_no_piece(tmp_path):
-    rows = read_one(tmp_path, b"")
-    assert rows.frame.schema == row_schema(SOURCE)
-    assert rows.counts == {"lines": 0, "blank": 0, "rows": 0, "rejects": 0}
-    assert read_shard(Shard(0, (), 0, ""), SOURCE).frame.height == 0
-
-
 def test_raw_text_is_cut(tmp_path):
     rows = read_one(tmp_path, b'{"id": 1, "x": "' + "é".encode() * 500 + b'"}')
     assert len(rows.rejects["raw"][0]) == 200
     rows = read_one(tmp_path, b'{"id": [' + b"1," * 500 + b"2]}")
     assert len(rows.rejects["found"][0]) <= len("array ") + 80
-
-
-def test_a_line_of_fifty_megabytes(tmp_path):
-    text = "long " * 10_000_000
-    lines = [json.dumps({"id": "a"}), json.dumps({"id": text}), json.dumps({"id": "c"})]
-    rows = read_one(tmp_path, "\n".join(lines).encode())
-    assert rows.frame["id"].str.len_bytes().to_list() == [1, len(text), 1]
-    assert rows.frame["line"].to_list() == [1, 2, 3]
 
 
 @pytest.mark.parametrize("block", [5, 7, 64])

@@ -33,11 +33,6 @@ PREDICATES = {
 COLUMNS = ["file", "line", "byte_offset", *(column.name for column in SOURCE.columns)]
 
 
-FEW = Source(
-    columns=tuple(column for column in SOURCE.columns if column.name in ("id", "text", "step"))
-)
-
-
 def scanned(
     paths: list[Path], threads: int, source: Source = SOURCE
 ) -> tuple[pl.LazyFrame, pl.LazyFrame]:
@@ -151,25 +146,6 @@ def test_a_row_limit_ends_the_reading(tmp_path, monkeypatch):
 
     assert scan_rows(read, SOURCE, "logs").head(5).collect().height == 5
     assert parts < 10
-
-
-def test_every_format_and_packing_scans_alike(tmp_path):
-    import gzip
-
-    import zstandard
-
-    path = write(tmp_path)
-    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
-    (tmp_path / "b.jsonl.zst").write_bytes(zstandard.compress(path.read_bytes()))
-    good = [LINES[0], LINES[2]]
-    pl.DataFrame(good).write_parquet(tmp_path / "c.parquet")
-    (tmp_path / "d.parquet.gz").write_bytes(gzip.compress((tmp_path / "c.parquet").read_bytes()))
-    expected = [("a", "x" * 50, 1), ("c", "y", 3)]
-    for name in ("a.jsonl.gz", "b.jsonl.zst", "c.parquet", "d.parquet.gz"):
-        rows, _ = scanned([tmp_path / name], 2, FEW)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RejectsWarning)
-            assert rows.select("id", "text", "step").collect().rows() == expected, name
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
