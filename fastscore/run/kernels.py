@@ -89,16 +89,12 @@ def every_kernel() -> list[Declaration]:
 
 
 WITHOUT_VECTORS = ("fastscore.vectors",)
-_READERS = {
-    "csv": ("fastscore_readers.csv", "fastscore.logs.read.csv_records"),
-    "json": ("fastscore_readers.json.documents",),
-}
+_READERS = {"csv": "fastscore_readers.csv_records", "json": "fastscore_readers.json.documents"}
 
 
 def unread(formats: Iterable[str]) -> tuple[str, ...]:
     """Return the modules that read other formats than those of a run's inputs."""
-    left = _READERS.keys() - set(formats)
-    return tuple(module for name in left for module in _READERS[name])
+    return tuple(_READERS[name] for name in _READERS.keys() - set(formats))
 
 
 def kernels_of(suite: str, without: tuple[str, ...] = ()) -> list[Kernel]:

@@ -158,16 +158,6 @@ def test_keys_must_be_distinct_shapes_whole():
         find([b"[]"], [None, None])
 
 
-def test_many_short_texts_have_room_behind_a_very_long_one():
-    many = 200_000
-    texts = [b'["%s"]' % (b"x" * 2_000_000), *[b"[1]"] * many]
-    root, wrong = find_places(*ranges(texts), [None])
-    assert wrong.size == 0
-    each = root.elements
-    assert each.tags.tolist() == [tokens.STRING] + [tokens.INTEGER] * many
-    assert each.owner.tolist() == list(range(many + 1))
-
-
 @given(
     st.lists(st.lists(st.sampled_from(b"\n\r\t ax"), max_size=200).map(bytes), max_size=5),
     st.integers(0, 70),

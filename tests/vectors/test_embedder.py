@@ -80,15 +80,6 @@ def test_a_vector_depends_on_its_text_alone(minilm):
     np.testing.assert_array_equal(repeated, np.tile(together[7], (40, 1)))
 
 
-def test_the_size_of_a_batch_changes_no_bit(tiny):
-    rng = random.Random(0)
-    texts = [" ".join(rng.choices(WORDS, k=6)) for _ in range(40)]  # all of eight tokens
-    together = tiny.encode(texts)
-    for size in (1, 2, 3, 7, 39):
-        apart = [tiny.encode(texts[at : at + size]) for at in range(0, len(texts), size)]
-        np.testing.assert_array_equal(np.concatenate(apart), together)
-
-
 @given(texts=st.integers(0, 3000), tokens=st.integers(1, 2000))
 def test_no_text_is_left_alone_in_a_batch(texts, tokens):
     cuts = list(cut_batches(texts, tokens))

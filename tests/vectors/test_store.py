@@ -262,10 +262,6 @@ def trusted(tmp_path, monkeypatch):
     return VectorStore.open(FINGERPRINT, 4, root=tmp_path / "vectors").folder
 
 
-def test_our_own_is_opened_again(trusted):
-    assert VectorStore.open(FINGERPRINT, 4, root=trusted.parent).folder == trusted
-
-
 @pytest.mark.parametrize("mode", [0o777, 0o775])
 @pytest.mark.parametrize("above", [0, 1])
 def test_one_that_others_can_write_to_is_refused(trusted, monkeypatch, above, mode):
