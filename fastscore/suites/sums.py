@@ -14,7 +14,7 @@ value a definition fixes (`Metric.fixed_where`) are left out, and rows of differ
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -480,19 +480,16 @@ class Part:
     """The rows of a metric that are on one scale, by dialogue.
 
     ``where`` says which rows, as a reader names them: ``condition C4, C5``; nothing for all.
-    ``scale`` is their value of `Scale.by`. ``units`` has of each dialogue with a value
-    ``id``, ``pair``, ``unit``, ``repeat``, the labels, and ``exact`` (of ``bits``), ``sum``, ``n``,
-    ``at_minimum`` and ``at_maximum`` of `Sums`. Of all rows of the metric, ``nulls`` counts those
-    without a value by reason, ``left_out`` the values that its definition fixes.
+    ``scale`` is their value of `Scale.by`. ``units`` has of each dialogue with a value ``unit``,
+    the labels, and ``exact`` (of ``bits``), ``sum``, ``n``, ``at_minimum`` and ``at_maximum`` of
+    `Sums`.
     """
 
     metric: Metric
     where: str
     scale: str | int | bool | None
     units: pl.DataFrame
-    bits: int = 0
-    nulls: Mapping[str, int] = field(default_factory=dict)
-    left_out: int = 0
+    bits: int
 
     @property
     def key(self) -> PartKey:
@@ -536,10 +533,7 @@ def _parts(metric: Metric, sums: Sums) -> list[Part]:
     prefix = f"{metric.id}:"
     labels = [name for name in sums.frame.columns if name.startswith("label:")]
     rows = sums.frame.select(
-        "id",
-        "pair",
         UNIT,
-        "repeat",
         pl.col(labels).name.map(lambda name: name.removeprefix("label:")),
         *([scale_by] if metric.scale.by else []),
         pl.col(f"^{prefix}.*$").name.map(lambda name: name.removeprefix(prefix)),
@@ -547,7 +541,6 @@ def _parts(metric: Metric, sums: Sums) -> list[Part]:
     labels = [label.removeprefix("label:") for label in labels]
     has_value = rows.filter(pl.col("n") > 0)
     scales = has_value[scale_by].unique().sort().to_list() if metric.scale.by else [None]
-    nulls = sums.nulls.filter(metric=metric.id).group_by("reason").agg(pl.col("n").sum())
     parts = []
     for scale in scales:
         is_own = pl.lit(True) if scale is None else pl.col(scale_by).eq_missing(scale)
@@ -562,8 +555,6 @@ def _parts(metric: Metric, sums: Sums) -> list[Part]:
                 scale=scale,
                 units=own.drop("fixed", "left_out", scale_by, strict=False),
                 bits=sums.bits[metric.id],
-                nulls=dict(nulls.sort("reason").iter_rows()),
-                left_out=int(rows["left_out"].sum()),
             )
         )
     return parts

@@ -110,8 +110,6 @@ def test_a_report_and_an_overview_show_the_estimates_of_the_summary(run: Run) ->
         scales = {part.scale for part in of_metric}
         assert (row["interval_reason"] == "several_scales") == (len(scales) > 1)
         for part in of_metric:
-            nulls = {name: row[f"n_{name}"] for name in part.nulls}
-            assert (part.nulls, part.left_out) == (nulls, row["n_fixed"])
             if len(scales) == 1:
                 assert answer(part.estimate) == row_answer(row), row["metric"]
                 assert part.n == row["n"]
