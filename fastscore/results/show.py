@@ -235,28 +235,27 @@ _UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
 
 
 def list_runs(folder: Place) -> pl.DataFrame:
-    """List the runs in a folder or at an address and below, the latest first, in `SCHEMA`."""
+    """List the runs in a folder and below, the latest first, in `SCHEMA`."""
     if isinstance(folder, Address):
-        from fastscore.run.remote.runs import find_runs  # late: few runs are in a store
-
-        rows = [_row(Address(url), time) for url, time in find_runs(folder.url)]
-    elif not folder.is_dir():
+        raise UsageError(
+            f"{folder} is an address, and runs are listed in folders.",
+            f"Name a run: fastscore summary {folder}/RUN.",
+        )
+    if not folder.is_dir():
         raise InputError(f"{folder}: no such folder.", "Name a folder with runs in it.")
-    else:
-        rows = []
-        for place, folders, files in os.walk(folder):
-            if MANIFEST_NAME in files and RECEIPTS in folders:
-                folders.clear()
-                manifest = Path(place, MANIFEST_NAME)
-                rows.append(_row(Path(place), manifest.stat().st_mtime))
+    rows = []
+    for place, folders, files in os.walk(folder):
+        if MANIFEST_NAME in files and RECEIPTS in folders:
+            folders.clear()
+            manifest = Path(place, MANIFEST_NAME)
+            rows.append(_row(Path(place), manifest.stat().st_mtime))
     return pl.DataFrame(rows, SCHEMA).sort(
         "finished", "run", descending=[True, False], nulls_last=True
     )
 
 
-def _row(path: Place, seconds: float | None) -> dict[str, object]:
-    finished = None if seconds is None else datetime.fromtimestamp(seconds, UTC)
-    row: dict[str, object] = {"run": str(path), "finished": finished}
+def _row(path: Path, seconds: float) -> dict[str, object]:
+    row: dict[str, object] = {"run": str(path), "finished": datetime.fromtimestamp(seconds, UTC)}
     try:
         run = open_run(str(path))
         whole = overall_rows(run.summary)

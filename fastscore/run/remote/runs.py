@@ -246,24 +246,6 @@ def open_copy(url: str) -> RunCopy:
     return RunCopy(prefix, folder, manifest, _names(manifest, received))
 
 
-def find_runs(url: str) -> Iterator[tuple[str, float | None]]:
-    """Yield address and time in seconds of each run at an address or below it.
-
-    The time is None if the run's log cannot be read.
-    """
-    prefix = Prefix(url)
-    names = prefix.first_level()
-    if "log/" in names and "lease/" in names:
-        entries: list[log.Entry] = []
-        with suppress(RunError):  # whoever opens the run is told
-            entries = log.read_log(prefix)
-        yield url, entries[-1]["time"] if entries else None
-        return
-    for name in sorted(names):
-        if name.endswith("/"):
-            yield from find_runs(f"{url}/{name.rstrip('/')}")
-
-
 def _names(manifest: Manifest, received: Iterable[StoredReceipt]) -> dict[str, str]:
     outputs = [Committed(**output) for output in manifest.outputs]
     names = {output.path: object_name(output) for output in outputs}

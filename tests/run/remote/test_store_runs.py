@@ -350,32 +350,11 @@ def test_the_verbs_take_addresses(store, logs, tmp_path):
     assert say("check", URL, *against)
     say("report", URL, "-o", tmp_path / "report.html")
     assert URL in (tmp_path / "report.html").read_text()
-    listed = fastscore.runs("s3://bucket/runs")
-    assert sorted(listed["run"]) == ["s3://bucket/runs/other", URL]
-    assert listed["rows"].to_list() == [12, 12]
-    assert "today" in say("runs", "s3://bucket")
+    with pytest.raises(UsageError, match="runs are listed in folders"):
+        fastscore.runs("s3://bucket/runs")
     assert "0" in planned
     again = fastscore_command([*score, URL, "--dry-run", "--json"])
     assert '"scored_shards": 1' in again.stdout
-
-
-def test_a_run_with_a_broken_log_hides_no_other(store, logs, tmp_path):
-    write(logs)
-    run_lexical(list(logs), Path("s3://bucket/runs/other"), shard_bytes=1)
-    first = "bucket/runs/today/log/00000000.json"
-    store.objects.pop(first)
-    assert "no run there (no log)" in fastscore.runs("s3://bucket/runs")["problem"][1]
-    store.objects[first] = b"{"
-    listed = fastscore.runs("s3://bucket/runs")
-    assert listed["run"].to_list() == ["s3://bucket/runs/other", URL]
-    assert listed["rows"].to_list() == [12, None]
-    assert listed["finished"].is_null().to_list() == [False, True]
-    assert "an entry is damaged" in listed["problem"][1]
-    page = tmp_path / "runs.html"
-    shown = fastscore_command(["runs", "s3://bucket/runs", "-o", page])
-    assert shown.returncode == 0, shown.stderr
-    assert "an entry is damaged" in page.read_text()
-    assert "today" in fastscore_command(["runs", "s3://bucket/runs"]).stdout
 
 
 def test_logs_that_were_moved_are_not_scored_again(store, logs, tmp_path):
