@@ -5,7 +5,7 @@
     example = fastscore.example("score_dialogue", "example")
     run = fastscore.score(example.logs, fastscore.ScoreDialogue(lex_weight=1.0), output="run")
     run.tables["dialogues"]
-    run.compare(by="miner_uid")
+    fastscore.compare(run, by="miner_uid")
 
 Before a run: `example`, `inspect`, `layouts`, `scan`, `metrics`. A run: `score`, `open_run`,
 `runs`, `summary`, `explain`, `report`. Comparisons: `compare`, `check`, `pass_k`,

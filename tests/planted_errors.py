@@ -21,9 +21,9 @@ distance: pl.Expr = fastscore.text.levenshtein("a", pl.col("b"))
 distances: pl.Series = fastscore.text.levenshtein(column, column)
 cosine: pl.Expr = fastscore.sets.idf_cosine("a", "b", idf={"x": 1.0})
 means: pl.DataFrame = run.scan("turns").collect().join(run.tables["dialogues"], on="dialogue")
-differences: pl.DataFrame = run.compare(stored, pair_by="dialogue").differences
-run.explain(random=True, seed=1)
-run.report("page.html", texts=False)
+differences: pl.DataFrame = fastscore.compare(run, stored, pair_by="dialogue").differences
+fastscore.explain(run, random=True, seed=1)
+fastscore.report(run, output="page.html", texts=False)
 
 misspelt = fastscore.ScoreDialogue(lexweight=1.0)  # error
 text = fastscore.ScoreDialogue(lex_weight="1")  # error
@@ -46,8 +46,8 @@ fastscore.sets.idf_cosine("a", "b")  # error
 run.tables["dialogue"].head()  # error
 run.scan("turn")  # error
 run.to_pandas("dialogue")  # error
-run.compare(stored, pairby="dialogue")  # error
-run.compare(stored, test="wilcoxon")  # error
-run.explain(worst="cas", sead=1)  # error
-run.report("page.html", text=False)  # error
+fastscore.compare(run, stored, pairby="dialogue")  # error
+fastscore.compare(run, stored, test="wilcoxon")  # error
+fastscore.explain(run, worst="cas", sead=1)  # error
+fastscore.report(run, output="page.html", text=False)  # error
 fastscore.open_run("run").tables["step"].head()  # error

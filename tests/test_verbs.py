@@ -52,9 +52,9 @@ def test_a_run_lists_what_is_for_users_and_names_its_tables(both):
             set(dir(run))
             == set(dir(fastscore.Run))
             == {
-                *("compare", "cut_texts", "damaged", "explain", "lazy_tables", "manifest", "notes"),
-                *("options", "path", "plot", "rejects", "report", "scan", "signature", "suite"),
-                *("summarise", "summary", "tables", "to_arrow", "to_pandas"),
+                *("cut_texts", "damaged", "lazy_tables", "manifest", "notes", "options", "path"),
+                *("plot", "rejects", "scan", "signature", "suite", "summary", "tables"),
+                *("to_arrow", "to_pandas"),
             }
         )
         for tables in (run.tables, run.lazy_tables):
@@ -84,18 +84,19 @@ def test_runs_in_memory_and_on_disk_are_alike(both, tmp_path):
     assert stored.rejects.equals(held.rejects)
     assert stored.notes == held.notes
     assert stored.cut_texts.equals(held.cut_texts)
-    assert fastscore.summary(stored, by="miner_uid").equals(held.summarise(by=["miner_uid"]))
+    of_stored = fastscore.summary(stored, by="miner_uid")
+    assert of_stored.equals(fastscore.summary(held, by=["miner_uid"]))
     assert repr(held).partition("\n")[2] == repr(stored).partition("\n")[2]
     # beside the run that its last line names
-    explained = replace(stored.explain(worst=METRIC), run="RUN")
-    assert explained.text == held.explain(worst=METRIC).text
+    explained = replace(fastscore.explain(stored, worst=METRIC), run="RUN")
+    assert explained.text == fastscore.explain(held, worst=METRIC).text
     checks = [
         fastscore.check(run, minimum={METRIC: 0.0}, max_rejects=0.5, max_null={METRIC: 1.0})
         for run in both
     ]
     assert checks[0] == checks[1]
     assert {one.outcome for one in checks[0]} == {"passed"}
-    pages = [run.report(tmp_path / "page.html").read_text() for run in both]
+    pages = [fastscore.report(run, output=tmp_path / "page.html").read_text() for run in both]
     assert all("<!doctype html>" in page.lower() for page in pages)
     for frame in (held.to_arrow(), held.to_pandas()):
         assert pl.DataFrame(frame).equals(stored.tables["dialogues"]) or len(frame) == len(
@@ -112,8 +113,8 @@ def test_scores_in_memory_are_compared(both, example):
     assert found.differences["difference"].to_list() == [0.0]
     named = found.differences.select(pl.col(pl.String)).row(0)
     assert f"{example.logs} (2)" in named
-    assert held.compare(stored, metrics=[METRIC]).differences.height == 1
-    assert held.compare(by="miner_uid", metrics=[METRIC]).suite == "score_dialogue"
+    assert fastscore.compare(held, stored, metrics=[METRIC]).differences.height == 1
+    assert fastscore.compare(held, by="miner_uid", metrics=[METRIC]).suite == "score_dialogue"
 
 
 def test_rows_in_memory_are_called_by_their_place_or_name(example):
@@ -135,7 +136,7 @@ def test_rows_in_memory_are_explained(form, output, example, tmp_path):
     rows = [json.loads(line) for of_file in lines for line in of_file]
     run = fastscore.score(form(rows), LEXICAL, output=output and tmp_path / output)
     assert run.tables["dialogues"].height
-    explained = run.explain(best=METRIC)
+    explained = fastscore.explain(run, best=METRIC)
     assert explained.file == "frame"
     (one,) = explained.explanations
     assert one.value == one.result
@@ -163,7 +164,7 @@ def test_a_report_without_texts_warns(tmp_path):
     for path in example.logs.iterdir():
         path.unlink()
     with pytest.warns(fastscore.LogsWarning, match="The texts of dialogues are not shown"):
-        run.report(tmp_path / "page.html")
+        fastscore.report(run, output=tmp_path / "page.html")
     done = fastscore_command(["report", tmp_path / "run", "-o", tmp_path / "page.html"])
     assert "Note: The texts of dialogues are not shown" in done.stderr
 

@@ -1,10 +1,9 @@
-"""A run with the verbs of the package as its methods: what `open_run` and `score` return."""
+"""A run for users, who can look at it and plot it: what `open_run` and `score` return."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from pyarrow import Table as ArrowTable
 
     from fastscore.api.arguments import TableName
-    from fastscore.results import compare as comparing
-    from fastscore.results import explaining
     from fastscore.results.plots import Picture
 
 _INTERNAL = {
@@ -67,7 +64,7 @@ class Run(runs.Run, metaclass=_Listed):
     --------
     >>> run = fastscore.open_run("run")
     >>> run.scan("steps").select("U_step").mean().collect()
-    >>> run.summarise(by=["miner_uid"]).select("value", "metric", "mean").head(3)
+    >>> fastscore.summary(run, by="miner_uid").select("value", "metric", "mean").head(3)
     """
 
     def __dir__(self) -> list[str]:
@@ -115,9 +112,7 @@ class Run(runs.Run, metaclass=_Listed):
 
         return plot_metric(self, metric, by=by)
 
-    if TYPE_CHECKING:  # a checker knows the names of arguments and of the package's own tables
-        compare = comparing.compare
-        explain = explaining.explain
+    if TYPE_CHECKING:  # a checker knows the names of the package's own tables
 
         @property
         def tables(self) -> Mapping[TableName, pl.DataFrame]: ...  # type: ignore[override]  # noqa: D102
@@ -127,60 +122,6 @@ class Run(runs.Run, metaclass=_Listed):
         def to_pandas(self, table: TableName = "dialogues") -> PandasFrame: ...  # type: ignore[override]  # noqa: D102
 
         def to_arrow(self, table: TableName = "dialogues") -> ArrowTable: ...  # type: ignore[override]  # noqa: D102
-
-    else:
-
-        def compare(self, *others, **how):
-            """Compare with other runs, or the levels of this one; see `fastscore.compare`."""
-            from fastscore.results.compare import compare
-
-            return compare(self, *others, **how)
-
-        def explain(self, dialogue=None, metric=None, **choice):
-            """Explain why a number is what it is; see `fastscore.explain`."""
-            from fastscore.results.explaining import explain
-
-            return explain(self, dialogue, metric, **choice)
-
-    @names_arguments
-    def report(
-        self,
-        output: str | PathLike[str] = "report.html",
-        *,
-        pair_by: str | None = None,
-        unpaired: bool = False,
-        cluster: str | None = None,
-        texts: bool = True,
-    ) -> Path:
-        """Write a page about the run; see `fastscore.report`."""
-        from fastscore.results.report.write import write_report
-
-        design: dict[str, Any] = {"pair_by": pair_by, "unpaired": unpaired, "cluster": cluster}
-        return write_report([self], output, texts=texts, **design)
-
-    @names_arguments
-    def summarise(
-        self, *, by: str | Sequence[str] = (), cluster: str | None = None
-    ) -> pl.DataFrame:
-        """Return the summary with other groups or other units of its intervals.
-
-        Parameters
-        ----------
-        by
-            Label columns of the table ``dialogues``: their combinations are the groups, in place
-            of those of the run's own summary.
-        cluster
-            A column of the table ``dialogues``, for example the user: rows with the same value
-            are one unit of the intervals, in place of the dialogue.
-
-        Raises
-        ------
-        UsageError
-            No such column, or too many groups.
-        """
-        from fastscore.results.runs import summarise_run
-
-        return summarise_run(self, by, cluster)
 
 
 @names_arguments

@@ -391,7 +391,7 @@ MOST_GROUPS = 100
 def summarise_run(
     run: Run, by: str | Sequence[str] = (), cluster: str | None = None
 ) -> pl.DataFrame:
-    """Summarise a run by one label column, or by each combination of several (`Run.summarise`).
+    """Summarise a run by one label column, or by each combination of several (`fastscore.summary`).
 
     Rows in which one of them is null are in no group.
     """

@@ -61,7 +61,7 @@ def run(tmp_path: Path) -> Run:
 @pytest.mark.parametrize("suite", SUITES)
 def test_other_units_change_intervals_alone(suite: str, suite_runs: Mapping[str, Run]) -> None:
     run, column = suite_runs[suite], CLUSTERS[suite]
-    clustered = run.summarise(cluster=column)
+    clustered = fastscore.summary(run, cluster=column)
     assert_frame_equal(clustered.drop(INTERVAL), run.summary.drop(INTERVAL))
     dialogues = run.scan("dialogues").collect()
     for metric in load_suite(suite).metrics:
@@ -75,7 +75,7 @@ def test_other_units_change_intervals_alone(suite: str, suite_runs: Mapping[str,
 
 
 def test_units_of_rows_are_found_through_their_dialogue(run: Run) -> None:
-    row = run.summarise(cluster="miner_uid").row(
+    row = fastscore.summary(run, cluster="miner_uid").row(
         by_predicate=(pl.col("group") == "all") & (pl.col("metric") == "lexical_similarity"),
         named=True,
     )
@@ -89,10 +89,10 @@ def test_units_of_rows_are_found_through_their_dialogue(run: Run) -> None:
 
 
 def test_groups_and_units_go_together(run: Run) -> None:
-    found = run.summarise(by=["miner_uid"], cluster="dialogue_uid")
-    plain = run.summarise(by=["miner_uid"])
+    found = fastscore.summary(run, by=["miner_uid"], cluster="dialogue_uid")
+    plain = fastscore.summary(run, by=["miner_uid"])
     assert_frame_equal(found.drop("units"), plain.drop("units"))
-    crossed = run.summarise(by=["miner_uid", "file"], cluster="miner_uid")
+    crossed = fastscore.summary(run, by=["miner_uid", "file"], cluster="miner_uid")
     assert set(crossed["n_units"]) <= {0, 1}
     assert crossed["value"].n_unique() == 3
 
@@ -110,7 +110,7 @@ def test_too_few_units_have_no_interval_and_the_table_says_why(run: Run) -> None
     )
     assert "by miner_uid: mean [95 % CI] with 3 or more units (miner_uid)" in done.output
     assert "n 3 in 1" in done.output
-    summary = run.summarise(by=["miner_uid"], cluster="miner_uid")
+    summary = fastscore.summary(run, by=["miner_uid"], cluster="miner_uid")
     assert set(summary["interval_reason"]) == {"too_few_units"}
 
 
@@ -122,7 +122,7 @@ def test_more_than_eight_groups_are_rows(tmp_path: Path) -> None:
     lines = {line.split()[0]: line for line in shown.splitlines() if line.startswith("m")}
     assert list(lines) == ["miner_uid", *(f"m{miner}" for miner in range(9))]
     assert "average_U_best_early ↑" in lines["miner_uid"]
-    means = run.summarise(by=["miner_uid"]).filter(metric="average_U_best_early")
+    means = fastscore.summary(run, by=["miner_uid"]).filter(metric="average_U_best_early")
     for row in means.iter_rows(named=True):
         ends = f"[{row['ci_low']:.3f}, {row['ci_high']:.3f}]"
         assert f"{row['mean']:.3f} {ends}" in lines[row["value"]]
@@ -148,7 +148,7 @@ def test_every_format_has_both_ends_and_the_units(run: Run) -> None:
 
     records = json.loads(shown("json"))["summary"]
     wanted = {name: value for name, value in records[0].items() if name in INTERVAL}
-    summary = run.summarise(cluster="miner_uid")
+    summary = fastscore.summary(run, cluster="miner_uid")
     own = summary.filter(group="all", metric=records[0]["metric"]).row(0, named=True)
     assert wanted == {name: own[name] for name in INTERVAL}
     assert "n_units,mean,sd,ci_low,ci_high,degrees_of_freedom,interval_reason" in shown("csv")
@@ -189,4 +189,4 @@ def test_a_comparison_spells_units_of_several_columns_as_the_summary_does(
 
 def test_a_column_that_is_not_there_suggests_the_nearest(run: Run) -> None:
     with pytest.raises(fastscore.FastscoreError, match="Did you mean 'miner_uid'"):
-        run.summarise(cluster="miner_id")
+        fastscore.summary(run, cluster="miner_id")

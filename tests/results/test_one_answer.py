@@ -76,16 +76,16 @@ def test_a_summary_is_the_same_from_files_tables_and_the_command_line(run: Run) 
     assert by_key(summarise(run.suite, run.lazy_tables, run.options).to_dicts()) == own
     unit = run.suite.design.unit
     if len(unit) == 1:  # the design's unit by its name
-        named = run.summarise(cluster=unit[0])
+        named = fastscore.summary(run, cluster=unit[0])
         assert named.equals(run.summary, null_equal=True)
 
 
 def test_groups_that_are_asked_for_are_those_of_the_summary(run: Run) -> None:
     label = label_of(run)
     asked = [label, "file"]  # not a group of the summary by itself: it is made anew
-    crossed = run.summarise(by=asked)
+    crossed = fastscore.summary(run, by=asked)
     files = run.scan("dialogues").select(label, "file").drop_nulls().unique().collect()
-    own = by_key(run.summarise(by=[label]).to_dicts())
+    own = by_key(fastscore.summary(run, by=[label]).to_dicts())
     for row in crossed.to_dicts():
         value = row["value"].split(" / ")[0]
         if files.filter(pl.col(label).cast(pl.String) == value).height == 1:
@@ -123,7 +123,7 @@ def test_a_report_and_an_overview_show_the_estimates_of_the_summary(run: Run) ->
 
 def test_every_part_of_a_report_has_the_units_that_are_asked_for(run: Run) -> None:
     units = ",".join(("file", *run.suite.design.unit))
-    rows = run.summarise(cluster=units).filter(group="all").to_dicts()
+    rows = fastscore.summary(run, cluster=units).filter(group="all").to_dicts()
     own = {row["metric"]: row for row in rows}
     parts = read_headlines(run, cluster=units).parts
     of_metric = Counter(part.metric.id for part in parts)
@@ -135,7 +135,7 @@ def test_every_part_of_a_report_has_the_units_that_are_asked_for(run: Run) -> No
 def test_the_sides_of_a_comparison_are_the_groups_of_the_summary(run: Run) -> None:
     label = label_of(run)
     found = fastscore.compare(run, by=label)
-    own = by_key(run.summarise(by=[label]).to_dicts())
+    own = by_key(fastscore.summary(run, by=[label]).to_dicts())
     compared = 0
     for side in found.sides.to_dicts():
         row = own.get((label, side["side"], side["metric"]))

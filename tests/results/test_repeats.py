@@ -144,7 +144,7 @@ def test_a_summary_and_a_comparison_have_one_pass_k() -> None:
     own = ["metric", "k", "n_tasks", "pass_k", "low", "high", "reason"]
     found = []
     for task, unit in ((None, None), ("task", "task")):
-        compared = run.compare(run, repeats="trial", cluster=unit)
+        compared = fastscore.compare(run, run, repeats="trial", cluster=unit)
         of_side = compared.pass_k.filter(pl.col("against").is_null()).head(3).select(own)
         found.append(fastscore.pass_k(run, "trial", task=task).select(own))
         assert found[-1].equals(of_side)
@@ -289,8 +289,9 @@ def test_what_tells_repeats_apart_is_no_part_of_a_pair() -> None:
         )
     ]
     run = fastscore.score(rows, fastscore.ScoreDialogue(lex_weight=1.0))
-    found = run.compare(by="miner_uid", repeats="challenge_uid").differences
-    named = run.compare(by="miner_uid", repeats="challenge_uid", pair_by="dialogue_uid").differences
+    how = {"by": "miner_uid", "repeats": "challenge_uid"}
+    found = fastscore.compare(run, **how).differences
+    named = fastscore.compare(run, **how, pair_by="dialogue_uid").differences
     assert found.equals(named)
     assert set(found["pair"].drop_nulls()) == {"dialogue_uid"}
     units = found.filter(pl.col("metric") == "average_U_best_early")["n_units"]
@@ -298,7 +299,7 @@ def test_what_tells_repeats_apart_is_no_part_of_a_pair() -> None:
     with pytest.raises(
         UsageError, match="pair_by names 'challenge_uid', which tells repeats apart"
     ):
-        run.compare(by="miner_uid", repeats="challenge_uid", pair_by="challenge_uid")
+        fastscore.compare(run, by="miner_uid", repeats="challenge_uid", pair_by="challenge_uid")
     with pytest.raises(UsageError, match="Tasks are named by 'challenge_uid' alone"):
         fastscore.pass_k(run, repeats="challenge_uid", task="challenge_uid")
 
@@ -307,4 +308,4 @@ def test_a_suite_whose_pairs_are_the_repeats_is_told_what_to_name(tmp_path: Path
     example = fastscore.example("guest_simulation", tmp_path)
     run = fastscore.score(example.logs, fastscore.GuestSimulation())
     with pytest.raises(UsageError, match=r"pairs are by it alone. Name with pair_by"):
-        run.compare(by="experiment_level", repeats="test_case")
+        fastscore.compare(run, by="experiment_level", repeats="test_case")

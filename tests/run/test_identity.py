@@ -91,7 +91,7 @@ def test_formats_and_lines_do_not_matter(tmp_path, suite):
     first, *others = [scored(path, suite, metrics=[n_turns_mine]) for path in paths]
     assert first.tables["dialogues"]["n_turns_mine"].to_list() == [1, 2, 3]
     for run in (first, *others):
-        assert len(run.explain("1/model=c", "cc").explanations) == 3
+        assert len(fastscore.explain(run, "1/model=c", "cc").explanations) == 3
         for table, frame in first.tables.items():
             assert run.tables[table].drop("file", "line").equals(frame.drop("file", "line"))
         assert run.summary.equals(first.summary)

@@ -367,13 +367,13 @@ def test_a_run_of_a_function_is_explained_with_it(tmp_path):
     again = fastscore.explain(opened, random=True, embedder=lengths_and_firsts)
     values = {
         tuple(one.value for one in found.explanations)
-        for found in (of_frame.explain(random=True), of_log.explain(random=True), again)
+        for found in (*(fastscore.explain(of, random=True) for of in (of_frame, of_log)), again)
     }
     assert values == {(of_log.tables["dialogues"]["average_U_best_early"][0],)}
     with pytest.raises(ModelError, match=r"scored with the embedder lengths_and_firsts.*=lengths"):
-        opened.explain(random=True)
+        fastscore.explain(opened, random=True)
     with pytest.raises(FastscoreError, match=r"other files, models or versions.*embedder"):
-        opened.explain(random=True, embedder=lambda texts: [[1.0, 2.0]] * len(texts))
+        fastscore.explain(opened, random=True, embedder=lambda texts: [[1.0, 2.0]] * len(texts))
 
 
 def test_another_function_of_one_name_is_another_model(tmp_path):
