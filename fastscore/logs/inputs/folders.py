@@ -7,7 +7,6 @@ it: ``logs.zip/day1.jsonl``.
 import errno
 import glob
 import json
-import lzma
 import os
 import re
 import shlex
@@ -42,15 +41,8 @@ _WRITTEN = re.compile(r"(?:> |to_json\(')(\w+\.\w+)")
 """The file that a command writes."""
 _OPEN_ARCHIVES = 8
 _NESTED = (*SUFFIXES, ".zip", ".tar", ".tgz", ".7z", ".rar", ".xz", ".bz2")
-_ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
-_DAMAGE = (
-    KeyError,
-    lzma.LZMAError,
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    NotImplementedError,
-)
+_ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_DAMAGE = (KeyError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
 
 
 def split_member(path: str) -> tuple[str, str] | None:

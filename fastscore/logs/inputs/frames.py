@@ -232,7 +232,9 @@ def spool_frame(frame: pl.DataFrame, columns: Sequence[Column], folder: Path) ->
 def storable(frame: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
     """Return columns as Parquet can store them: structs without fields become JSON text."""
     wanted = frame.select(
-        json_text(pl.col(name)).alias(name) if _has_empty_struct(dtype) else pl.col(name)
+        json_text(pl.col(name)).alias(name)
+        if any(isinstance(each, pl.Struct) and not each.fields for each in types_in(dtype))
+        else pl.col(name)
         for name, dtype in frame.schema.items()
         if name in names
     )
@@ -245,11 +247,6 @@ def storable(frame: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
 def stored_as(file: InputFile, path: Path) -> InputFile:
     """Return a file whose bytes are stored at another path."""
     return replace(file, stored=str(path), size=path.stat().st_size)
-
-
-def _has_empty_struct(dtype: pl.DataType) -> bool:
-    """Return whether a type contains a struct without fields, which Parquet cannot store."""
-    return any(isinstance(each, pl.Struct) and not each.fields for each in types_in(dtype))
 
 
 def _written(path: Path, blocks: Iterable[bytes], name: str) -> Path:
