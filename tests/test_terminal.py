@@ -104,7 +104,6 @@ example P
 models verify P
 models export P
 vectors verify P
-kernels list P
 doctor P
 catalogue show P
 completion P
@@ -186,7 +185,7 @@ def test_names_in_the_cache_are_escaped_on_a_terminal(tmp_path):
         (cache / room / f"in{PAYLOAD}").mkdir(parents=True)
         (cache / room / f"in{PAYLOAD}" / "config.json").write_text(f'{{"model": "{PAYLOAD}"')
     (cache / "models" / "minilm-l6-v2").write_text(PAYLOAD)
-    words = "doctor,models list,vectors list,vectors stats,vectors verify,kernels list"
+    words = "doctor,models list,vectors list,vectors verify"
     commands = [each.split() for each in words.split(",")]
     (tmp_path / "commands.json").write_text(json.dumps(commands))
     shown = shown_on_a_terminal(tmp_path, width="200", FASTSCORE_CACHE=str(cache))

@@ -47,7 +47,7 @@ VERBS = {
     "metrics": ("show", "List suites and their metrics: formula, range, null rule, source."),
     "models": ("installation", "List, export and verify embedding models."),
     "vectors": ("installation", "Look after the stores of vectors."),
-    "kernels": ("installation", "Compile what runs compute with, ahead, and list it."),
+    "kernels": ("installation", "Compile what runs compute with, ahead."),
     "doctor": ("installation", "Say what is installed, exported, compiled and writable."),
     "completion": ("parameters", "Print the completion script of a shell."),
 }

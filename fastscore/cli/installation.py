@@ -166,7 +166,7 @@ def _with_store(verb: Callable[..., Any]) -> Callable[..., Any]:
     return functools.reduce(lambda made, add: add(made), reversed(_STORE_OPTIONS), call)
 
 
-@click.group("vectors", cls=SuggestingGroup, epilog="Example: fastscore vectors stats")
+@click.group("vectors", cls=SuggestingGroup, epilog="Example: fastscore vectors list")
 def vectors_command() -> None:
     """Look after the stores of vectors, one store a model and precision.
 
@@ -209,21 +209,6 @@ def _write_stores(stores: "Sequence[StoreListing]", *, as_json: bool) -> None:
         write_wrapped(f"{name:<32} {size}  {each.folder}", 4)
 
 
-@vectors_command.command("stats", epilog="Example: fastscore vectors stats")
-@_with_store
-@json_option
-def vectors_stats(store: "VectorStore", as_json: bool) -> None:
-    """Count vectors, segments and bytes."""
-    found = store.stats()
-    if as_json:
-        write_line(json.dumps({**asdict(found), "folder": str(found.folder)}, indent=2))
-        return
-    write_line(
-        f"{found.vectors:,} vectors in {found.segments:,} segments, {found.bytes:,} bytes, "
-        f"{found.damaged:,} segments set aside as damaged: {found.folder}"
-    )
-
-
 @vectors_command.command(
     "verify",
     short_help="Compare every vector with its checksum.",
@@ -254,10 +239,9 @@ def vectors_compact(store: "VectorStore") -> None:
 
 @click.group("kernels", cls=SuggestingGroup)
 def kernels_command() -> None:
-    """Compile kernels ahead, and list them.
+    """Compile kernels ahead.
 
     A kernel is compiled once for a level of processors. A run compiles missing kernels itself.
-    This command does it ahead.
     """
 
 
@@ -280,16 +264,6 @@ def kernels_compile(suite: tuple[str, ...], ship: Path | None, quiet: bool) -> N
         ship_kernels(kernels, ship)
     if not quiet:
         write_note(f"{len(kernels)} kernels are compiled")
-
-
-@kernels_command.command("list", epilog="Example: fastscore kernels list group_travel")
-@click.argument("suite", nargs=-1)
-def kernels_list(suite: tuple[str, ...]) -> None:
-    """List the kernels of SUITE and where they are. Default: of every suite."""
-    from fastscore.run.kernels import listed_kernels
-
-    for name, place in listed_kernels(suite):
-        write_wrapped(f"{name:<60} {place or 'not compiled'}", 4)
 
 
 @click.command("doctor", epilog="Example: fastscore doctor")

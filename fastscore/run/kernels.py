@@ -148,12 +148,6 @@ def compile_kernels(suites: Iterable[str], reporter: Reporter) -> list[Declarati
     return kernels
 
 
-def listed_kernels(suites: Iterable[str]) -> list[tuple[str, str]]:
-    """Return each kernel's name and its library's path, which is empty where there is none."""
-    found = ((kernel.identity, find_library(kernel)) for kernel in _chosen(suites))
-    return sorted((name, "" if path is None else str(path)) for name, path in found)
-
-
 def ship_kernels(kernels: Iterable[Declaration], folder: Path) -> None:
     """Copy libraries to where a wheel takes them from."""
     place = folder / platform_folder()
