@@ -100,17 +100,6 @@ def test_what_is_no_log_is_named_with_the_reason(tmp_path):
     assert "fastscore score memory_finance mixed -o run" in done.stdout
 
 
-def test_metrics_that_would_be_null_are_named(tmp_path):
-    write_example("guest_simulation", tmp_path / "example")
-    paths = sorted((tmp_path / "example" / "logs" / "exp1").iterdir())
-    frame = pl.read_csv(paths[0], infer_schema_length=0)
-    (tmp_path / "one").mkdir()
-    frame.drop("target_order", strict=False).write_csv(tmp_path / "one" / "log.csv")
-    (file,) = found(tmp_path, "one")["files"]
-    (fit,) = [each for each in file["fits"] if each["suite"] == "guest_simulation"]
-    assert "ORA" in fit["null_for_want_of"]["target_order"]
-
-
 def test_columns_that_stand_in_arrays_are_not_missed(tmp_path):
     write_example("group_travel", tmp_path / "example")
     log = next((tmp_path / "example" / "logs").iterdir())
@@ -134,27 +123,6 @@ def test_columns_that_stand_in_arrays_are_not_missed(tmp_path):
     assert file["fits"][0]["scored_without"] == {"turns[].metadata": ["M1"]}
     shown = fast("inspect", "example/logs", folder=tmp_path).stdout
     assert "  without turns[].metadata, scored all the same: M1" in shown
-
-
-def test_an_array_of_dialogues_that_is_large_fits_by_its_layout(tmp_path):
-    """Schema-Guided Dialogue as it is published: one array, whose dialogues have turns."""
-    dialogue = {
-        "dialogue_id": "1_00000",
-        "turns": [
-            {"speaker": speaker, "utterance": f"{speaker} said it", "frames": [{"service": "x"}]}
-            for speaker in ("USER", "SYSTEM") * 4
-        ],
-    }
-    named = [dialogue | {"dialogue_id": f"1_{n:05d}"} for n in range(3_000)]
-    (tmp_path / "log.json").write_text(json.dumps(named, indent=1))
-    told = found(tmp_path, "log.json")
-    (file,) = told["files"]
-    assert not file["whole"]
-    assert file["rows_looked_at"] <= 1_000
-    for suite, output in (("preference_shift", "run"), ("guest_simulation", "run2")):
-        assert told["commands"][suite].startswith(
-            f"fastscore score {suite} log.json -o {output} --layout sgd"
-        )
 
 
 def test_the_roles_of_speakers_are_one_line_for_all_suites(tmp_path):

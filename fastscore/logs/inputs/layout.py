@@ -9,7 +9,7 @@ hold for any suite, ``SUITE.columns`` and ``SUITE.values`` for one. The entry po
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -237,20 +237,6 @@ def layout_text(names: Sequence[str], *, as_file: bool = False) -> str:
         example = [] if layout.example is None else [f"  {dump_json(layout.example).decode()}"]
         blocks.append("\n".join([f"{name}: {layout.title}", *example]))
     return "\n\n".join(blocks)
-
-
-def layouts_json(names: Sequence[str]) -> str:
-    """Return layouts as JSON, by name: title, example and what each suite reads where."""
-    found = {}
-    for name in names or layout_names():
-        layout = load_layout(name)
-        found[name] = {
-            "title": layout.title,
-            "example": layout.example,
-            "chat": layout.chat and asdict(layout.chat),
-            "columns": {suite: dict(of_suite.columns) for suite, of_suite in layout.maps.items()},
-        }
-    return dump_json(found).decode()
 
 
 def as_toml(title: str, columns: ColumnMap, suite: str) -> str:

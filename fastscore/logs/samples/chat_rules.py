@@ -503,36 +503,29 @@ def _unread_sides(sample: ChatSample, dialogue: SampledDialogue) -> Finding | No
     )
 
 
-def _unread_pairs(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
-    """Find turns that are said to alternate, each of which has a reply beside its text."""
-    layout, said = sample.layout, sample.rows.speaker
-    objects = [turn.found for turn in dialogue.turns if turn.found]
+def _unread_replies(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find turns that are said to alternate, each of which has a reply beside it or elsewhere."""
+    layout, turns = sample.layout, dialogue.turns
+    objects = [turn.found for turn in turns if turn.found]
     if layout.alternate not in ROLES or not objects:
         return None
     asked = next((path for path in layout.text if value_at(objects[0], path) is not None), "")
-    paths = (path.partition("[")[0] for path, *_ in values_beside(objects[0], layout))
-    reply = next((path for path in paths if path not in layout.text), "")
-    if not (asked and reply):
-        return None
-    example = [value_flag(said, asked, USER_ROLE), value_flag(said, reply, ASSISTANT_ROLE)]
-    return Finding(
-        f"each turn has {reply} beside {asked}, which is not read: these are pairs.",
-        unless=f"In place of alternate type {typed([layout_flag(PAIRS), *example])}.",
-    )
-
-
-def _parallel_replies(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
-    """Find turns that are said to alternate, for each of which another array has a reply."""
-    layout, turns = sample.layout, dialogue.turns
-    if layout.alternate not in ROLES or len(turns) < 2 or not all(turn.found for turn in turns):
-        return None
+    beside = (path.partition("[")[0] for path, *_ in values_beside(objects[0], layout))
+    reply = next((path for path in beside if path not in layout.text), "")
+    if asked and reply:
+        sides = ((asked, USER_ROLE), (reply, ASSISTANT_ROLE))
+        read = [layout_flag(PAIRS), *(value_flag(sample.rows.speaker, *side) for side in sides)]
+        return Finding(
+            f"each turn has {reply} beside {asked}, which is not read: these are pairs.",
+            unless=f"In place of alternate type {typed(read)}.",
+        )
     places = (path for paths in layout.turns for path in paths)
-    asked = next(path for path in places if values_at(dialogue.document, path))
+    array = next((path for path in places if values_at(dialogue.document, path)), "")
     for path, _, _ in values_beside(dialogue.document, layout):
-        if len(values_at(dialogue.document, path)) == len(turns):
-            program = f". + {{turns: ([[.{asked}[].{layout.text[0]}], [.{path}]] | transpose)}}"
+        if 1 < len(turns) == len(objects) == len(values_at(dialogue.document, path)):
+            program = f". + {{turns: ([[.{array}[].{layout.text[0]}], [.{path}]] | transpose)}}"
             return Finding(
-                f"{path} has a text for each turn of {asked}: these are pairs.",
+                f"{path} has a text for each turn of {array}: these are pairs.",
                 unless=jq(program, [layout_flag(PAIRS), column_flag(TURNS, "turns")]),
             )
     return None
@@ -715,12 +708,17 @@ def _said_again(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None
     """Find messages that follow themselves, or what was there of them before they were whole."""
     turns, layout = dialogue.turns, sample.layout
     again = [
-        one.text
+        (one.text, other)
         for one, other in pairwise(turns)
         if one.found and isinstance(one.text, str) and one.role == other.role
         if one.text and str(other.text).startswith(one.text)
     ]
-    if len(again) < _FEWEST_AGAIN or len(turns) > len(again) * _FEWEST_AGAIN + 1:
+    # one side alone may say the same again
+    may_be_said = len({other.role for _, other in again}) < 2 and not any(
+        text != other.text for text, other in again
+    )
+    are_few = len(again) < _FEWEST_AGAIN or len(turns) > len(again) * _FEWEST_AGAIN + 1
+    if are_few or may_be_said:
         return None
     array = array_in_jq(sample, dialogue)
     said_by, said = (f"({paths_in_jq(paths, turns)})" for paths in (layout.speaker, layout.text))
@@ -732,7 +730,7 @@ def _said_again(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None
     program = f"{array} |= ({once})" if array else f"flatten(1) | ({once})[]"
     return Finding(
         f"{counted(len(again), 'messages')} of a dialogue follow themselves or their beginning, "
-        f"such as {cut(again[0], SHOWN_CHARACTERS)!r}: these are duplicates.",
+        f"such as {cut(again[0][0], SHOWN_CHARACTERS)!r}: these are duplicates.",
         unless=f"This writes each once. {jq(program, slurps=not array, into='once.jsonl')}",
     )
 
@@ -761,7 +759,7 @@ OWN_RULES: tuple[Rule, ...] = (
 RULES: tuple[Rule, ...] = (
     _other_keys,
     _of_each(_rows_in_array),
-    _of_each(_parallel_replies),
+    _of_each(_unread_replies),
     _of_each(_unread_reply),
     _of_each(_unread_pair),
     _of_each(_unread_turns),
@@ -773,7 +771,6 @@ RULES: tuple[Rule, ...] = (
             _objects_for_texts,
             _empty_replies,
             _named_pairs,
-            _unread_pairs,
             _lists_of_sides,
             _said_with_names,
             _unread_sides,

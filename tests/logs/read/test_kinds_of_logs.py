@@ -131,14 +131,6 @@ def test_a_whole_transcript_in_a_text_is_named(text, is_transcript, options, tmp
         assert ("'chat_log' has whole transcripts. Type jq -c " in told) is is_transcript
 
 
-def test_turns_take_turns_only_if_asked(options, tmp_path):
-    path = write(tmp_path / "log.jsonl", [{"messages": TEXTS}])
-    assert "alternate" in refusal(path, options, layout="openai")
-    assert pairs(path, options, layout="openai", alternate="user") == PAIRS
-    with pytest.raises(UsageError, match="alternate is 'bot'"):
-        pairs(path, options, layout="openai", alternate="bot")
-
-
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
 def test_mails_are_sorted_by_their_times(suffix, options, tmp_path):
     """The order of the instants is none of the texts: 00:30 +0300 is before 22:00 +0000."""
@@ -354,15 +346,6 @@ def test_rows_that_are_counted_again_are_several_dialogues(key, options, tmp_pat
     assert (n_dialogues(run), len(pairs_of(run))) == (3, 3 * len(PAIRS))
 
 
-def test_rows_without_a_name_that_begin_again_are_asked_for_it(options, tmp_path):
-    rows = [{"caller": name, **turn} for name in ("a", "b") for turn in chat(**STORED)]
-    path = write(tmp_path / "log.jsonl", rows)
-    said = refusal(path, options, layout="turns")
-    assert "the only dialogue begins again where caller is 'b'" in said
-    run = scored(path, options, **reading(proposed(path)))
-    assert run.tables["dialogues"]["session_id"].to_list() == ["a", "b"]
-
-
 @pytest.mark.parametrize(
     ("key", "suffix"),
     [("conversation", ".jsonl"), ("dialogue", ".csv"), ("chat", ".parquet"), ("dialogue", None)],
@@ -472,24 +455,6 @@ def test_rows_of_one_conversation_are_asked_to_be_joined(key, options, tmp_path)
     # the same question to two models is two dialogues
     twice = [rows[0] | {"model": model} for model in ("a", "b")]
     assert pairs(write(path, twice), options, layout="context-response") == PAIRS[:1] * 2
-
-
-def test_histories_without_a_session_are_asked_for(options, tmp_path):
-    """No command has a placeholder that scores each beginning."""
-    path = write(tmp_path / "log.jsonl", [{"messages": chat(n)} for n in (2, 3)])
-    said = refusal(path, options, layout="openai")
-    assert "1 of the first 2 dialogues are beginnings" in said
-    assert "Keep the longest of each" in said
-    assert not proposed(path)
-
-
-@pytest.mark.parametrize("words", [("Customer", "Agent"), ("visitor", "representative")])
-def test_rows_in_other_words_are_rows_of_turns(words, options, tmp_path):
-    rows = [{"session_id": "s", **turn} for turn in chat(3, "sender", "message", *words)]
-    path = write(tmp_path / "log.jsonl", rows)
-    flags = proposed(path)
-    assert flags[:2] == ["--layout", "turns"]
-    assert pairs(path, options, **reading(flags)) == PAIRS
 
 
 def test_thoughts_and_other_letters_are_counted(options, tmp_path):
@@ -611,16 +576,6 @@ def by_id() -> dict[str, Any]:
     """Return dialogues by their ids, in other words."""
     said = chat(2, speaker="who", text="said", user="caller", assistant="operator")
     return {f"call-{number}": {"started": "2025", "transcript": said} for number in range(4)}
-
-
-def test_dialogues_by_their_ids_are_all_proposed(options, tmp_path):
-    path = write(tmp_path / "log.json", by_id())
-    flags = proposed(path)
-    assert flags[:4] == ["--layout", "nested", "--column", "turns=transcript"]
-    assert flags == proposed(path, "guest_simulation") == typed_in(refusal(path, options))
-    # further inside they must be written anew
-    assert proposed(write(path, {"version": 2, "chats": {**by_id(), "count": 4}})) == []
-    assert "its dialogues are in chats, by their ids" in refusal(path, options)
 
 
 @pytest.mark.parametrize("begin", ["", "chats."])

@@ -23,16 +23,6 @@ def test_every_suite_keeps_what_names_a_document_and_its_model(layout, key):
     assert dialogue["dialogue"] == ("d9/model=m" if key else "/row=1/model=m")
 
 
-@pytest.mark.parametrize("layout", DOCUMENTS_OF)
-def test_one_id_under_two_models_is_two_dialogues(layout):
-    rows = [{**DOCUMENTS_OF[layout], "id": "d9", "model": model} for model in "ab"]
-    options = fastscore.GuestSimulation(level=3)
-    found = fastscore.score(
-        [{**row, "target_order": ["burger"]} for row in rows], options, layout=layout
-    )
-    assert found.tables["dialogues"]["dialogue"].to_list() == ["d9/model=a", "d9/model=b"]
-
-
 ROWS_OF_MODELS = [
     {"conversation_id": "d9", "engine": model, "role": role, "content": f"{said} {model}"}
     | {"target_order": ["burger"]}

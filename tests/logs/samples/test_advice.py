@@ -117,35 +117,11 @@ def test_a_zip_without_a_log_says_so(tmp_path):
     assert "fastscore inspect" not in text
 
 
-@needs_jq
-@needs_unzip
-def test_a_channel_of_slack_in_a_zip(tmp_path):
-    rows = [
-        {"type": "message", "user": user, "text": said, "ts": f"{place}", "thread_ts": "0"}
-        for place, (user, said) in enumerate(
-            (user, said) for pair in PAIRS for user, said in zip(("U1", "U2"), pair, strict=True)
-        )
-    ]
-    with zipfile.ZipFile(tmp_path / "slack.zip", "w") as archive:
-        archive.writestr("general/2025-01-01.json", json.dumps(rows))
-    text = shown(tmp_path / "slack.zip")
-    assert "as `fastscore inspect chats.jsonl` says" in text
-    turns = rewrite(text, tmp_path)
-    assert scored_as_printed(turns) == {"preference_shift", "guest_simulation"}
-
-
 @pytest.mark.skipif(shutil.which("iconv") is None, reason="iconv converts encodings")
-@pytest.mark.parametrize(
-    ("encoding", "said"),
-    [
-        ("gb18030", ("我想找一部好看的电影。", "推荐您观看《霸王别姬》。")),
-        ("shift_jis", ("映画を探しています。おすすめは?", "「七人の侍」をおすすめします。")),
-        ("cp1252", ("Ich möchte ein schönes Hotel für zwei.", "Natürlich, hätten Sie Wünsche?")),
-    ],
-)
-def test_a_table_in_another_encoding(encoding: str, said: Any, tmp_path):
+def test_a_table_in_another_encoding(tmp_path):
+    said = ("我想找一部好看的电影。", "推荐您观看《霸王别姬》。")
     rows = sides("user", "assistant", [said, said])
-    log = table(tmp_path / "chats.csv", "dialogue_id,role,content", rows, encoding)
+    log = table(tmp_path / "chats.csv", "dialogue_id,role,content", rows, "gb18030")
     text = shown(log)
     assert "the text is not UTF-8" in text
     assert "preference_shift" in scored_as_printed(rewrite(text, tmp_path))

@@ -10,8 +10,7 @@ import pytest
 import fastscore
 from fastscore.errors import InputError
 from fastscore.logs.inputs.column_map import parse_map
-from fastscore.logs.inputs.near_names import role_meanings, word_flags
-from fastscore.suites.declarations import Column
+from fastscore.logs.inputs.near_names import role_meanings
 from fastscore.suites.registry import load_suite
 from tests.conftest import fastscore_command
 from tests.logs.samples.screened import refusal, screened
@@ -145,20 +144,6 @@ def test_roles_are_decided_for_all_words_together(words, meanings):
 def test_words_of_which_nothing_is_known_have_no_role():
     assert role_meanings(["Anna", "Ben", "u"]) == {}
     assert role_meanings(["agent", "assistant", "user"])["agent"] == "assistant"
-
-
-@pytest.mark.parametrize(
-    ("suite_rows", "words", "known", "flags"),
-    [
-        (GUEST, ["USER", "AGENT"], [], "role:USER=guest role:AGENT=assistant"),
-        (SHIFT, ["user", "agent"], [], "speaker:user=USER speaker:agent=SYSTEM"),
-        (SHIFT, ["system"], ["USER", "SYSTEM"], "speaker:system="),
-        (GUEST, ["user", "developer"], ["assistant"], "role:user=guest role:developer=system"),
-    ],
-)
-def test_flags_of_roles(suite_rows, words, known, flags):
-    found = word_flags(Column(name=suite_rows.speaker, kind="text"), words, known, (), suite_rows)
-    assert [flag.typed for flag in found] == [("--value", flag) for flag in flags.split()]
 
 
 @pytest.mark.parametrize("user", ["user", "end-user", "Kundin"])

@@ -48,24 +48,6 @@ def inspected(path: Path, *rows: dict[str, Any]) -> InspectedFile:
     return file
 
 
-def test_suites_without_a_flag_come_first(tmp_path):
-    row = {"event": "guess", "content": "a"}
-    assert [fit.suite for fit in inspected(tmp_path / "a.jsonl", row).fits] == ["events", "said"]
-    row = {"event": "hypothesis", "text": "a"}
-    fits = inspected(tmp_path / "b.jsonl", row).fits
-    assert [(fit.suite, fit.flags) for fit in fits] == [
-        ("said", ()),
-        ("events", ("--value", "event:hypothesis=guess")),
-    ]
-
-
-def test_a_file_of_no_row_fits_nothing(tmp_path):
-    file = inspected(tmp_path / "a.jsonl")
-    assert file.fits == ()
-    assert all("no row was found" in reason for reason in file.unfit.values())
-    assert (file.found.rows, file.is_whole) == (0, True)
-
-
 def test_the_first_thousand_rows_are_counted(tmp_path):
     rows = [{"text": "a"}] * 1_001
     assert inspected(tmp_path / "a.jsonl", *rows[:1_000]).is_whole
@@ -81,14 +63,6 @@ def test_files_of_one_shape_are_grouped(tmp_path):
     groups = shapes(inspect_logs([str(tmp_path)], SOURCES, scored_all).files)
     names = [[Path(each.file.path).stem for each in group] for group in groups]
     assert names == [["a", "b"], ["c"], ["d"]]
-
-
-def test_a_suite_that_would_score_nothing_does_not_fit(tmp_path):
-    path = write(tmp_path / "a.jsonl", {"text": "a"})
-    fault = "line 1: text: wrong_type (found string, expected a poem)"
-    (file,) = inspect_logs([path], SOURCES, lambda *_: Trial(0, 1, fault)).files
-    assert file.fits == ()
-    assert file.unfit["said"] == fault
 
 
 def test_objects_whose_keys_are_ids_are_one_key():

@@ -7,7 +7,6 @@ import pytest
 
 from fastscore.logs.inputs.files import Format, InputFile
 from fastscore.logs.samples.file_samples import FileSample
-from fastscore.logs.samples.profile import ColumnSample, required_columns
 from fastscore.logs.samples.refusals import (
     describe_no_row,
     foreign_error,
@@ -59,29 +58,6 @@ def test_a_file_without_a_row_says_how_it_begins(format, content, what, hint, tm
     error = foreign_error("toy", SOURCE, [seen])
     assert error.message == f"{seen.file.path}: {what}."
     assert hint in (error.hint or "")
-
-
-def test_files_that_begin_alike_are_counted(tmp_path):
-    seen = written(tmp_path, b"7")
-    seen.alike = [seen.file] * 1_233
-    assert f"{seen.file.path} and 1,233 more: " in foreign_error("toy", SOURCE, [seen]).message
-
-
-def test_of_files_some_of_which_have_rows_those_are_told(tmp_path):
-    empty = written(tmp_path, b"7")
-    file = InputFile("log.jsonl", "jsonl", "none", 0)
-    rows = FileSample(
-        file, lambda: iter([{"other": 1}]), rows=1, is_whole=True, needs=required_columns(SOURCE)
-    )
-    text, event = rows.needs
-    rows.samples = {text.place: ColumnSample(asked=1), event.place: ColumnSample()}
-    error = foreign_error("toy", SOURCE, [empty, rows])
-    assert error.message.splitlines() == [
-        "log.jsonl: no row has what toy needs.",
-        "  text: absent or null in 1 row",
-        "    looked for: text, said",
-        "    found: other (1)",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,9 @@
 """Refusals say what to type: options that read a log, or a command that writes it anew."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -633,30 +631,52 @@ def test_what_is_typed_for_an_export_reads_all_of_it(title, options, tmp_path):
     assert pairs_of(follow(path, options)) == told * (1 + (title in OF_TWO_SIDES))
 
 
-@pytest.mark.parametrize(
-    ("name", "request_of", "result"),
-    [
-        (
-            "requests.jsonl",
-            {"custom_id": "c", "params": {"messages": chat()[:-1]}},
-            {"custom_id": "c", "result": {"message": {**chat()[-1], "model": "m"}}},
-        ),
-        (
-            "question.jsonl",
-            {"question_id": 81, "category": "writing", "turns": ASKED},
-            {"question_id": 81, "model_id": "m", "choices": [{"index": 0, "turns": REPLIES}]},
-        ),
-    ],
-)
-def test_results_are_joined_with_their_requests(name, request_of, result, options, tmp_path):
-    write(tmp_path / name, [request_of])
-    assert pairs_of(follow(write(tmp_path / "log.jsonl", [result]), options)) == PAIRS
+FOLLOWED: dict[str, tuple[str, Any, list[tuple[str, str]]]] = {
+    "an empty reply": (
+        "log.jsonl", [{"messages": chat([(ASKED[0], ""), *PAIRS[1:]])}],
+        [(ASKED[0], "(no reply)"), *PAIRS[1:]]),
+    "histories without a session": (
+        "log.jsonl", [{"messages": chat(n)} for n in (1, 2, 3)], PAIRS),
+    "a system that replies amid messages": (
+        "log.jsonl", [{"context": chat(2, "speaker", "text", assistant="system")[:-1],
+                       "response": REPLIES[1]}], PAIRS[:2]),
+    "documents that name the one before": (
+        "log.jsonl", [
+            {"id": f"r{n}", "previous_response_id": f"r{n - 1}" if n else None, "input": asked,
+             "output": [{"type": "message", "role": "assistant",
+                         "content": [{"type": "output_text", "text": reply}]}]}
+            for n, (asked, reply) in enumerate(PAIRS)], PAIRS),
+    "cells with quotes": (
+        "log.csv", [{"SessionId": "s", "ChatTranscript": "".join(
+            f'User says: "{asked}", he said; Bot says: {reply};' for asked, reply in PAIRS)}],
+        [(f'"{asked}", he said', reply) for asked, reply in PAIRS]),
+    "names in brackets": (
+        "log.log", "".join(f"[10:00] <{turn['role']}> {turn['content']}\n"
+                           for turn in chat(user="ann", assistant="bot")), PAIRS),
+    "two messages of WhatsApp": (
+        "log.txt", "01/05/2024, 10:00 - Ann: A drama?\n01/05/2024, 10:01 - Bot: Watch Heat.\n",
+        [("A drama?", "Watch Heat.")]),
+    "results beside their requests": (
+        "log.jsonl", [{"custom_id": "c", "result": {"message": {**chat()[-1], "model": "m"}}}],
+        PAIRS),
+    "answers beside their questions": (
+        "log.jsonl", [{"question_id": 81, "model_id": "m",
+                       "choices": [{"index": 0, "turns": REPLIES}]}], PAIRS),
+}  # fmt: skip
+BESIDE = {
+    "requests": {"custom_id": "c", "params": {"messages": chat()[:-1]}},
+    "question": {"question_id": 81, "category": "writing", "turns": ASKED},
+}
+"""Files that jq reads before a log."""
 
 
-def test_cells_with_quotes_are_written_anew_as_they_are(options, tmp_path):
-    says = "".join(f'User says: "{asked}", he said; Bot says: {reply};' for asked, reply in PAIRS)
-    log = write(tmp_path / "log.csv", [{"SessionId": "s", "ChatTranscript": says}])
-    told = [(f'"{asked}", he said', reply) for asked, reply in PAIRS]
+@pytest.mark.parametrize("kind", FOLLOWED)
+def test_pairs_are_those_that_a_refusal_leads_to(kind, options, tmp_path):
+    name, content, told = FOLLOWED[kind]
+    for beside, row in BESIDE.items():
+        write(tmp_path / f"{beside}.jsonl", [row])
+    log = tmp_path / name
+    log.write_text(content) if isinstance(content, str) else write(log, content)
     assert pairs_of(follow(log, options)) == told
 
 
@@ -737,12 +757,6 @@ def test_a_chat_of_whatsapp_has_no_notices(time, options, tmp_path):
         ("Shop", "Yes: hi"),
         ("Ann", "Bye"),
     ]
-
-
-def test_a_chat_of_whatsapp_may_have_two_messages(options, tmp_path):
-    log = tmp_path / "log.txt"
-    log.write_text("01/05/2024, 10:00 - Ann: A drama?\n01/05/2024, 10:01 - Bot: Watch Heat.\n")
-    assert pairs_of(follow(log, options)) == [("A drama?", "Watch Heat.")]
 
 
 def test_a_table_of_one_chat_is_read_by_its_name(options, tmp_path):
@@ -1087,13 +1101,6 @@ def test_a_project_of_langsmith_is_no_dialogue(n_runs, options, tmp_path):
     assert n_dialogues(found) == 3
 
 
-def test_preferences_are_a_chat_each(options, tmp_path):
-    row = {"prompt": ASKED[0], "chosen": chat(1), "rejected": chat(1)}
-    run = follow(write(tmp_path / "log.jsonl", [row] * 3), options)
-    assert n_dialogues(run) == run.tables["turns"].height == 6
-    assert run.tables["dialogues"]["model"].unique().sort().to_list() == ["chosen", "rejected"]
-
-
 def test_replies_that_are_preferred_or_not_are_asked_for(options, tmp_path):
     turns = chat(speaker="from", text="value", user="human", assistant="gpt")
     row = {"conversations": turns[:-1], "chosen": turns[-1], "rejected": {**turns[-1], "value": ""}}
@@ -1170,19 +1177,6 @@ def test_an_array_of_words_beside_the_turns_is_no_dialogue(tmp_path):
     assert "speaker:0" in refusal(log, options_of("preference_shift", tmp_path))
 
 
-def test_lines_of_a_chat_may_have_names_in_brackets(options, tmp_path):
-    log = tmp_path / "log.log"
-    turns = chat(user="ann", assistant="bot")
-    log.write_text("".join(f"[10:00] <{turn['role']}> {turn['content']}\n" for turn in turns))
-    assert pairs_of(follow(log, options)) == PAIRS
-
-
-def test_jq_reads_what_is_in_a_frame(options, tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", os.path.dirname(sys.executable), prepend=os.pathsep)
-    log = write(tmp_path / "log.parquet", [EXPORTS["preferences in texts"]])
-    assert n_dialogues(follow(log, options)) == 2
-
-
 def test_events_in_an_array_are_rows(tmp_path):
     options = options_of("score_dialogue", tmp_path)
     run = follow(write(tmp_path / "log.json", {"events": events()}), options)
@@ -1210,15 +1204,6 @@ def test_no_command_replaces_a_log(options, tmp_path, monkeypatch):
         before = log.read_text()
         assert n_dialogues(follow(log, options)) == 2
         assert log.read_text() == before
-
-
-def test_turns_with_a_reply_each_do_not_alternate(options, tmp_path):
-    turns = [{"utterance": asked, "response": reply} for asked, reply in PAIRS]
-    path = write(tmp_path / "log.jsonl", [{"id": "d", "turns": turns}])
-    columns = {"turns": "turns", "text": "utterance"}
-    said = refusal(path, options, columns=columns, alternate="user")
-    assert "has response beside utterance" in said
-    assert pairs_of(follow(path, options)) == PAIRS
 
 
 def tree(parent: bool) -> list[dict[str, Any]]:
@@ -1255,17 +1240,6 @@ def test_days_of_slack_are_one_log(options, tmp_path):
     assert pairs_of(scored(chats, options, **reading(typed_in(said)))) == PAIRS[:2]
 
 
-def test_documents_that_name_the_one_before_are_read_by_their_layout(options, tmp_path):
-    rows = [
-        {"id": f"r{n}", "previous_response_id": f"r{n - 1}" if n else None, "input": asked,
-         "output": [{"type": "message", "role": "assistant",
-                     "content": [{"type": "output_text", "text": reply}]}]}
-        for n, (asked, reply) in enumerate(PAIRS)
-    ]  # fmt: skip
-    run = follow(write(tmp_path / "log.jsonl", rows), options)
-    assert (n_dialogues(run), pairs_of(run)) == (1, PAIRS)
-
-
 def test_an_empty_array_beside_chats_proves_nothing(options, tmp_path):
     write(tmp_path / "a.json", chat())
     write(tmp_path / "b.json", [])
@@ -1277,12 +1251,6 @@ def test_a_transcript_before_its_reply_is_no_text_of_a_user(options, tmp_path):
              "output": REPLIES[1]}]  # fmt: skip
     log = write(tmp_path / "log.jsonl", rows)
     assert "instruction is a whole transcript" in refusal(log, options, layout="context-response")
-    assert pairs_of(follow(log, options)) == PAIRS[:2]
-
-
-def test_a_system_that_replies_amid_messages_is_no_prompt(options, tmp_path):
-    context = chat(2, "speaker", "text", assistant="system")[:-1]
-    log = write(tmp_path / "log.jsonl", [{"context": context, "response": REPLIES[1]}])
     assert pairs_of(follow(log, options)) == PAIRS[:2]
 
 
@@ -1304,11 +1272,6 @@ def test_json_of_two_chats_is_written_as_lines(name, text, options, tmp_path):
     assert pairs_of(follow(lines, options)) == PAIRS[:2] * 2
 
 
-def test_histories_without_a_session_are_kept_once(options, tmp_path):
-    log = write(tmp_path / "log.jsonl", [{"messages": chat(n)} for n in (1, 2, 3)])
-    assert pairs_of(follow(log, options)) == PAIRS
-
-
 def test_sessions_of_a_user_are_not_joined(tmp_path):
     rows = [
         {"user_id": user, "session_id": session, **turn}
@@ -1317,11 +1280,6 @@ def test_sessions_of_a_user_are_not_joined(tmp_path):
     ]
     run = follow(write(tmp_path / "log.csv", rows), "guest_simulation")
     assert n_dialogues(run) == 3
-
-
-def test_an_empty_reply_is_written_as_none(options, tmp_path):
-    log = write(tmp_path / "log.jsonl", [{"messages": chat([(ASKED[0], ""), *PAIRS[1:]])}])
-    assert pairs_of(follow(log, options)) == [(ASKED[0], "(no reply)"), *PAIRS[1:]]
 
 
 def test_one_text_at_two_places_is_no_pair(options, tmp_path):

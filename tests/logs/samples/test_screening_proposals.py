@@ -51,25 +51,6 @@ def test_a_word_must_mean_one_that_is_known():
         )
 
 
-def test_a_known_layout_is_named(tmp_path):
-    chat = [{"role": "user", "content": "a comedy"}, {"role": "assistant", "content": "this"}]
-    log = write(tmp_path / "log.jsonl", [{"messages": chat}])
-    for suite in ("preference_shift", "guest_simulation"):
-        assert refusal(suite, log).endswith("\nType --layout openai.")
-        screened(suite, log, columns=load_layout("openai").of(suite))
-    chat = [{"from": "human", "value": "a comedy"}, {"from": "gpt", "value": "this"}]
-    log = write(tmp_path / "log.jsonl", [{"conversations": chat}])
-    assert refusal("preference_shift", log).endswith("\nType --layout sharegpt.")
-
-
-def test_an_array_under_another_name_brings_its_fields(tmp_path):
-    turns = [{"who": "USER", "content": "a comedy"}, {"who": "SYSTEM", "content": "this"}]
-    log = write(tmp_path / "log.jsonl", [{"dialogue": turns}])
-    assert refusal("preference_shift", log).endswith(
-        "Type --column conversation=dialogue --column speaker=who --column text=content."
-    )
-
-
 def test_the_reference_is_not_proposed_as_the_reply(tmp_path):
     rows = renamed("memory_finance", "gt_assistant_text")
     log = write(tmp_path / "log.jsonl", rows)

@@ -8,7 +8,6 @@ import pytest
 
 import fastscore
 from tests.logs.chats import (
-    SUITES,
     n_dialogues,
     pairs_of,
     proposed,
@@ -93,40 +92,7 @@ def test_turns_alternate_only_if_asked(tmp_path):
     assert "type --alternate user." in said
 
 
-@pytest.mark.parametrize(
-    ("array", "keys"), [("messages", ("role", "content")), ("conversation", ("speaker", "text"))]
-)
-def test_inspect_asks_for_the_meaning_of_numbers_as_score_does(array, keys, merging, tmp_path):
-    chat = [dict(zip(keys, turn, strict=True)) for turn in ((0, ASK), (0, MORE), (1, REPLY))]
-    path = write(tmp_path / "log.jsonl", [{array: chat}] * 2)
-    (file,) = fastscore.inspect(path).files
-    line = "--value speaker:0=USER --value speaker:1=SYSTEM"
-    shared = "--value speaker:0=user --value speaker:1=assistant --merge-speakers."
-    assert file.unfit["preference_shift"].endswith(shared)
-    columns = {"conversation": array, "speaker": keys[0], "text": keys[1]}
-    assert refusal(path, merging, columns=columns).endswith(f"{line}.")
-    run = scored(path, merging, columns=columns, **reading(shlex.split(line)))
-    assert pairs_of(run) == MERGED
-
-
 LISTS = [{"role": "user", "content": ASK}, {"role": "assistant", "content": REPLY}]
-
-
-@pytest.mark.parametrize(
-    ("document", "n_turns", "suffix"),
-    [
-        ([[ASK, REPLY], [MORE, REPLY]], 2, ".json"),
-        ([ASK, REPLY], 1, ".jsonl"),
-        (LISTS, 1, ".json"),
-        (LISTS, 1, ".jsonl"),
-    ],
-    ids=str,
-)
-def test_arrays_without_a_key_are_proposed_a_layout(document, n_turns, suffix, options, tmp_path):
-    path = write(tmp_path / f"log{suffix}", [document] * 3)
-    run = scored(path, options, **reading(proposed(path)))
-    assert [user for user, _ in pairs_of(run)] == [ASK, MORE][:n_turns] * 3
-    assert n_dialogues(run) == 3
 
 
 def test_dialogues_without_a_name_on_one_line_are_not_one(options, tmp_path):
@@ -136,18 +102,6 @@ def test_dialogues_without_a_name_on_one_line_are_not_one(options, tmp_path):
         names = scored(path, suite, layout="openai").tables["dialogues"]["dialogue"]
         # an array begins with a bracket, and elements are two bytes apart
         assert names.to_list() == [f"{path.name}:1:{1 + place * (size + 2)}" for place in range(3)]
-
-
-def test_one_of_several_dialogues_is_not_proposed_as_all(tmp_path):
-    """Dialogues by their ids, and turns by their numbers: a path into one loses the others."""
-    words = {"user": "visitor", "assistant": "host"}
-    chat = [{"who": words[m["role"]], "said": m["content"]} for m in LISTS]
-    by_id = write(tmp_path / "log.json", {"chats": {f"c{n}": chat for n in range(3)}})
-    numbered = {str(place): turn for place, turn in enumerate(chat)}
-    by_number = write(tmp_path / "log.jsonl", [{"id": n, "turns": numbered} for n in range(3)])
-    for path in (by_id, by_number):
-        (file,) = fastscore.inspect(path).files
-        assert not {fit.suite for fit in file.fits} & {*SUITES}
 
 
 def test_ids_that_are_whole_numbers_have_no_fraction(options, tmp_path):
