@@ -22,7 +22,15 @@ from tests.logs.planned import read as read_of
 
 Row = dict[str, Any]
 FORMATS = ("jsonl", "parquet")
-PLACE = ("file", "line", "byte_offset")
+EVENTS = {"guess": "predicted", "done": "utterance_complete"}
+PATHS = {
+    "event": "meta.kind",
+    "dialogue_uid": "meta.uid.name",
+    "utterance_index": "at.u",
+    "step": "at.s",
+    "prediction": "said.guess",
+    "ground_truth": "said.true",
+}
 
 
 def lines(rows: list[Row]) -> str:
@@ -30,7 +38,6 @@ def lines(rows: list[Row]) -> str:
 
 
 def read(path: Path, suite: str, columns: ColumnMap = NO_MAP, **more: Any) -> pl.DataFrame:
-    """Read a file, planned in shards of any size, and return its rows."""
     return read_all(path, suite, columns, **more)[0]
 
 
@@ -71,46 +78,27 @@ texts = st.text(max_size=6) | st.sampled_from(
     format=st.sampled_from(FORMATS),
 )
 def test_nested_columns_are_read_as_if_they_stood_at_the_top(tmp_path, rows, shard_bytes, format):
-    theirs, ours = [], []
-    for event, text, step, dialogue in sorted(rows, key=lambda row: row[3]):
-        meta = {"kind": event, "uid": {"name": f"d{dialogue}"}}
-        theirs.append(
-            {"meta": meta, "at": {"u": 0, "s": step}, "said": {"guess": text, "true": text}}
-        )
-        event = {"guess": "predicted", "done": "utterance_complete"}[event]
-        ours.append(
-            {
-                "event": event,
-                "dialogue_uid": f"d{dialogue}",
-                "utterance_index": 0,
-                "step": step,
-                "prediction": text,
-                "ground_truth": text,
-            }
-        )
-    columns = parse_map(
-        [
-            "event=meta.kind",
-            "dialogue_uid=meta.uid.name",
-            "utterance_index=at.u",
-            "step=at.s",
-            "prediction=said.guess",
-            "ground_truth=said.true",
-        ],
-        ["event:guess=predicted", "event:done=utterance_complete"],
-    )
-    found = read(
-        written(tmp_path / f"a.{format}", theirs),
-        "score_dialogue",
-        columns,
-        shard_bytes=shard_bytes,
-    )
+    rows = sorted(rows, key=lambda row: row[3])
+    ours = [
+        dict(zip(PATHS, (EVENTS[event], f"d{dialogue}", 0, step, text, text), strict=True))
+        for event, text, step, dialogue in rows
+    ]
+    theirs = [
+        {
+            "meta": {"kind": event, "uid": {"name": row["dialogue_uid"]}},
+            "at": {"u": 0, "s": row["step"]},
+            "said": {"guess": text, "true": text},
+        }
+        for row, (event, text, *_) in zip(ours, rows, strict=True)
+    ]
+    columns = column_map(PATHS, {"event": EVENTS})
+    path = written(tmp_path / f"a.{format}", theirs)
+    found = read(path, "score_dialogue", columns, shard_bytes=shard_bytes)
     expected = read(written(tmp_path / f"b.{format}", ours), "score_dialogue")
-    assert found.drop(PLACE).equals(expected.drop(PLACE))
-    assert found["line"].equals(expected["line"])
+    assert found.drop("file", "byte_offset").equals(expected.drop("file", "byte_offset"))
 
 
-@pytest.mark.parametrize("format", ["jsonl", "parquet", "json"])
+@pytest.mark.parametrize("format", FORMATS)
 def test_elements_of_arrays_become_rows(tmp_path, format):
     chats = [
         {"conversation_id": "c1", "messages": [{"role": "user", "content": "hi"}]},
@@ -119,23 +107,21 @@ def test_elements_of_arrays_become_rows(tmp_path, format):
             "messages": [{"role": "assistant", "content": "a"}, {"role": "user", "content": "b"}],
         },
     ]
-    path = tmp_path / f"log.{format}"
-    if format == "json":
-        path.write_text(json.dumps(chats))
-    else:
-        written(path, chats)
-    suite = "group_travel" if format == "json" else "guest_simulation"
-    if suite == "group_travel":
-        columns = column_map({"turns": "messages", "speaker": "role", "utterance": "content"})
-        frame = read(path, suite, columns)
-        assert json.loads(frame["turns"][1])[1] == {"speaker": "user", "utterance": "b"}
-        return
-    frame = read(path, suite, load_layout("openai").of(suite))
+    path = written(tmp_path / f"log.{format}", chats)
+    frame = read(path, "guest_simulation", load_layout("openai").of("guest_simulation"))
     assert frame.select("line", "conversation_id", "role", "content").rows() == [
         (1, "c1", "guest", "hi"),
         (2, None, "assistant", "a"),
         (2, None, "guest", "b"),
     ]
+
+
+def test_an_array_of_a_document_has_the_keys_of_its_column(tmp_path):
+    messages = [{"role": "assistant", "content": "a"}, {"role": "user", "content": "b"}]
+    (tmp_path / "log.json").write_text(json.dumps([{"messages": messages}]))
+    columns = column_map({"turns": "messages", "speaker": "role", "utterance": "content"})
+    frame = read(tmp_path / "log.json", "group_travel", columns)
+    assert json.loads(frame["turns"][0])[1] == {"speaker": "user", "utterance": "b"}
 
 
 def test_a_row_without_the_array_is_a_reject(tmp_path):

@@ -13,12 +13,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from fastscore.logs.inputs.files import resolve_inputs
-from fastscore.logs.plan.shards import plan_shards
-from fastscore.logs.read.rows import join_parts, read_shard
+from fastscore.logs.read.rows import join_parts
 from fastscore.logs.score_input import ScoreInput
 from fastscore.suites.declarations import Coercion, Column, ColumnKind, Source
 from tests.conftest import often
+from tests.logs.planned import plan, read
 
 FORMATS = ("csv", "jsonl", "parquet")
 NUMBERS = st.sampled_from([1.0, -0.0, 2.5, -7.0, 1e300, 2.0**63, -(2.0**63), math.inf, math.nan])
@@ -71,9 +70,7 @@ def told(rows: pl.DataFrame, rejects: pl.DataFrame) -> Told:
 
 
 def read_file(path: Path, source: Source, scratch: Path) -> Told:
-    (shard,) = plan_shards(resolve_inputs([path], FORMATS), source, scratch=scratch).shards
-    rows = read_shard(shard, source)
-    good, bad = told(rows.frame, rows.rejects)
+    good, bad = told(*read(plan(scratch, path, source=source), source)[:2])
     header = int(path.suffix == ".csv")  # a line of its own
     return [(line - header, *more) for line, *more in good], [
         (line - header, *more) for line, *more in bad

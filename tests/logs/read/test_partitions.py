@@ -11,10 +11,11 @@ import pytest
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.inputs.folders import partition_of
-from fastscore.logs.plan.shards import Plan, plan_shards
-from fastscore.logs.read.rows import read_shard
+from fastscore.logs.plan.shards import Plan
 from fastscore.logs.samples.records import records
 from fastscore.suites.declarations import Column, Source
+from tests.logs.planned import plan as plan_of
+from tests.logs.planned import read as read_of
 
 FORMATS = ("csv", "json", "jsonl", "parquet")
 SOURCE = Source(
@@ -60,14 +61,12 @@ def write(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def plan(folder: Path, source: Source = SOURCE) -> Plan:
-    files = resolve_inputs([folder], FORMATS)
-    return plan_shards(files, source, scratch=folder.parent / "scratch", shard_bytes=10)
+    return plan_of(folder.parent, folder, source=source, shard_bytes=10)
 
 
 def read(planned: Plan, source: Source = SOURCE) -> list[dict[str, Any]]:
-    found = [read_shard(shard, source) for shard in planned.shards]
-    assert all(rows.rejects.is_empty() for rows in found)
-    frame = pl.concat([rows.frame for rows in found])
+    frame, rejects, _ = read_of(planned, source)
+    assert rejects.is_empty()
     return frame.drop("file", "line", "byte_offset").to_dicts()
 
 
