@@ -1,7 +1,6 @@
 """Conversations, catalogues and scores in few words, for the tests of the suite."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from fastscore.vectors.view import VectorView
 DRAMA, HORROR = "drama", "horror"
 GOOD, BAD = (DRAMA, DRAMA), (DRAMA, HORROR)
 # of four items: in one item ln(5/2) + 1, in two ln(5/3) + 1
-ONE, TWO = math.log(5 / 2) + 1, math.log(5 / 3) + 1
+
 
 MOVIES = {
     "Alien": {

@@ -14,8 +14,6 @@ from tests.suites.preference_shift.conversing import (
     BAD,
     DRAMA,
     GOOD,
-    ONE,
-    TWO,
     exchange,
     log,
     options,
@@ -27,25 +25,6 @@ from tests.suites.preference_shift.conversing import (
 )
 
 EMPTY = "..."
-
-
-def test_a_turn_by_hand(catalogue):
-    said = "A drama with Al Pacino, like Heat?"
-    answered = "A drama like Heat is Her."
-    (row,) = turn_rows(score([log(*exchange(said, answered))], options(catalogue)))
-    assert row["user_concepts"] == ["actor=al pacino", "genre=drama", "name=heat"]
-    assert row["system_concepts"] == ["genre=drama", "name=heat", "name=her"]
-    assert row["cc"] == 2 / 4
-    common = TWO**2 + ONE**2
-    assert row["cr"] == pytest.approx(common / (common + ONE**2), rel=1e-15)
-    assert row["i"] == 0.0
-    # 0.5 + 0.62 - 0 is above 1
-    assert row["tas"] == 1.0
-    assert row["missing_concepts"] == ["actor=al pacino"]
-    assert row["hallucinated_concepts"] == ["name=her"]
-    assert (row["turn"], row["segment"], row["is_shift"]) == (1, 1, False)
-    assert (row["user_text"], row["system_text"]) == (said, answered)
-    assert row["both_empty"] is False
 
 
 def test_copying_by_the_specification(catalogue):
@@ -260,41 +239,11 @@ def test_weights_of_the_conversation_score(catalogue):
     assert row["cas"] == pytest.approx((1 + 0.8) / 2, rel=1e-15)
 
 
-def test_a_shift_that_never_recovers_counts_in_the_score_over_all_shifts(catalogue):
-    # CC and CR are 1, 0, 0, 0, 0: of shifts at 1, 2 and 9 the first recovers at once
-    texts = [*GOOD, *BAD, *BAD, *BAD, *BAD]
-    (row,) = score([shifted(*texts, points=[1, 2, 9])], options(catalogue))["dialogues"].to_dicts()
-    rest = 0.04 * 1 + 0.60 * (1 / 5) + 0.30 * (1 / 5)
-    # the published score takes the delay of the one alone, the other the slowest for the rest
-    assert row["cas"] == pytest.approx(0.02 * (1 / 3) + 0.04 * 1 + rest, rel=1e-14)
-    assert row["cas_all"] == pytest.approx(0.02 * (1 / 3) + 0.04 * (1 / 3) + rest, rel=1e-14)
-    failed, kept = score(
-        [shifted(*texts, points=[2]), shifted(*GOOD, points=[1])], options(catalogue)
-    )["dialogues"].to_dicts()
-    assert (failed["cas"], failed["cas_all"]) == (None, pytest.approx(rest, rel=1e-14))
-    assert kept["cas_all"] == kept["cas"] == pytest.approx(1.0)
-    # a window beyond the slowest delay lets no late recovery count for less than none
+def test_a_recovery_later_than_the_slowest_counts_for_no_less_than_none(catalogue):
     late = score([shifted(*BAD * 7, *GOOD, points=[1])], options(catalogue, window=9))
     (row,) = late["dialogues"].to_dicts()
     assert row["avg_recovery_delay"] == 7
     assert row["cas_all"] == row["cas"]
-
-
-def test_copying_around_shifts_by_hand(catalogue):
-    copied, own = ("one two three", "one two three"), ("one two three", "four five six")
-    # I is 1, 0, 1, 1, 0; windows of two turns from 2 on and from 3 on, and one beyond the end
-    texts = [*copied, *own, *copied, *copied, *own]
-    chosen = options(catalogue, window=2)
-    tables = score([shifted(*texts, points=[2, 3, 5, 8]), shifted(*copied, points=[2])], chosen)
-    assert tables["shifts"]["i_around_shift"].to_list() == [1 / 2, 1.0, 0.0, None, None]
-    first, second = tables["dialogues"].to_dicts()
-    assert (first["i_around_shifts_sum"], first["n_turns_around_shifts"]) == (3.0, 5)
-    assert first["topic_interference_around_shifts"] == 3 / 5
-    assert first["topic_interference"] == 3 / 5
-    assert second["topic_interference_around_shifts"] is None
-    assert {"metric": "topic_interference_around_shifts", "reason": "not_applicable"} in (
-        second["null_reasons"]
-    )
 
 
 def test_shift_points_come_from_events_and_from_either_metadata(catalogue):
