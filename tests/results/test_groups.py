@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 from polars.testing import assert_frame_equal
 
-import fastscore
 from fastscore import open_run
 from fastscore.cli import cli
 from fastscore.results.plots import plot_metric
@@ -176,17 +175,3 @@ def test_a_plot_draws_both_ends_of_an_interval(suite_runs: Mapping[str, Run]) ->
     assert drawn == pytest.approx(rows.select("ci_low", "ci_high").drop_nulls().to_numpy())
     reach = rows.select(pl.col("mean") - pl.col("ci_low"), pl.col("ci_high") - pl.col("mean"))
     assert not np.allclose(*reach.drop_nulls().to_numpy().T)
-
-
-def test_a_comparison_spells_units_of_several_columns_as_the_summary_does(
-    suite_runs: Mapping[str, Run],
-) -> None:
-    run = suite_runs["score_dialogue"]
-    units = set(run.summary["units"])
-    assert units == {"dialogue_uid / challenge_uid"}
-    assert fastscore.compare(run, by="miner_uid").unit in units
-
-
-def test_a_column_that_is_not_there_suggests_the_nearest(run: Run) -> None:
-    with pytest.raises(fastscore.FastscoreError, match="Did you mean 'miner_uid'"):
-        fastscore.summary(run, cluster="miner_id")

@@ -60,14 +60,6 @@ def test_a_mean_of_rows_has_the_error_of_cr2_by_matrices():
     assert (found.low, found.high) == pytest.approx((found.value - half, found.value + half))
 
 
-def test_one_row_a_unit_is_the_t_interval():
-    values = RNG.normal(size=9)
-    found = clustered_mean(values, np.ones(9))
-    ends = scipy.stats.ttest_1samp(values, 0.0).confidence_interval()
-    assert (found.low, found.high) == pytest.approx((ends.low, ends.high))
-    assert found.n_units == 9
-
-
 def test_twenty_successes_of_twenty_have_the_score_interval_of_t():
     # Wilson at p = 1: low = n / (n + q^2), with the 97.5 % quantile of t with 19 degrees, 2.0930
     found = clustered_mean(np.ones(20), np.ones(20), (0.0, 1.0))
