@@ -215,6 +215,7 @@ class _Numbered(Side):
     example: str  # the name of a pair
     n_units: int
     n_dialogues: Codes  # by pair
+    n_several: int  # pairs with several dialogues, or several of a repeat
 
     def of(self, name: str) -> npt.NDArray[Any]:
         """Return a column of the sums."""
@@ -235,11 +236,14 @@ def _numbered(sides: Sequence[Side]) -> list[_Numbered]:
     for side in sides:
         frame = side.sums.frame
         own, codes = codes.head(frame.height), codes.slice(frame.height)
-        dialogues = own.unique(["pair", "id"])["pair"].to_numpy()
+        dialogues = own.unique(["pair", "id"])
+        is_several = dialogues.select(pl.struct("pair", "repeat").is_duplicated()).to_series()
         sums = replace(side.sums, frame=frame.with_columns(own))
-        n_dialogues = np.bincount(dialogues, minlength=n_pairs)
+        n_dialogues = np.bincount(dialogues["pair"].to_numpy(), minlength=n_pairs)
         example = repr(shown_name(str(frame["pair"].min())))
-        found.append(_Numbered(side.group, side.name, sums, example, n_units, n_dialogues))
+        n_several = dialogues["pair"].filter(is_several).n_unique()
+        named = side.group, side.name, sums, example
+        found.append(_Numbered(*named, n_units, n_dialogues, n_several))
     return found
 
 
@@ -277,15 +281,12 @@ def _choose_design(
     if least and not n_paired:
         raise _no_pair(how, a.name, b.name, a.example, b.example)
     notes = []
-    pooled = ["pair", *(["repeat"] if how.design.repeat else ())]
     for side in (a, b):
-        dialogues = side.sums.frame.unique(["id", "pair"])
-        n_several = dialogues.filter(pl.struct(pooled).is_duplicated())["pair"].n_unique()
-        if n_several:
+        if side.n_several:
             where = f"{how.by} {side.name}" if are_levels else side.name
             group = "" if side.group is None else f" with {how.by} {side.group}"
             notes.append(
-                f"{counted(n_several, 'values')} of {how.pair} in {where}{group} with several "
+                f"{counted(side.n_several, 'values')} of {how.pair} in {where}{group} with several "
                 "dialogues each, whose rows are pooled"
             )
     return (int((n_b - n_a).clip(0).sum()), int((n_a - n_b).clip(0).sum())), notes

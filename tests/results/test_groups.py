@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from polars.testing import assert_frame_equal
 
+import fastscore
 from fastscore import open_run
 from fastscore.cli import cli
 from fastscore.results.plots import plot_metric
