@@ -14,7 +14,6 @@ from fastscore.vectors.view import VectorView
 
 DRAMA, HORROR = "drama", "horror"
 GOOD, BAD = (DRAMA, DRAMA), (DRAMA, HORROR)
-# of four items: in one item ln(5/2) + 1, in two ln(5/3) + 1
 
 
 MOVIES = {
