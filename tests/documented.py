@@ -18,16 +18,9 @@ _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command or a Python block of a page, and the output that the page shows below it.
+    """A command or a Python block of a page.
 
-    Parameters
-    ----------
-    is_python
-        Whether it is a block of Python. Otherwise it is one command.
-    code
-        The command or the block.
-    output
-        The `text` block that follows, or the lines below a command of a `console` block.
+    Its output is the `text` block that follows, or the lines below a command of a `console` block.
     """
 
     is_python: bool

@@ -12,7 +12,7 @@ from fastscore.settings.extras import EXTRAS, install_command
 from fastscore.suites.registry import load_suite
 from tests.conftest import python_process
 
-PROGRAM = """
+WITHOUT = """
 import contextlib, importlib.machinery, io, json, sys
 hidden, commands = json.load(sys.stdin)
 
@@ -24,6 +24,8 @@ class Finder(importlib.machinery.PathFinder):
         return super().find_spec(name, path, target)
 
 sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Finder
+"""
+PROGRAM = f"""{WITHOUT}
 from fastscore.cli import _run
 found = []
 for command in commands:
@@ -119,12 +121,7 @@ for call in (scores.to_arrow, scores.to_pandas, lambda: scorer(turns)):
 
 def test_arrow_tables_and_frames_of_pandas_need_arrow(tmp_path):
     run_without(CORE, ["example", "score_dialogue", "-o", "example"], cwd=tmp_path)
-    program = PROGRAM.partition("from fastscore.cli")[0] + TURNS
-    done = python_process(
-        program,
-        input=json.dumps([CORE, []]),
-        cwd=tmp_path,
-    )
+    done = python_process(WITHOUT + TURNS, input=json.dumps([CORE, []]), cwd=tmp_path)
     assert done.stdout.count(install_command("arrow")) == 3, (done.stdout, done.stderr)
 
 
@@ -171,12 +168,6 @@ def test_compiling_needs_its_extra(tmp_path, monkeypatch):
 
 def test_python_names_the_command_too(tmp_path):
     program = """
-import sys, importlib.machinery
-class Finder(importlib.machinery.PathFinder):
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        return None if name == "scipy" else super().find_spec(name, path, target)
-sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Finder
 import fastscore
 from fastscore.statistics.agreement import clustered_correlation
 from fastscore.statistics.significance import published_statistics
@@ -187,6 +178,7 @@ try:
 except fastscore.FastscoreError as error:
     print(error)
 """
-    done = python_process(program)
+    program = WITHOUT + program
+    done = python_process(program, input=json.dumps([["scipy"], []]))
     assert done.stdout.startswith("0.6\n"), done.stderr
     assert install_command("stats") in done.stdout

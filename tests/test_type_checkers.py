@@ -1,16 +1,13 @@
 """Type checkers find mistakes in options: mypy, and pyright by the package basedpyright."""
 
-import dataclasses
 import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import get_args
 
-import pytest
 from mypy import api
 
-import fastscore
 from fastscore.api.arguments import SuiteName, TableName
 from fastscore.suites.registry import load_suite
 
@@ -48,11 +45,3 @@ def test_every_table_of_the_suites_is_a_known_name():
     suites = [load_suite(name) for name in get_args(SuiteName)]
     tables = {table.name for suite in suites for table in suite.tables}
     assert {*tables, "rejects"} == set(get_args(TableName))
-
-
-@pytest.mark.parametrize("suite", get_args(SuiteName))
-def test_every_suite_has_a_public_class_of_options(suite):
-    declared = load_suite(suite).options
-    assert declared.suite == suite
-    assert getattr(fastscore, declared.__name__) is declared
-    assert all(field.kw_only for field in dataclasses.fields(declared))

@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 import fastscore
-from docs.python_reference import PAGE, filled, public_names, signature
+from docs.python_reference import PAGE, filled, public_names
 
 MODULES = {"sets", "text"}
 
@@ -30,16 +30,3 @@ def test_the_help_of_options_has_each():
     for options in (fastscore.PreferenceShift, fastscore.GroupTravel, fastscore.GuestSimulation):
         named = [line for line in inspect.getdoc(options).splitlines() if line.isidentifier()]
         assert set(named) >= {*inspect.signature(options).parameters}
-
-
-def test_a_signature_is_written_as_it_is_called():
-    assert signature("runs", fastscore.runs) == (
-        "fastscore.runs(folder: str | PathLike[str] = '.') -> DataFrame"
-    )
-    shown = signature("scan", fastscore.scan).splitlines()
-    assert shown[1:4] == [
-        "    source: Any,",
-        "    suite: SuiteName | SuiteOptions | Suite,",
-        "    *,",
-    ]
-    assert signature("metrics", fastscore.metrics) == "fastscore.metrics(*names: str) -> DataFrame"

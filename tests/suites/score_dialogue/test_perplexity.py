@@ -44,8 +44,8 @@ def _empty():
 
 def test_worked_by_hand(tmp_path):
     # w = 1, so U without penalty is (1 - distance / length) / (step + 1)
-    perplexities = {"w1 w2": 2.0, "w1 w3": 8.0, "w1 wx": 1.5, "": math.nan}
-    steps = score_steps(tmp_path, ["w1 w3", "w1 wx", ""], perplexities, 0.5)
+    perplexities = {"w1 w2": 2.0, "w1 w3": 8.0, "w1 wx": 1.5, "": math.nan, "w1 w4": math.nan}
+    steps = score_steps(tmp_path, ["w1 w3", "w1 wx", "", "w1 w4"], perplexities, 0.5)
     assert steps[0]["pppl_prediction"] == pytest.approx(8, rel=1e-6)
     assert steps[0]["pppl_ground_truth"] == pytest.approx(2, rel=1e-6)
     # (8 / 2) ** -0.5 is 1/2; one letter of five differs
@@ -58,16 +58,11 @@ def test_worked_by_hand(tmp_path):
     assert steps[2]["pppl_prediction"] is None
     assert steps[2]["pppl_penalty"] is None
     assert steps[2]["pppl_ground_truth"] == pytest.approx(2, rel=1e-6)
+    # nor has one without tokens, which keeps its utility
+    assert (steps[3]["pppl_penalty"], steps[3]["U_step"]) == (None, 0.8 / 4)
     off = {"semantic_cosine_raw", "semantic_similarity"}
     assert null_reasons(steps[0]) == reasons(off)
     assert null_reasons(steps[2]) == reasons(off | {"pppl_prediction", "pppl_penalty"})
-
-
-def test_a_step_whose_texts_have_no_tokens_is_not_penalised(tmp_path):
-    perplexities = {"w1 w2": 2.0, "w1 w3": math.nan}
-    (step,) = score_steps(tmp_path, ["w1 w3"], perplexities, 0.5)
-    assert step["pppl_penalty"] is None
-    assert step["U_step"] == pytest.approx(0.8)
 
 
 def test_weight_0_reports_and_changes_no_number(tmp_path):
