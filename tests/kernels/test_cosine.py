@@ -88,36 +88,6 @@ def test_nan_and_infinity_spread():
     assert position.tolist() == [1, -1]
 
 
-@pytest.mark.parametrize(
-    ("matrix", "rows", "error", "message"),
-    [
-        (vectors(3, 4).astype(np.float64), [0], ValueError, "float64"),
-        (np.asfortranarray(vectors(3, 4)), [0], ValueError, "not C-contiguous"),
-        (vectors(3, 4)[:, :2], [0], ValueError, "not C-contiguous"),
-        (vectors(3, 4), [-1], IndexError, "`rows_a` holds -1 at position 0"),
-        (vectors(3, 4), [3], IndexError, "0 to 2"),
-        (vectors(3, 4), [0.0], TypeError, "float64"),
-        (vectors(3, 4), [[0]], ValueError, "2 dimensions"),
-        (vectors(3, 4), [0, 1], ValueError, "`rows_a` has 2 rows and `rows_b` has 1"),
-    ],
-)
-def test_bad_arguments_are_named(matrix, rows, error, message):
-    with pytest.raises(error, match=message):
-        cosine_pairs(matrix, rows, [0])
-
-
-def test_bad_groups_are_named():
-    matrix = vectors(3, 4)
-    with pytest.raises(ValueError, match="`offsets` falls from 2 to 1 at position 2"):
-        mean_pair_cosine_groups(matrix, [0, 1], [0, 2, 1], 5, 0)
-    with pytest.raises(ValueError, match="`pairs` is 0"):
-        mean_pair_cosine_groups(matrix, [0, 1], [0, 2], 0, 0)
-    with pytest.raises(ValueError, match="`rows` has 1 rows and `groups` has 2"):
-        max_cosine_ragged(matrix, [0], [0, 1], [1], [0, 0, 1])
-    with pytest.raises(IndexError, match="`groups` holds -2 at position 0"):
-        max_cosine_ragged(matrix, [0], [-2], [1], [0, 1])
-
-
 # --- pairs
 
 
@@ -130,19 +100,3 @@ def test_bad_groups_are_named():
 )
 def test_equals_python(n, pairs, seed):
     assert mt19937_pairs(n, pairs, seed).tolist() == index_pairs(n, pairs, seed)
-
-
-@pytest.mark.parametrize(
-    ("n", "pairs", "seed", "error"),
-    [
-        (1, 1, 0, ValueError),
-        (2**32 + 1, 1, 0, ValueError),
-        (2, -1, 0, ValueError),
-        (2, 1, 0.5, TypeError),
-        (2.0, 1, 0, TypeError),
-        (True, 1, 0, TypeError),
-    ],
-)
-def test_bad_arguments_of_pairs_are_named(n, pairs, seed, error):
-    with pytest.raises(error, match="expected"):
-        mt19937_pairs(n, pairs, seed)

@@ -96,27 +96,6 @@ def test_repeated_pairs_and_pairs_that_look_repeated():
     assert levenshtein_pairs(b, a).tolist() == [expected[row] for row in rows]
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "error", "message"),
-    [
-        (pl.Series(["x", None]), ["a", "b"], ValueError, "null.*position 1"),
-        ([None], ["a"], ValueError, "null.*position 0"),
-        (["x"], ["a", "b"], ValueError, "`a` has 1 rows and `b` has 2"),
-        (pl.Series([1, 2]), ["a", "b"], TypeError, "`a` has type Int64"),
-        ([1, 2], ["a", "b"], TypeError, "`a` is list"),
-    ],
-)
-def test_bad_columns_are_named(a, b, error, message):
-    with pytest.raises(error, match=message):
-        levenshtein_pairs(a, b)
-
-
-@pytest.mark.parametrize("threads", [0, -1, 1.5, True])
-def test_bad_thread_counts_are_named(threads):
-    with pytest.raises(ValueError, match="`threads`"):
-        levenshtein_pairs(["a"], ["b"], threads=threads)
-
-
 # --- texts of more than 256 characters, side by side in lanes
 
 
