@@ -18,8 +18,8 @@ from fastscore.logs.inputs.column_map import (
     layout_flag,
     value_flag,
 )
-from fastscore.logs.inputs.document_values import first_at, is_time, json_of, value_at
-from fastscore.logs.inputs.layout import load_layout
+from fastscore.logs.inputs.document_values import first_at, is_time, json_of, load_json, value_at
+from fastscore.logs.inputs.layout import first_keys, load_layout
 from fastscore.logs.inputs.near_names import (
     is_called,
     is_of_one_model,
@@ -97,17 +97,21 @@ class Export:
 def _exports() -> tuple[tuple[list[list[str]], str], ...]:
     """Return what rows of each export have, and its table, which is parsed if they have it."""
     text = files(__package__).joinpath("exports.toml").read_text("utf-8")
-    needs = (json.loads(line.removeprefix("needs = ")) for line in _NEEDS.findall(text))
-    paths = ([[each] if isinstance(each, str) else each for each in need] for need in needs)
+    needs = map(load_json, _NEEDS.findall(text))
+    paths = [[[each] if isinstance(each, str) else each for each in need] for need in needs]
     return tuple(zip(paths, text.split("[[exports]]")[1:], strict=True))
 
 
-_NEEDS = re.compile(r"^needs = .*$", re.MULTILINE)
+_NEEDS = re.compile(r"^needs = (.*)$", re.MULTILINE)
 
 
 def export_of(row: Record) -> Export | None:
     """Return the export that a row is of."""
+    heads = first_keys([row]) | {"*", "+"}
     for needs, table in _exports():
+        # most lack the first key of what is needed first
+        if heads.isdisjoint([path.partition(".")[0] for path in needs[0]]):
+            continue
         if all(any(_leads(row, path.split(".")) for path in paths) for paths in needs):
             export = Export(**tomllib.loads(table))
             first = first_at(row, needs[0]) if export.text else ""
@@ -195,7 +199,7 @@ def _python_in_cells(source: Source, record: Record) -> Finding | None:
 def _of_export(source: Source, record: Record) -> Finding | None:
     # an array by itself is a row of one value
     first = [each[0] for each in record.values() if isinstance(each, list) and each]
-    places = [record, *(first if len(record) == 1 else ())]
+    places = [record, *(each for each in first if len(record) == 1 and isinstance(each, dict))]
     export = next(filter(None, map(export_of, places)), None)
     # what no option reads is no chat
     is_known = export is not None and (source.chat_rows is not None or not export.flags)
