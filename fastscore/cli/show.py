@@ -156,7 +156,7 @@ def summary_command(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write an HTML page: a table of the runs with links to reports. "
+    help="Write an HTML page: chart and table of the runs of each suite, with links to reports. "
     "The reports are written beside the page, in PAGE-reports.",
 )
 @option("--json", "as_json", is_flag=True, help="Print the runs as JSON.")

@@ -214,6 +214,7 @@ def test_six_runs_are_one_chart_and_one_matrix(
     # a part of the contents for each section, not for each run
     contents = text[text.index("<nav") : text.index("</nav>")]
     assert contents.count("<a ") == 9
+    assert index.count("<svg") == 1
     assert index.count("<table") == 1
     assert index.count("<tr>") == 1 + 6
 

@@ -42,6 +42,7 @@ from fastscore.results.findings import Headlines, estimate_of, list_findings, re
 from fastscore.results.metric_text import (
     bands_text,
     estimate_text,
+    interval_text,
     metric_range,
     value_text,
 )
@@ -53,12 +54,12 @@ from fastscore.results.report.metrics import (
     metrics_of,
     shortened,
 )
-from fastscore.results.runs import Run, as_runs, common_suite, label_columns
+from fastscore.results.runs import Run, as_runs, common_suite, label_columns, open_run
 from fastscore.results.summary_table import ARROWS, main_reason
 from fastscore.run.commit import Place, commit_bytes
 from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.settings.options import check_arguments
-from fastscore.suites.base import CommittedRun, Dialogue, Suite
+from fastscore.suites.base import CommittedRun, Dialogue, Suite, headline_metrics
 from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Metric
 from fastscore.suites.showing import Mark, Section, marked_parts
 from fastscore.suites.summary import overall_rows
@@ -284,27 +285,57 @@ def write_index(runs: pl.DataFrame, folder: Place, page: Path) -> Path:
     check_output(page, "a page of runs", begins=PAGE_MARK)
     check_output(reports, "reports of runs", ("*.html",))
     reports.mkdir(parents=True, exist_ok=True)
-    rows = []
-    for number, about in enumerate(runs.iter_rows(named=True)):
-        report = reports / f"{number:03}-{Path(about['run']).name[:_NAME_SHOWN]}.html"
-        problem = about["problem"]
-        try:
-            if not problem:
-                write_report([about["run"]], report)
-        except RunError as error:  # the other runs have their pages
-            problem = str(error)
-        link = "" if problem else quote(f"{reports.name}/{report.name}")
-        name = os.path.relpath(about["run"], str(folder))
-        rows.append(about | {"name": name, "report": link, "problem": problem})
+    numbered = runs.with_row_index("number").with_columns(pl.col("suite").fill_null("Not readable"))
+    charts = Charts()
+    suites = [
+        _indexed(rows, folder, reports, charts)
+        for rows in numbered.partition_by("suite", maintain_order=True)
+    ]
     content = {
         "title": f"Runs in {folder}",
         "folder": str(folder),
+        "n": runs.height,
         "date": runs["finished"].dt.date().max(),
-        "contents": [("runs", "Runs")],
-        "rows": rows,
+        "contents": [(f"suite-{n}", one["name"]) for n, one in enumerate(suites, start=1)],
+        "suites": suites,
     }
     commit_bytes(page, render_page("runs.html", content).encode())
     return page
+
+
+def _indexed(runs: pl.DataFrame, folder: Place, reports: Path, charts: Charts) -> Values:
+    """Write a report of each run of a suite that can be read; show them in a chart and a matrix."""
+    opened = [
+        None if problem else open_run(run) for run, problem in runs.select("run", "problem").rows()
+    ]
+    summaries = [{} if run is None else overall_rows(run.summary) for run in opened]
+    measured = {id for whole in summaries for id, row in whole.items() if row["mean"] is not None}
+    readable_runs = [run for run in opened if run is not None]
+    declared = common_suite(readable_runs).metrics if readable_runs else ()
+    metrics = [one for one in headline_metrics(declared) if one.id in measured]
+    names = [os.path.relpath(run, str(folder)) for run in runs["run"]]
+    rows, means = [], []
+    for about, name, run, whole in zip(
+        runs.iter_rows(named=True), names, opened, summaries, strict=True
+    ):
+        report = reports / f"{about['number']:03}-{Path(about['run']).name[:_NAME_SHOWN]}.html"
+        problem = about["problem"]
+        try:
+            if run is not None:
+                write_report([run], report)
+        except RunError as error:  # the other runs have their pages
+            problem = str(error)
+        of_run = [whole.get(one.id, _NO_MEAN) for one in metrics]
+        means.append([(one["mean"], one["ci_low"], one["ci_high"], one["n"]) for one in of_run])
+        page = "" if problem else quote(f"{reports.name}/{report.name}")
+        more = {"name": name, "report": page, "means": means[-1], "problem": problem}
+        rows.append(about | more)
+    panels = list(zip(metrics, zip(*means, strict=True), strict=True))
+    chart = charts.of_runs(names, panels) if len(names) > 1 else None
+    return {"name": runs["suite"][0], "metrics": metrics, "rows": rows, "chart": chart}
+
+
+_NO_MEAN = {"mean": None, "ci_low": None, "ci_high": None, "n": 0}
 
 
 def render_page(template: str, content: Mapping[str, Any]) -> str:
@@ -320,6 +351,7 @@ def render_page(template: str, content: Mapping[str, Any]) -> str:
         "arrow": lambda metric: ARROWS[metric.scale.better].strip(),
         "counted": counted,
         "date": date_of,
+        "interval": lambda mean: interval_text(mean[0], mean[1], mean[2], 3),
         "readable": readable,
         "in_lines": lambda text: text.replace(" [", "\n["),
         "cell": cell_of,
