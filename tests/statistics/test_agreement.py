@@ -427,8 +427,3 @@ def test_smallest_detectable_correlation_by_hand():
     assert detectable_correlation(Correlation(1.0, 10, 10)) is None
     # three clusters: p is at least 1 / 3
     assert detectable_correlation(Correlation(0.5, 3, 3, error=0.2, smallest_p=1 / 3)) is None
-
-
-def test_values_that_are_not_finite_are_refused():
-    with pytest.raises(ValueError, match=r"a\[1\] is nan"):
-        clustered_spearman([1.0, math.nan, 2.0], [1.0, 2.0, 3.0], [1, 2, 3])

@@ -104,21 +104,6 @@ def test_intervals_stay_in_the_range_and_hold_the_mean_in_any_order(clusters, sh
     assert again == found
 
 
-def test_the_sign_of_a_test_is_that_of_the_difference_shown():
-    # 12 dialogues of 10 rows around .50; 11 of 4 rows around .40 and one of 60 rows around .66
-    a = Clusters(np.full(12, 5.0) + np.linspace(-0.5, 0.5, 12), np.full(12, 10.0))
-    b = Clusters(
-        np.append(np.full(11, 1.6) + np.linspace(-0.1, 0.1, 11), 39.6),
-        np.append(np.full(11, 4.0), 60),
-    )
-    found = difference_curve(a, b, shared=False, ends=(0.0, 1.0), test="t").estimate
-    # (17.6 + 39.6) / 104 - 0.5
-    assert found.value == pytest.approx(0.05)
-    assert found.low < 0 < found.high  # one dialogue of 60 rows decides nothing
-    g = hedges_g(a, b, paired=False)
-    assert g[0] > 0
-
-
 def test_hedges_g_by_its_definition():
     x, y = np.array([1.0, 2, 3, 4]), np.array([2.0, 4, 6, 8, 10])
     # pooled variance (3 * 5/3 + 4 * 10) / 7 = 45 / 7; J(7) = gamma(3.5) / (sqrt(3.5) gamma(3))
