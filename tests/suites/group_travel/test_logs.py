@@ -52,55 +52,50 @@ def test_turns_of_json_lines_need_their_dialogue():
     assert events.rejects["field"].unique().to_list() == ["dialogue_id"]
 
 
-def test_unreadable_cells_are_warnings():
-    turns = [
-        turn("System", "x", metadata="not this"),
-        turn("System", "x", ref_info_events="nothing found", plan="{'days': [}"),
-    ]
-    assert dialogue(*turns)["warnings"] == [
-        "line 2, metadata: no object; ignored",
-        "line 3, plan: neither JSON nor a literal; read as raw output",
-        "line 3, ref_info_events: no list of records; ignored",
-    ]
-
-
-PLAN_FAULTS = {
-    "12": "no list of days; ignored",
-    '{"day1": {"lunch": "A"}}': "no list of days; ignored",
-    '["Day 1: lunch at A", {}]': "1 of 2 days are no objects; left out",
-    "{'days': ({'lunch': 'A'},)}": None,
-    '[{"lunch": "A", "dinner": 5, "event": {"place": "B"}}]': (
-        "2 of 3 values of days name no place; left out"
+PRESENT = "sys_present_plan"
+FAULTS = [
+    *(
+        (turn("System", PRESENT, plan=plan), "plan", fault)
+        for plan, fault in (
+            ("{'days': [}", "neither JSON nor a literal; read as raw output"),
+            ("12", "no list of days; ignored"),
+            ('{"day1": {"lunch": "A"}}', "no list of days; ignored"),
+            ('["Day 1: lunch at A", {}]', "1 of 2 days are no objects; left out"),
+            ("{'days': ({'lunch': 'A'},)}", None),
+            (
+                '[{"lunch": "A", "dinner": 5, "event": {"place": "B"}}]',
+                "2 of 3 values of days name no place; left out",
+            ),
+            (
+                '[{"meals": [{"lunch": "A"}]}]',
+                "1 of 1 values of days name no place; left out",
+            ),
+            ('[{"lunch": null, "dinner": []}, {}]', None),
+            ('{"days": [], "raw_output": "none found"}', None),
+            ('{"raw_output": "none found"}', None),
+        )
     ),
-    '[{"meals": [{"lunch": "A"}]}]': "1 of 1 values of days name no place; left out",
-    '[{"lunch": null, "dinner": []}, {}]': None,
-    '{"days": [], "raw_output": "none found"}': None,
-    '{"raw_output": "none found"}': None,
-}
+    *(
+        (turn("System", "x", ref_info_events=records), "ref_info_events", fault)
+        for records, fault in (
+            ("nothing found", "no list of records; ignored"),
+            (["A", "B"], "2 of 2 entries are no records with a name; left out"),
+            ([{"name": "A"}, "B", {"x": 1}], "2 of 3 entries are no records with a name; left out"),
+            (
+                {"in": [{"name": "A"}], "note": "B"},
+                "1 of 2 entries are no records with a name; left out",
+            ),
+            ({"note": "B"}, "no list of records; ignored"),
+            ({"in": [{"name": "A"}]}, None),
+        )
+    ),
+]
 
 
-@pytest.mark.parametrize(("plan", "fault"), PLAN_FAULTS.items())
-def test_what_of_a_plan_cannot_be_read_is_a_warning(plan, fault):
-    row = dialogue(opening("C4"), turn("System", "sys_present_plan", plan=plan))
-    assert row["warnings"] == ([] if fault is None else [f"line 3, plan: {fault}"])
-
-
-@pytest.mark.parametrize(
-    ("records", "fault"),
-    [
-        (["A", "B"], "2 of 2 entries are no records with a name; left out"),
-        ([{"name": "A"}, "B", {"x": 1}], "2 of 3 entries are no records with a name; left out"),
-        (
-            {"in": [{"name": "A"}], "note": "B"},
-            "1 of 2 entries are no records with a name; left out",
-        ),
-        ({"note": "B"}, "no list of records; ignored"),
-        ({"in": [{"name": "A"}]}, None),
-    ],
-)
-def test_what_of_a_catalogue_cannot_be_read_is_a_warning(records, fault):
-    row = dialogue(opening("C4"), turn("System", "x", ref_info_events=records))
-    assert row["warnings"] == ([] if fault is None else [f"line 3, ref_info_events: {fault}"])
+@pytest.mark.parametrize(("said", "cell", "fault"), FAULTS)
+def test_what_of_a_cell_cannot_be_read_is_a_warning(said, cell, fault):
+    row = dialogue(opening("C4"), said)
+    assert row["warnings"] == ([] if fault is None else [f"line 3, {cell}: {fault}"])
 
 
 def test_what_of_a_synthesis_cannot_be_read_is_a_warning():

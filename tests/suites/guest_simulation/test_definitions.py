@@ -44,15 +44,6 @@ def test_pas_is_the_share_of_matching_components(message, value):
     assert dialogue(message, case(ADA))["PAS"] == value
 
 
-def test_personas_come_from_a_file_by_full_name(tmp_path):
-    path = tmp_path / "personas.json"
-    path.write_text(json.dumps({"persona_attributes": [ADA]}))
-    rows = (state(mood="frustrated"), case({"guest_persona": {"full_name": "Ada"}}))
-    found = dialogue(*rows, personas=str(path))
-    assert (found["PAS"], found["PAS_source"], found["persona"]) == (0.75, "attributes", "Ada")
-    assert dialogue(*rows)["PAS_source"] == "fallback"
-
-
 # --- BVS ------------------------------------------------------------------------------------------
 
 
@@ -136,14 +127,6 @@ def test_crrs_is_null_for_the_gravest_reason():
         "DEI": "bad_input",
         "CRRS": "bad_input",
     }
-
-
-def test_a_conversation_without_guests():
-    found = dialogue(restaurant(), case(ADA, "Cola"))
-    reasons = dict.fromkeys(("PAS", "BVS", "ORA", "DEI", "CRRS"), "not_applicable")
-    assert found["null_reasons"] == reasons
-    published = dialogue(restaurant(), case(ADA, "Cola"), profile="published")
-    assert [published[m] for m in ("PAS", "BVS", "ORA", "DEI", "CRRS")] == [0.0] * 5
 
 
 NO_STYLES = (("Cy", 2), ("Di", 4), ("Ed", 1))

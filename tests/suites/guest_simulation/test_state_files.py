@@ -141,14 +141,30 @@ ODD = {
     "an index twice": ([record(1), record(1)], "out_of_range", ":5: message_index 1 once more"),
     "another message": ([record(1, id="m3")], "out_of_range", "1 with message_id 'm3'"),
     "a short row": ([record(1)[:7]], "wrong_cell_count", ":3: 7 cells"),
+    "nothing": (b"", "missing_column", ":1: columns none"),
+    "too few columns": (
+        b"message_index,role\n1,agent\n",
+        "missing_column",
+        ":1: columns message_index, role",
+    ),
+    "an open quote": (
+        b'message_index,"role\n1,agent\n',
+        "bad_quoting",
+        ":2: unexpected end of data",
+    ),
+    "no UTF-8": (b"message_index,\xff\n", "not_utf8", ": 'utf-8' codec can't decode byte 0xff"),
 }
 
 
-@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize(("content", "reason", "shown"), ODD.values(), ids=ODD)
 @pytest.mark.parametrize("profile", ["default", "published"])
-def test_an_odd_file_costs_its_conversation_what_needs_states(tmp_path, kind, profile):
-    records, reason, shown = ODD[kind]
-    path = write_file(tmp_path, *records)
+def test_an_odd_file_costs_its_conversation_what_needs_states(
+    tmp_path, content, reason, shown, profile
+):
+    is_text = isinstance(content, bytes)
+    path = write_file(tmp_path, *([] if is_text else content))
+    if is_text:
+        path.write_bytes(content)
     reject, found = rejected(tmp_path, profile=profile)
     assert (reject["line"], reject["field"], reject["reason"]) == (2, "states_from", reason)
     assert reject["found"].startswith(str(path))
@@ -156,24 +172,6 @@ def test_an_odd_file_costs_its_conversation_what_needs_states(tmp_path, kind, pr
     assert reject["expected"]
     assert found["null_reasons"] == dict.fromkeys((*METRICS, "CRRS"), "bad_input")
     assert found["DEI"] == 0.0
-
-
-@pytest.mark.parametrize(
-    ("content", "reason", "shown"),
-    [
-        (b"", "missing_column", ":1: columns none"),
-        (b"message_index,role\n1,agent\n", "missing_column", ":1: columns message_index, role"),
-        (b'message_index,"role\n1,agent\n', "bad_quoting", ":2: unexpected end of data"),
-        (b"message_index,\xff\n", "not_utf8", ": 'utf-8' codec can't decode byte 0xff"),
-    ],
-)
-def test_what_is_no_file_of_states(tmp_path, content, reason, shown):
-    path = write_file(tmp_path)
-    path.write_bytes(content)
-    reject, found = rejected(tmp_path)
-    assert reject["reason"] == reason
-    assert reject["found"].startswith(f"{path}{shown}")
-    assert found["null_reasons"]["PAS"] == "bad_input"
 
 
 def test_a_file_without_rows_says_nothing_of_its_conversation(tmp_path):
