@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -61,7 +61,6 @@ from fastscore.suites.identity import (
 )
 
 Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 MOST_GROUP_FILES = 512
 BYTES_PER_FILE = 8 << 10
@@ -114,13 +113,8 @@ KEY_SCHEMA = {name: SPAN_SCHEMA[name] for name in ("key_high", "key_low", "file"
 """Where named dialogues begin; ``file`` is the file's index in the plan."""
 
 
-class MapTasks(Protocol):
-    """Runs a task for each item, anywhere with access to the files; results come in any order."""
-
-    def __call__(
-        self, task: Callable[[Item], Result], items: Sequence[Item], /
-    ) -> Iterable[Result]:
-        """Run the tasks."""
+MapTasks = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+"""Runs a task for each item, anywhere with access to the files; results come in any order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +190,8 @@ def plan_shards(
 ) -> Plan:
     """Pack small files together, cut large ones between dialogues."""
     shard_bytes = shard_bytes or source.shard_bytes
-    map_tasks = map_tasks or partial(_map_in_threads, threads)
+    if map_tasks is None:
+        map_tasks = partial(map_ordered, threads=threads)
     index = partial(
         index_group,
         source=source,
@@ -236,12 +231,6 @@ def plan_shards(
         sum(group.n_dialogues for group in groups),
         NameSet.repeated(np.concatenate([np.zeros((0, 2), np.uint64), *(g.names for g in groups)])),
     )
-
-
-def _map_in_threads(
-    threads: int, task: Callable[[Item], Result], items: Sequence[Item], /
-) -> Iterable[Result]:
-    return map_ordered(task, items, min(threads, len(items)))
 
 
 def file_groups(files: Sequence[InputFile], threads: int) -> list[FileGroup]:
