@@ -449,9 +449,15 @@ def _words_for_numbers(lack: Lack) -> Finding | None:
     return None
 
 
+def _has_turns(lack: Lack, but: str = "\0") -> bool:
+    """Tell whether objects of an array say who speaks, but for those inside a key."""
+    arrays = (each for each in lack.found.arrays if not each.startswith(but))
+    return any(key.tells_speakers for each in arrays for key in lack.found.below(each).values())
+
+
 def _arrays_in_arrays(lack: Lack) -> Finding | None:
     """Find turns by numbers, or in arrays of an array: pairs of a speaker and a text, or rounds."""
-    for path, key in lack.found.below("").items():
+    for path, key in lack.found.below("").items() if not _has_turns(lack) else ():
         at = jq_path(path.split("."))
         numbered = key.example if isinstance(key.example, dict) else {}
         if numbered and all(map(str.isdecimal, numbered)) and _are_turns([*numbered.values()]):
@@ -489,7 +495,7 @@ def _chats_in_json_text(lack: Lack) -> Finding | None:
         for key, value in row.items():
             inside = json_of(value) if isinstance(value, str) else None
             arrays = arrays_in(inside) if isinstance(inside, dict) else ()
-            if any(_are_turns(turns) for _, turns in arrays):
+            if any(_are_turns(turns) for _, turns in arrays) and not _has_turns(lack, f"{key}."):
                 program = f". + (.{jq_key(key)} | fromjson) | del(.{jq_key(key)})"
                 return Finding(f"{key} is JSON text with the turns in it.", unless=jq(program))
     return None
