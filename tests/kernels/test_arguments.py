@@ -48,11 +48,17 @@ OF_GROUPS = (
     kernels.segment_first_argmax,
     lambda values, offsets: kernels.segment_moments(values, offsets, 3),
     lambda values, offsets: kernels.distinct_counts_ragged(values.astype(np.int32), offsets),
+    lambda values, offsets: kernels.mean_pair_cosine_groups(MATRIX, values, offsets, 5, 0),
+    lambda values, offsets: overlap([1, 2], offsets),
 )
 
 CASES = [
     *(
-        (lambda kernel=kernel, offsets=offsets: kernel(np.zeros(2), offsets), ValueError, message)
+        (
+            lambda kernel=kernel, offsets=offsets: kernel(np.zeros(2, np.int64), offsets),
+            ValueError,
+            message,
+        )
         for kernel in OF_GROUPS
         for message, offsets in OF_OFFSETS.items()
     ),
@@ -161,7 +167,6 @@ CASES = [
     # --- sets
     (lambda: overlap([1, 1], [0, 2]), ValueError, "1 then 1 in row 0"),
     (lambda: overlap([3, 5, 4], [0, 1, 3]), ValueError, "5 then 4 in row 1"),
-    (lambda: overlap([1, 2], [0, 3]), ValueError, "within 0 and 2"),
     (lambda: overlap([1.5], [0, 1]), TypeError, "float64"),
     (lambda: overlap([2**40], [0, 1]), TypeError, "int64"),
     (lambda: kernels.jaccard_csr(ONE, TWO), ValueError, "`a` has 1 rows and `b` has 2"),
@@ -173,6 +178,7 @@ CASES = [
         "`b` holds the value 3 at position 0; expected places",
     ),
     (lambda: kernels.count_shared_ngrams(["a"], ["b"], 7), ValueError, "`order` is 7; expected"),
+    (lambda: kernels.count_shared_ngrams(["a"], [], 1), ValueError, "`a` has 1 rows and `b` has 0"),
     (
         lambda: kernels.count_shared_members(([], [], [0]), ([], [], [0, 0])),
         ValueError,
