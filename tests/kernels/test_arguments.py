@@ -39,9 +39,9 @@ def cosines(rows, matrix=MATRIX):
 
 
 OF_OFFSETS = {
-    "`offsets` is empty": [],
+    "is empty; expected one more offset": [],
     "within 0 and 2": [0, 3],
-    "`offsets` falls from 1 to 0 at position 1": [1, 0, 2],
+    "falls from 1 to 0 at position 1; expected": [1, 0, 2],
 }
 OF_GROUPS = (
     kernels.gini_ragged,
