@@ -35,7 +35,8 @@ SPAN = rf"(?P<start>{TIME})\s*(?:to|until|till|-|–|—)\s*(?P<end>{TIME})"
 VERB = "visit|stay|check-in|check-out|attend|explore|dine|eat|arrive|depart"
 TIME_FIRST = re.compile(rf"^\s*{SPAN}\s*[:,]?\s*(?P<name>.*)$", re.IGNORECASE | re.DOTALL)
 NAME_FIRST = re.compile(
-    rf"^(?P<name>.+?)(?:\s*,\s*|\s+)(?:(?:{VERB})\s+)?(?:from\s+)?{SPAN}", re.IGNORECASE | re.DOTALL
+    rf"^(?P<name>.+?)(?:\s*,\s*|\s+)(?:(?:{VERB})\s+)?(?:from\s+)?\(?{SPAN}",
+    re.IGNORECASE | re.DOTALL,
 )
 TRANSIT = re.compile(r",?\s*nearest transit:.*$", re.IGNORECASE | re.DOTALL)
 
