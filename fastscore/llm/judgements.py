@@ -17,6 +17,7 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
+from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -57,7 +58,9 @@ from fastscore.run.progress import Reporter
 from fastscore.run.writer import LOCK_NAME, run_lock
 from fastscore.settings.options import TEXT_BYTES, TomlTable, parse_toml, read_option_file
 from fastscore.statistics.agreement import clustered_correlation, krippendorff_alpha
-from fastscore.statistics.clustered import clustered_mean
+from fastscore.statistics.clustered import Clusters, Estimate, clustered_mean
+from fastscore.statistics.curves import difference_curve
+from fastscore.statistics.significance import holm
 from fastscore.terminal import result_console, write_line
 from fastscore.terminal.grids import Column, Grid, print_grid
 from fastscore.version import __version__
@@ -339,6 +342,7 @@ def _write(
         "dialogues_not_asked": len(not_asked - failed),
         "failures": dict(failures["kind"].value_counts().sort("kind").iter_rows()),
         "dimensions": summarise(complete, rubric, described["repeats"]),
+        **compare_models(complete, rubric),
     }
     signature = orjson.dumps(summary).decode()
     commit_table(folder / REPEATS, repeats.drop("row"), {"fastscore.judge": signature})
@@ -405,10 +409,7 @@ def _dimension(scores: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str
     units = means["unit"].rank("dense").to_numpy()
     length = clustered_correlation("spearman", means["words"], means["score"], units)
     by_position, no_position = _positions(scores, len(rubric.questions), n_repeats)
-    of_unit = means.group_by("unit").agg(
-        pl.col("score").sum(), pl.len().cast(pl.Float64).alias("n")
-    )
-    mean = clustered_mean(of_unit["score"], of_unit["n"], (rubric.low, rubric.high))
+    mean = _mean(means.select("unit", "score"), rubric)
     alpha = asdict(krippendorff_alpha(matrix, "ordinal", units))
     if n_repeats == 1:
         alpha["reason"] = ONE_REPEAT
@@ -422,7 +423,7 @@ def _dimension(scores: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str
         "by_position": by_position,
         "length_rho": length.value,
         "length_p": length.p_value,
-        "units": of_unit.height,
+        "units": means["unit"].n_unique(),
     }
     reasons = {
         "mean": mean.reason,
@@ -434,6 +435,12 @@ def _dimension(scores: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str
         "length_p": length.reason,
     }
     return {**found, "nulls": {name: reasons[name] for name in reasons if found[name] is None}}
+
+
+def _mean(scores: pl.DataFrame, rubric: Rubric) -> Estimate:
+    """Return the mean of scores with an interval over units, inside the scale."""
+    units = scores.group_by("unit").agg(pl.col("score").sum(), pl.len().cast(pl.Float64).alias("n"))
+    return clustered_mean(units["score"], units["n"], (rubric.low, rubric.high))
 
 
 def _positions(
@@ -455,6 +462,55 @@ def _positions(
     )
     rows = by_position.sort("position").iter_rows()
     return {str(position): mean for position, mean in rows}, None
+
+
+def compare_models(repeats: pl.DataFrame, rubric: Rubric) -> dict[str, Any]:
+    """Compare the models of the logs, on dialogues of the same id."""
+    models = repeats["model"].drop_nulls().unique().sort().to_list()
+    if len(models) < 2:
+        return {}
+    means = repeats.group_by("model", "dialogue", "dimension").agg(pl.col("score").mean())
+    rows: list[dict[str, Any]] = []
+    for name in rubric.questions:
+        of_name = means.filter(pl.col("dimension") == name)
+        by_model = {
+            model: of_name.filter(pl.col("model") == model).select("dialogue", "score")
+            for model in models
+        }
+        for first, second in combinations(models, 2):
+            pairs = by_model[first].join(by_model[second], on="dialogue").sort("dialogue")
+            rows.append(_difference(name, first, second, pairs))
+    corrected = holm([row["p"] for row in rows])
+    return {
+        "models": {
+            model: {
+                name: _of_model(means.filter(model=model, dimension=name), rubric)
+                for name in rubric.questions
+            }
+            for model in models
+        },
+        "differences": [{**row, "holm_p": p} for row, p in zip(rows, corrected, strict=True)],
+    }
+
+
+def _of_model(means: pl.DataFrame, rubric: Rubric) -> dict[str, Any]:
+    found = _mean(means.select("score", unit="dialogue"), rubric)
+    interval = {"mean": found.value, "low": found.low, "high": found.high}
+    return {"n": means.height, **interval, "reason": found.reason}
+
+
+def _difference(name: str, first: str, second: str, pairs: pl.DataFrame) -> dict[str, Any]:
+    ones = np.ones(pairs.height)
+    a, b = (Clusters(pairs[side].to_numpy(), ones) for side in ("score", "score_right"))
+    found = difference_curve(a, b, shared=True, test="t")
+    return {
+        "dimension": name,
+        "model": second,
+        "against": first,
+        "n": pairs.height,
+        "difference": found.value,
+        "p": found.p_value(),
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -479,6 +479,32 @@ def test_judgements_feed_the_analysis(stub, tmp_path, logs):
     assert convergent.filter(pl.col("group") == "all")["n"].max() == 6
 
 
+def test_two_models_are_compared_on_equal_users(stub, tmp_path, logs):
+    asked = Simulation(
+        catalogue=str(SAMPLE),
+        agent="openai:talker",
+        sessions=6,
+        turns=4,
+        seed=2,
+        output=tmp_path / "both" / "talker",
+        models=ModelOptions(base_url=stub.url, answers=tmp_path / "answers.sqlite"),
+    )
+    stub.answer = lambda body: "Fine."
+    simulate(asked, SilentReporter())
+    (tmp_path / "both" / "offline").symlink_to(logs)
+    stub.answer = lambda body: scores(*((2, 2, 2) if "Fine." in str(body) else (4, 3, 5)))
+    summary = run(stub, tmp_path, str(tmp_path / "both"))
+    assert summary["models"]["talker"]["coherence"]["mean"] == 2
+    (first, *_) = summary["differences"]
+    assert first["dimension"] == "proactiveness"
+    assert (first["model"], first["against"], first["n"], first["difference"]) == (
+        "talker",
+        "offline",
+        6,
+        -2.0,
+    )
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
