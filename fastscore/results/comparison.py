@@ -501,7 +501,9 @@ def _best(comparison: Comparison, group: object) -> set[tuple[str, str]]:
     of_group = pl.col("group").eq_missing(pl.lit(group, pl.String))
     ranking = comparison.ranking.filter(of_group)
     if ranking.height:
-        told = ranking.filter(pl.col("is_best").all().over("metric").not_(), "is_best")
+        # one that few pairs tell apart, below one that many do, is not shown as a best one
+        above = pl.col("is_best").cum_min().over("metric", order_by="place")
+        told = ranking.filter(above, pl.col("is_best").all().over("metric").not_())
         return set(told.select("metric", "system").iter_rows())
     is_better = pl.col("verdict") == "better"
     rows = comparison.differences.filter(of_group, is_better | (pl.col("verdict") == "worse"))
@@ -530,7 +532,7 @@ def _differences(rows: pl.DataFrame, comparison: Comparison) -> Grid:
             f"p (Holm, α={comparison.alpha:g})",
             lambda row: p_text(row["p_holm"]) + "*" * bool(row["significant"]),
         ),
-        column("", _verdict, right=False, drop=3),
+        column("", _verdict, right=False, wraps=True, drop=3),
         column(
             f"{EFFECTS[design]} [95 % CI]",
             lambda row: interval_text(row["effect"], row["effect_low"], row["effect_high"], 2),

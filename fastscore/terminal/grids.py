@@ -23,7 +23,7 @@ Format = Literal["table", "markdown", "csv", "latex", "json"]
 Markup = Literal["latex", "markdown"]
 FORMATS: tuple[Format, ...] = ("table", "markdown", "csv", "latex", "json")
 
-LEAST_NAME_WIDTH = 18
+LEAST_NAME_WIDTH = 15
 LONGEST_WORD = 12
 LONGEST_HEADER = 12
 LONGEST_LABEL = 16

@@ -4,9 +4,11 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import fastscore
@@ -83,6 +85,14 @@ def test_a_paper_has_the_best_in_bold(found: Comparison, runs: list[Run]) -> Non
     assert "apart from next" in shown.stdout
     printed = fastscore_command(["compare", *(run.path for run in runs), "--json"])
     assert json.loads(printed.stdout)["ranking"][0]["place"] == 1
+
+
+def test_a_system_below_one_that_is_apart_from_the_best_is_not_in_bold(found: Comparison) -> None:
+    ranking = found.ranking.sort("place").with_columns(is_best=pl.col("place") != 2)
+    (grid,) = paper_grids(replace(found, ranking=ranking))
+    best = ranking["system"][0]
+    (column,) = grid.columns[1:]
+    assert [grid.columns[0].cells[place] for place in column.bold] == [best]
 
 
 def test_two_systems_have_the_better_one_in_bold(runs: list[Run]) -> None:
