@@ -204,8 +204,10 @@ def _usage_error(error: click.UsageError) -> UsageError:
         import difflib  # late: an option that is known needs no other
 
         parameters, word = ctx.command.get_params(ctx), error.option_name.removeprefix("--")
-        names = [name for each in parameters for name in each.opts]
+        names = [name for each in parameters for name in each.opts if name != "--help"]
         close = difflib.get_close_matches(error.option_name, names, n=1)
+        if word == "model" and "--embedder" in names:
+            close = ["--embedder"]
         if any(each.name == "format" and word in _known_values(ctx, each) for each in parameters):
             close = [f"--format {word}"]
         return UsageError(

@@ -206,8 +206,8 @@ def _joined(
         rejected = describe_rejects(judged)
         raise UsageError(
             f"{file}: it has no score of a dialogue of {run.path}. {rejected}".rstrip(),
-            f"A row names its dialogue as the run does, for one {conversations[KEY].first()!r}; "
-            "judge_columns names columns with scores.",
+            "judge_columns names columns with scores. A row names its dialogue as the run does, "
+            f"for one {conversations[KEY].first()!r}.",
         )
     return rows, judged
 

@@ -29,6 +29,8 @@ REFUSED = {
     f"{SCORE} --semantic x": "semantic is 'x'. Known: 'calibrated', 'cosine', 'jaccard'.",
     f"{SCORE} --lexweight 1": "`fastscore score score_dialogue` has no option '--lexweight'. "
     "Did you mean '--lex-weight'?",
+    f"{SCORE} --model x": "`fastscore score score_dialogue` has no option '--model'. "
+    "Did you mean '--embedder'?",
     f"{SCORE} --zzz": "`fastscore score score_dialogue` has no option '--zzz'. "
     "`fastscore score score_dialogue --help` lists what it takes.",
     f"{SCORE} --config no.toml": "config: File 'no.toml' does not exist. "

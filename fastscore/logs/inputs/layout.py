@@ -3,7 +3,7 @@
 A layout file has a ``title``, may have an ``example`` (a document as JSON), and describes chats in
 the table ``chat`` (`ChatLayout`, whose fields are its keys). The tables ``columns`` and ``values``
 hold for any suite, ``SUITE.columns`` and ``SUITE.values`` for one. The entry points of the group
-``fastscore.layouts`` are paths of such files.
+``fastscore.layouts`` name such paths.
 """
 
 import os
@@ -19,7 +19,7 @@ from typing import Any
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map
 from fastscore.logs.inputs.document_values import dump_json, first_at, load_json
-from fastscore.settings.extras import entry_points
+from fastscore.settings.extras import entry_points, load_entry
 from fastscore.settings.options import TEXT_BYTES, parse_toml, read_option_file
 from fastscore.suites.chats import (
     ASSISTANT_ROLE,
@@ -134,7 +134,7 @@ def _places() -> Mapping[str, Traversable]:
                 f"Two layouts are called {entry.name!r}: {found[entry.name]} and {entry.value}.",
                 "Uninstall one of the packages that declare them.",
             )
-        place = entry.load()
+        place = load_entry(entry, "layout")
         found[entry.name] = Path(place) if isinstance(place, str) else place
     return found
 

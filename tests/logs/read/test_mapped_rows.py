@@ -15,6 +15,7 @@ from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, map_
 from fastscore.logs.inputs.layout import load_layout
 from fastscore.logs.read.rows import join_parts
 from fastscore.logs.score_input import ScoreInput
+from fastscore.settings.extras import EntryPoint
 from fastscore.suites.registry import load_suite
 from tests.conftest import often
 from tests.logs.planned import plan as plan_of
@@ -247,6 +248,10 @@ def test_packages_add_layouts_by_entry_points(tmp_path, monkeypatch):
         monkeypatch.setattr(Entry, "name", "openai")
         layout._places.cache_clear()
         with pytest.raises(UsageError, match="Two layouts are called 'openai'"):
+            layout.layout_names()
+        wrong = EntryPoint("shop", "no_such_package/shop.toml")
+        monkeypatch.setattr(layout, "entry_points", lambda group: [wrong])
+        with pytest.raises(UsageError, match=r"layout shop: no_such_package/shop.toml cannot be"):
             layout.layout_names()
     finally:
         layout._places.cache_clear()
