@@ -98,7 +98,7 @@ def test_messages_that_repeat_a_row_of_their_dialogue(tmp_path):
 def test_a_log_that_was_written_twice_repeats_short_rows_as_well(tmp_path):
     path = tmp_path / "log.jsonl"
     rows = [{"conversation_id": "a", "role": role, "content": role} for role in ("guest", "tool")]
-    write_lines(path, [row for row in rows for _ in "ab"])
+    write_lines(path, rows * 2)
     (note,) = notes("guest_simulation", [path])
     assert note.startswith("2 rows repeat an earlier row of the same dialogue")
 
