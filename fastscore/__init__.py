@@ -8,7 +8,7 @@
     fastscore.compare(run, by="miner_uid")
 
 Before a run: `example`, `inspect`, `layouts`, `scan`, `metrics`. A run: `score`, `open_run`,
-`runs`, `summary`, `explain`, `report`. Comparisons: `compare`, `check`, `pass_k`,
+`runs`, `summary`, `table`, `explain`, `report`. Comparisons: `compare`, `check`, `pass_k`,
 `analyse`. Chat models and people: `judge`, `annotate`, `agreement`, `rank`. Your own: `metric`,
 `suite`. Kernels: `text`, `sets`. Inside other engines: `Scorer`. A suite's options: a class such as
 `ScoreDialogue`.
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         report,
         runs,
         summary,
+        table,
     )
     from fastscore.errors import FastscoreError
     from fastscore.llm.annotate import annotate
@@ -101,6 +102,7 @@ _MODULE_OF = {
     "score": "fastscore.api.scoring",
     "suite": "fastscore.suites.own_metrics",
     "summary": "fastscore.api.verbs",
+    "table": "fastscore.api.verbs",
 }
 
 __all__ = [
@@ -144,6 +146,7 @@ __all__ = [
     "sets",
     "suite",
     "summary",
+    "table",
     "text",
 ]
 

@@ -11,9 +11,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 import fastscore
-from fastscore.cli import VERBS
+from fastscore.cli import VERBS, cli
+from fastscore.errors import UsageError
 from fastscore.llm.judgements import Judged
 from fastscore.vectors.embedder import FunctionEmbedder
 from tests.conftest import fastscore_command
@@ -419,3 +421,20 @@ def test_a_printed_run_says_why_a_part_has_no_interval(tmp_path):
     parts = [line for line in repr(run).splitlines() if "experiment_level" in line and "0." in line]
     assert parts
     assert all("[< 3 test_case]" in line for line in parts)
+
+
+def test_tables_of_a_document_are_those_of_the_command_line(both):
+    stored, held = both
+    written = CliRunner().invoke(
+        cli, ["summary", str(stored.path), "--by=miner_uid", "--metric", METRIC, "--format=latex"]
+    )
+    for run in (stored.path, held):
+        assert fastscore.table(run, by="miner_uid", metrics=[METRIC]) == written.stdout
+    assert r"\toprule" in written.stdout
+    compared = fastscore.compare(stored, by="miner_uid")
+    written = CliRunner().invoke(
+        cli, ["compare", str(stored.path), "--by=miner_uid", "--format=markdown"]
+    )
+    assert fastscore.table(compared, "markdown") == written.stdout
+    with pytest.raises(UsageError, match="of a run, and a comparison is given"):
+        fastscore.table(compared, by="miner_uid")

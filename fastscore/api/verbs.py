@@ -13,13 +13,15 @@ from fastscore.errors import UsageError, names_arguments
 from fastscore.logs.inputs.layout import layout_names, layout_text
 from fastscore.results.checks import Check, read_limits
 from fastscore.results.checks import check as check_run
+from fastscore.results.comparison import Comparison, document_grids
 from fastscore.results.metric_text import find_metrics, metric_range
 from fastscore.results.repeats import run_passes
 from fastscore.results.report.write import write_report
 from fastscore.results.runs import Run, as_run, summarise_run
-from fastscore.results.show import list_runs
+from fastscore.results.show import list_runs, summary_grid
 from fastscore.run.commit import place_of
 from fastscore.settings.options import check_arguments
+from fastscore.terminal.grids import Markup, markup
 
 StrPath = str | os.PathLike[str]
 
@@ -69,6 +71,41 @@ def summary(
     >>> fastscore.summary("run", by="miner_uid", cluster="dialogue_uid")
     """
     return summarise_run(as_run(run), by, cluster)
+
+
+@names_arguments
+def table(
+    shown: Run | Comparison | StrPath,
+    format: Markup = "latex",
+    *,
+    by: str | Sequence[str] = (),
+    cluster: str | None = None,
+    metrics: Sequence[str] = (),
+) -> str:
+    """Return a summary or a comparison as tables of a document, as ``--format latex`` prints them.
+
+    Parameters
+    ----------
+    shown
+        A run, its directory, or what `compare` returned.
+    format
+        ``latex``, with the package booktabs, or ``markdown``.
+    by, cluster, metrics
+        Of a run: a column for each group, the units of the intervals, and only these metrics.
+
+    Examples
+    --------
+    >>> Path("table.tex").write_text(fastscore.table("run", by="miner_uid"))
+    """
+    check_arguments(table, locals())
+    if isinstance(shown, Comparison):
+        if by or cluster or metrics:
+            raise UsageError(
+                "by, cluster and metrics are of a run, and a comparison is given.",
+                "Pass them to compare.",
+            )
+        return markup(document_grids(shown), format)
+    return markup([summary_grid(as_run(shown), by, cluster, metrics)], format)
 
 
 @names_arguments
