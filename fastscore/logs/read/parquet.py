@@ -334,6 +334,7 @@ def arrow_frames(source: Any) -> Iterator[pl.DataFrame]:
     pyarrow: Any = load("pyarrow", _PURPOSE)
     ipc: Any = load("pyarrow.ipc", _PURPOSE)
     waiting: list[Any] = []
+    n_rows = n_bytes = 0  # of those that wait
     with _opened(source) as file:
         file.seek(0)
         is_file = file.read(len(ARROW_FILE)) == ARROW_FILE
@@ -344,10 +345,10 @@ def arrow_frames(source: Any) -> Iterator[pl.DataFrame]:
             for batch in map(reader.get_batch, numbers) if is_file else reader:
                 batch.validate(full=True)
                 waiting.append(batch)
-                n_bytes = sum(each.nbytes for each in waiting)
-                if sum(map(len, waiting)) >= _ROWS_TOGETHER or n_bytes >= _READ_BYTES:
+                n_rows, n_bytes = n_rows + len(batch), n_bytes + batch.nbytes
+                if n_rows >= _ROWS_TOGETHER or n_bytes >= _READ_BYTES:
                     yield pl.DataFrame(pyarrow.Table.from_batches(waiting))
-                    waiting = []
+                    waiting, n_rows, n_bytes = [], 0, 0
             yield pl.DataFrame(pyarrow.Table.from_batches(waiting, reader.schema))
         except pyarrow.ArrowException as error:
             raise OSError(f"its Arrow data are damaged ({error})") from error
