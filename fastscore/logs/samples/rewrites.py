@@ -127,7 +127,7 @@ def _leads(value: Any, path: Sequence[str]) -> bool:
     if value_at(value, ".".join(path)) is not None:
         return True  # also by a key with dots
     for place, part in enumerate(path):
-        if part in "*+":
+        if part in ("*", "+"):
             inside = value.values() if isinstance(value, dict) else ()
             lead = [_leads(each, path[place + 1 :]) for each in inside]
             return bool(lead) and (all(lead) if part == "*" else any(lead))
@@ -450,7 +450,7 @@ def _words_for_numbers(lack: Lack) -> Finding | None:
 
 
 def _has_turns(lack: Lack, but: str = "\0") -> bool:
-    """Tell whether objects of an array say who speaks, but for those inside a key."""
+    """Tell whether objects of an array say who speaks, except for those inside a key."""
     arrays = (each for each in lack.found.arrays if not each.startswith(but))
     return any(key.tells_speakers for each in arrays for key in lack.found.below(each).values())
 
