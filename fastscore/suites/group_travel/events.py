@@ -121,7 +121,7 @@ def read_days(cells: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
             fault = "no list of days; ignored"
         else:
             n_days, n_values = len(listed or ()), len(named)
-            fault = shortfall(n_days - len(days), n_days, "days are no objects")
+            fault = shortfall(n_days - len(days), n_days, "days are not objects")
             fault = fault or shortfall(
                 n_values - sum(named), n_values, "values of days name no place"
             )

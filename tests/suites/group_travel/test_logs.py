@@ -60,7 +60,7 @@ FAULTS = [
             ("{'days': [}", "neither JSON nor a literal; read as raw output"),
             ("12", "no list of days; ignored"),
             ('{"day1": {"lunch": "A"}}', "no list of days; ignored"),
-            ('["Day 1: lunch at A", {}]', "1 of 2 days are no objects; left out"),
+            ('["Day 1: lunch at A", {}]', "1 of 2 days are not objects; left out"),
             ("{'days': ({'lunch': 'A'},)}", None),
             (
                 '[{"lunch": "A", "dinner": 5, "event": {"place": "B"}}]',
