@@ -17,7 +17,7 @@ from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS
 from fastscore.logs.integrity.rejects import describe_reject
-from fastscore.logs.read.chosen import Choice, choose_among
+from fastscore.logs.read.chosen import Choice, choose_among, naming_source, take_first
 from fastscore.logs.read.rows import Rows, join_parts
 from fastscore.logs.score_input import RejectsWarning, ScoreInput
 from fastscore.results.runs import Scores
@@ -261,10 +261,14 @@ def score_in_memory(request: Request, reporter: Reporter) -> Run:
 
 def _rows_in_memory(given: ScoreInput, source: Source, choice: Choice) -> Rows:
     parts = given.read(source)
-    if not choice:
+    if choice.limit is not None:
+        naming = given.read(naming_source(source, of_places=True))
+        first = take_first(naming, source, choice.limit).chosen
+        parts = (first.kept(part, source) for part in parts)
+    if choice.sample is None:
         return join_parts(parts, source, RunNames())
     return join_parts(
-        parts, source, RunNames(), lambda names: choose_among(names, choice).among(names)
+        parts, source, RunNames(), lambda names: choose_among(names, choice).sampled(names)
     )
 
 

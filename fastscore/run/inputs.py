@@ -3,6 +3,7 @@
 `named_inputs` writes nothing. `plan_inputs` does the rest, in a folder that the caller gives.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -21,11 +22,24 @@ from fastscore.logs.inputs.files import (
     list_left_aside,
     resolve_inputs,
 )
-from fastscore.logs.inputs.frames import FRAME_NAME, spool_frame, spool_rows, spool_stdin
+from fastscore.logs.inputs.frames import (
+    FRAME_NAME,
+    spool_frame,
+    spool_head,
+    spool_rows,
+    spool_stdin,
+)
 from fastscore.logs.objects import is_remote
 from fastscore.logs.plan.shards import Plan, plan_shards
-from fastscore.logs.read.chosen import ChosenDialogues, choose_first, choose_sample
+from fastscore.logs.read.chosen import (
+    ChosenDialogues,
+    choose_sample,
+    naming_source,
+    take_first,
+)
+from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.read.mapped_rows import stored_source
+from fastscore.logs.read.rows import read_files
 from fastscore.logs.samples.screening import Screened, screen
 from fastscore.run.engines.engine import LOCAL, Engine
 from fastscore.run.progress import SilentReporter, StageProgress
@@ -33,6 +47,8 @@ from fastscore.run.request import Request
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 
+_CUT = ("csv", "jsonl")
+"""The formats of which the beginning is a log of its own."""
 _UNSHOWN = SilentReporter()
 
 
@@ -111,7 +127,7 @@ def plan_inputs(
     if screened is None:
         kept = _kept(request, source, inputs.files, folder / "inputs")
         screened = _screened(request, source, kept, note)
-    files = screened.files
+    files, chosen = _chosen(request, source, screened, folder / "inputs")
     left_aside = _left_aside(request, source, inputs.files, note)
     left_aside += [file.path for file in screened.left_aside]
     done = 0
@@ -119,12 +135,12 @@ def plan_inputs(
 
         def advance(bytes_read: int, _: int) -> None:
             nonlocal done
-            progress.advance({"bytes": max(bytes_read - done, 0)})
+            progress.advance({"bytes": bytes_read - done})
             done = bytes_read
 
-        plan_of = partial(
-            plan_shards,
-            source=source,
+        plan = plan_shards(
+            _shared(files, request.engine),
+            source,
             shard_bytes=request.shard_bytes,
             scratch=folder / "unpacked",
             progress=advance,
@@ -133,9 +149,10 @@ def plan_inputs(
             check_cancelled=raise_if_stopped,
             limits=request.limits,
         )
-        plan, chosen = _planned(request, source, _shared(files, request.engine), plan_of)
-    planned = {each.name for each in plan.inputs}
-    files = tuple(file for file in files if file.path in planned)
+        if request.choice.sample is not None:
+            chosen = choose_sample(
+                plan.shards, source, plan.shared_names, request.choice, request.threads
+            )
     return PlannedInputs(plan, files, tuple(left_aside), chosen)
 
 
@@ -179,30 +196,24 @@ def _separator_notes(files: Sequence[InputFile]) -> list[str]:
     return [f"read as {kind}: {listed(paths, 1)}" for kind, paths in of_kind.items()]
 
 
-def _planned(
-    request: Request,
-    source: Source,
-    files: Sequence[InputFile],
-    plan_of: Callable[[Sequence[InputFile]], Plan],
-) -> tuple[Plan, ChosenDialogues | None]:
-    """Plan files, and choose dialogues of the plan; a limit plans no more files than it needs."""
-    limit, n_files = request.choice.limit, 1
-    if limit is None:
-        plan = plan_of(files)
-        if request.choice.sample is None:
-            return plan, None
-        names = plan.shared_names
-        return plan, choose_sample(plan.shards, source, names, request.choice, request.threads)
-    while True:
-        plan = plan_of(files[:n_files])
-        chosen, n_shards = choose_first(plan.shards, source, plan.shared_names, limit)
-        if chosen.hashes.first.size >= limit or n_files >= len(files):
-            break
-        n_files *= 2
-    shards = plan.shards[:n_shards]
-    read = {file_range.file for shard in shards for file_range in shard.file_ranges}
-    inputs = tuple(each for each in plan.inputs if each.name in read)
-    return replace(plan, shards=shards, inputs=inputs), chosen
+def _chosen(
+    request: Request, source: Source, screened: Screened, folder: Path
+) -> tuple[tuple[InputFile, ...], ChosenDialogues | None]:
+    """Choose the first dialogues if there is a limit; return the files to read, and these."""
+    files = screened.files
+    if request.choice.limit is None:
+        return files, None
+    naming = naming_source(source, of_places=True)
+    parts = read_files(files, naming, threads=request.threads, limits=request.limits)
+    head = take_first(parts, source, request.choice.limit)
+    if head.last_file is None:
+        return files, head.chosen
+    before = itertools.takewhile(lambda file: file.path != head.last_file, files)
+    last = next(file for file in files if file.path == head.last_file)
+    if head.after is not None and last.format in _CUT:
+        blocks = read_blocks(last.location, last.compression, limits=request.limits)
+        last = spool_head(last, blocks, head.after, folder)
+    return (*before, last), head.chosen
 
 
 def _left_aside(

@@ -400,9 +400,11 @@ def _read_rows(loaded: Loaded, shard: Shard) -> Rows:
     chosen = context.chosen
     ranges = [replace(file_range, limits=context.limits) for file_range in shard.file_ranges]
     parts = _within_limits(read_parts(ranges, source), context.limits, shard)
+    if chosen is not None:
+        parts = (chosen.kept(part, source) for part in parts)
     files = {file_range.file: file_range.name for file_range in ranges}
     names = RunNames(context.shared_names, files)
-    return join_parts(parts, source, names, None if chosen is None else chosen.among)
+    return join_parts(parts, source, names, None if chosen is None else chosen.sampled)
 
 
 def _within_limits(parts: Iterator[Part], limits: Limits, shard: Shard) -> Iterator[Part]:

@@ -57,15 +57,25 @@ def interleaved(rng, uids):
 
 
 def first_dialogues(files, limit):
-    """Return the files less the rows of all but the first dialogues."""
-    of_lines = [
-        [line != "no row" and json.loads(line)["dialogue_uid"] for line in f] for f in files
-    ]
-    uids = [*dict.fromkeys(uid for each in of_lines for uid in each if uid)][:limit]
-    return [
-        [line if uid in uids else "" for line, uid in zip(lines, each, strict=True)]
-        for lines, each in zip(files, of_lines, strict=True)
-    ]
+    """Return the files less the rows of all but the first dialogues; the last file is cut."""
+    uids = []
+    kept = []
+    for lines in files:
+        rows = [None if line == "no row" else json.loads(line)["dialogue_uid"] for line in lines]
+        before = len(uids)
+        if before == limit:
+            break
+        uids += [uid for uid in dict.fromkeys(rows) if uid is not None and uid not in uids]
+        uids = uids[:limit]
+        theirs = [place for place, uid in enumerate(rows) if uid in uids]
+        rest = [place for place, uid in enumerate(rows) if uid and place > theirs[-1]]
+        kept.append(
+            [
+                line if uid is None or uid in uids else ""
+                for line, uid in zip(lines, rows, strict=True)
+            ][: rest[0] if rest else None]
+        )
+    return kept
 
 
 @settings(max_examples=often(8, 100), deadline=None, suppress_health_check=list(HealthCheck))
@@ -87,11 +97,10 @@ def test_a_limit_takes_the_first_dialogues_whole(
         paths[-1].write_bytes(pack("\n".join(lines).encode()))
     for index, lines in enumerate(first_dialogues(files, limit)):
         (folder / "by hand").mkdir(exist_ok=True)
-        path = folder / "by hand" / f"{index}.jsonl"
-        path.write_text("\n".join(lines))
-        wanted += [path] * any(lines)
+        wanted.append(folder / "by hand" / f"{index}.jsonl")
+        wanted[-1].write_text("\n".join(lines))
     run = run_of(paths, folder / "run", Choice(limit=limit), shard_bytes)
-    expected = scored(wanted)
+    expected = scored(wanted, max_rejects=1.0)
     assert run.signature.endswith(f"|limit={limit}")
     for name, table in expected.tables.items():
         assert (
@@ -100,6 +109,8 @@ def test_a_limit_takes_the_first_dialogues_whole(
             .drop("file", strict=False)
             .equals(table.drop("file", strict=False))
         ), name
+    places = run.rejects.select("line", "reason")
+    assert places.equals(expected.rejects.select("line", "reason"))
     counts = run.manifest.counts
     parts = ("blank", "rows", "rejects", "left_out")
     assert counts["lines"] == sum(counts.get(name, 0) for name in parts)

@@ -58,7 +58,7 @@ def kept_ids(path, suite, choice):
     chosen = choose_sample(plan.shards, source, plan.shared_names, choice, threads=1)
     names = RunNames(plan.shared_names)
     kept = [
-        join_parts(read_parts(shard.file_ranges, source), source, names, chosen.among).frame
+        join_parts(read_parts(shard.file_ranges, source), source, names, chosen.sampled).frame
         for shard in plan.shards
     ]
     rows = [str(row) for part in kept for row in part.drop("file", IDENTITY, strict=False).rows()]

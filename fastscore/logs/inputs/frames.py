@@ -244,6 +244,23 @@ def storable(frame: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
     return pl.repeat(None, frame.height, dtype=pl.Boolean, eager=True).to_frame()
 
 
+def spool_head(
+    file: InputFile, blocks: Iterable[bytes | memoryview], size: int, folder: Path
+) -> InputFile:
+    """Write the first bytes of an unpacked file."""
+
+    def head() -> Iterator[bytes]:
+        left = size
+        for block in blocks:
+            yield bytes(block[:left])
+            left -= len(block)
+            if left <= 0:
+                return
+
+    stored = _written(folder / f"head.{file.format}", head(), file.path)
+    return replace(stored_as(file, stored), compression="none")
+
+
 def stored_as(file: InputFile, path: Path) -> InputFile:
     """Return a file whose bytes are stored at another path."""
     return replace(file, stored=str(path), size=path.stat().st_size)

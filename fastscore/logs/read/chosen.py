@@ -1,6 +1,6 @@
-"""Selection of dialogues by their names: `--limit` in their order, `--sample` by their hashes."""
+"""Selection of dialogues: `--limit` by their places, `--sample` by the hashes of their names."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -11,9 +11,9 @@ from fastscore.errors import UsageError
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.file_state import Shard
 from fastscore.logs.read.mapped_rows import key_source
-from fastscore.logs.read.rows import map_ordered, read_names
+from fastscore.logs.read.rows import Part, map_ordered, read_names
 from fastscore.suites.declarations import Source
-from fastscore.suites.identity import Hashes, NameSet
+from fastscore.suites.identity import NOTHING, Hashes, NameSet
 
 _VARIANTS = r"/[^/=]+=.*$"
 
@@ -58,19 +58,32 @@ CHOICE_NAMES = tuple(each.name for each in fields(Choice))
 class ChosenDialogues:
     """The dialogues that are scored."""
 
-    hashes: NameSet  # of their names
-    seed: int  # of the hashes
+    hashes: NameSet  # of their keys or places, or of the names of a sample
+    seed: int | None  # the seed of the sample, None for the first dialogues of a log
 
-    def among(self, names: pl.Series) -> pl.Series:
-        """Tell which names are theirs."""
+    def kept(self, part: Part, source: Source) -> Part:
+        """Remove rows of other dialogues than the first. Lines that are not rows remain."""
+        if self.seed is not None:
+            return part
+        chosen = self.hashes.among(dialogue_ids(part.frame, source, part.format))
+        kept = part.frame.filter(pl.Series(chosen))
+        return replace(part, frame=kept, left_out=part.frame.height - kept.height)
+
+    def sampled(self, names: pl.Series) -> pl.Series:
+        """Tell which names are those of a sample."""
+        if self.seed is None:
+            return pl.Series(np.ones(len(names), np.bool_))
         return pl.Series(self.hashes.among(_sample_hashes(names, self.seed)))
 
 
-def naming_source(source: Source) -> Source:
-    """Return a source that reads only the columns that name dialogues."""
+def naming_source(source: Source, *, of_places: bool = False) -> Source:
+    """Return a source that reads only the columns that name dialogues, or that place them."""
     naming, row_id = key_source(source), source.row_id
     names = {column.name for column in naming.columns}
-    names |= {*(row_id.columns if row_id else ()), *(column for _, column in source.variants)}
+    if of_places:
+        names |= {row_id.holder if row_id else "", *_ids_of_chats(source)}
+    else:
+        names |= {*(row_id.columns if row_id else ()), *(column for _, column in source.variants)}
     return replace(naming, columns=tuple(each for each in source.columns if each.name in names))
 
 
@@ -105,17 +118,15 @@ def _is_dialogue(source: Source, format: Format) -> pl.Expr:
     return pl.lit(False)
 
 
-def choose_first(
-    shards: Sequence[Shard], source: Source, shared: NameSet, limit: int
-) -> tuple[ChosenDialogues, int]:
-    """Choose the first dialogues of planned shards; return also in how many shards they are."""
-    naming, names, n_shards = naming_source(source), pl.Series(dtype=pl.String), 0
-    for shard in shards:
-        if len(names) >= limit:
-            break
-        names = names.append(read_names(shard.file_ranges, naming, shared))
-        n_shards += 1
-    return choose_among(names, Choice(limit=limit)), n_shards
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where the chosen dialogues are."""
+
+    chosen: ChosenDialogues  # the dialogues that begin there
+    last_file: str | None  # The file with the last of them. None if there are none.
+    # The byte of that file after which no row belongs to them. None if rows continue to its end or
+    # have no position.
+    after: int | None
 
 
 def choose_sample(
@@ -135,11 +146,9 @@ def choose_sample(
 
 
 def choose_among(names: pl.Series, choice: Choice) -> ChosenDialogues:
-    """Choose dialogues in memory by their names, given in the order of their rows."""
+    """Choose a sample of dialogues in memory by their names."""
     seed = choice.seed or 0
-    if choice.limit is not None:
-        names = names.unique(maintain_order=True).head(choice.limit)
-    first, second, _, _ = distinct_ids(_sample_hashes(names, seed))
+    first, second, _, _ = distinct_ids(_sample_hashes(names.unique(), seed))
     least = np.stack((first, second), axis=1)[: choice.sample]
     return ChosenDialogues(NameSet.of(least), seed)
 
@@ -150,6 +159,46 @@ def _sample_hashes(names: pl.Series, seed: int) -> Hashes:
     hashes = text_hash128(salted)
     hashes[:, 0] = text_hash128(salted.str.replace(_VARIANTS, ""))[:, 0]
     return hashes
+
+
+def take_first(parts: Iterable[Part], source: Source, limit: int) -> Head:
+    """Choose the first dialogues of a log, read by `naming_source`.
+
+    The file with the last one is read to its end. If only their position names dialogues, reading
+    ends with the last one.
+    """
+    chosen = ChosenDialogues(NOTHING, None)
+    ids = np.empty((0, 2), np.uint64)
+    last_file: str | None = None
+    after: int | None = None
+    for file, format, rows in _by_file(parts):
+        if file != last_file:
+            if len(ids) == limit:
+                break
+            last_file, after = file, None
+        found = dialogue_ids(rows, source, format)
+        if len(ids) < limit:
+            both = np.concatenate((ids, found))
+            ids = both[np.sort(distinct_ids(both)[2])[:limit]]
+            chosen = ChosenDialogues(NameSet.of(ids), None)
+        theirs = np.flatnonzero(chosen.hashes.among(found))
+        rest = rows["byte_offset"]
+        if theirs.size:
+            place, rest = rest[int(theirs[-1])], rest[int(theirs[-1]) + 1 :]
+            after = None
+            if place is not None:  # dialogues of one document begin at the same byte
+                rest = rest.filter(rest > place)
+        if after is None and len(rest):
+            after = rest[0]
+        if len(rest) and len(ids) == limit and not source.dialogue_key:
+            break
+    return Head(chosen, last_file, after)
+
+
+def _by_file(parts: Iterable[Part]) -> Iterator[tuple[str, Format, pl.DataFrame]]:
+    for part in parts:
+        for (file,), rows in part.frame.group_by("file", maintain_order=True):
+            yield str(file), part.format, rows
 
 
 def _key_text(names: Sequence[str]) -> pl.Expr:

@@ -417,8 +417,7 @@ def read_names(file_ranges: Sequence[FileRange], naming: Source, shared: NameSet
     frame = pl.concat(frames, how="diagonal")
     frame = with_own_models(frame, naming)
     files = {file_range.file: file_range.name for file_range in file_ranges}
-    names = identify(frame, naming, RunNames(shared, files))[IDENTITY]
-    return names.unique(maintain_order=True)
+    return identify(frame, naming, RunNames(shared, files))[IDENTITY].unique()
 
 
 def _concatenated(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
