@@ -11,7 +11,7 @@ import click
 from fastscore.cli import cli
 
 ROOT = Path(__file__).parent.parent
-PROGRAMS = ("fastscore ", "score-dialogue ", "python -m benchmarks.", "jq ")
+PROGRAMS = ("fastscore ", "score-dialogue ", "python -m benchmarks.", "jq ", "mkdir ")
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
