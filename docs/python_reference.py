@@ -38,8 +38,25 @@ def _section(name: str) -> Iterator[str]:
     value = getattr(fastscore, name)
     text = inspect.getdoc(value) or ""
     yield from (f"### {name}", "", " ".join(text.split("\n\n")[0].split()), "")
-    yield from ("```text", signature(name, value), "```", "", "Example:", "")
+    yield from ("```text", signature(name, value), "```", "")
+    for heading in ("Parameters", "Attributes", "Returns", "Raises"):
+        yield from _described(heading, text)
+    yield from ("Example:", "")
     yield from _example(text)
+
+
+def _described(heading: str, text: str) -> Iterator[str]:
+    """Yield the items of a docstring's section as a list."""
+    found = re.search(rf"^{heading}\n-+\n(.*?)(?=^\w+\n-+\n|\Z)", text, re.MULTILINE | re.DOTALL)
+    if not found:
+        return
+    yield from (f"{heading}:", "")
+    for item in re.split(r"\n(?=\S)", re.sub(r",\n(?=\S)", ", ", found[1].strip())):
+        name, _, described = item.partition("\n")
+        names = ", ".join(f"`{one.strip()}`" for one in name.split(","))
+        words = " ".join(described.split()).replace("``", "`")
+        yield f"- {names}: {words}" if words else f"- {names}"
+    yield ""
 
 
 def signature(name: str, value: Any) -> str:

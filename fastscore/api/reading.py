@@ -383,7 +383,7 @@ def scan(
     suite
         The suite whose columns are read: its name or its options.
     columns
-        Where columns are that have another key: ``{"prediction": "guess.text"}``.
+        Keys of columns that have another key in the logs: ``{"prediction": "guess.text"}``.
     values
         The suite's values for the values of a text column: ``{"event": {"guess": "predicted"}}``.
     layout
@@ -393,15 +393,15 @@ def scan(
     rejects
         Scan the rejected lines instead: place, field, reason, found value.
     workers
-        Number of reading threads; None for one per processor. The rows do not depend on it.
+        Number of reading threads. Default: one per processor. The rows do not depend on it.
 
     Returns
     -------
     pl.LazyFrame
-        The columns ``file``, ``line`` (from 1; a row's number in Parquet and frames) and
-        ``byte_offset`` (null where rows have none), then those of the suite, in input order; or the
+        The columns ``file``, ``line`` (from 1, in Parquet and frames the row's number) and
+        ``byte_offset`` (null if rows have none), then the suite's columns, in input order. Or the
         rejects. A query over rows that meets rejects ends with a `RejectsWarning`. Files in a
-        folder that are no logs of the suite are left aside, and a `LogsWarning` names them, or the
+        folder that are not logs of the suite are skipped. A `LogsWarning` names them, and the
         columns that every metric needs and no row has.
 
     Raises
@@ -436,7 +436,7 @@ def inspect(*logs: str | os.PathLike[str]) -> Inspection:
     Parameters
     ----------
     *logs
-        Files, folders and globs; ``-`` is standard input.
+        Files, folders and globs. ``-`` is standard input.
 
     Raises
     ------

@@ -133,12 +133,12 @@ def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
     path
         A run directory, or an address such as ``s3://bucket/run``.
     verify
-        Whether each file is compared with the hash that was committed before it is first read.
+        If True, each file is compared with its committed hash before it is first read.
 
     Raises
     ------
     UsageError
-        There is no run in the folder or at the address.
+        The folder or address contains no run.
     RunError
         The run is not complete, or its manifest is damaged.
 

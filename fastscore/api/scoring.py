@@ -83,9 +83,9 @@ def score(
     Parameters
     ----------
     source
-        A file, folder or glob, several of them; a frame: polars, anything that speaks the Arrow
-        PyCapsule interface, or a dataset with ``to_polars``; or dicts, in a list or a generator. A
-        frame has the columns that the suite's logs have.
+        A file, folder or glob, or several of them. Or a frame: polars, pandas, Arrow, DuckDB or a
+        dataset with ``to_polars``. Or dicts, in a list or a generator. A frame has the columns that
+        the suite's logs have.
     suite
         The suite's options, for example ``fastscore.ScoreDialogue(lex_weight=1.0)``. The name of a
         suite means its defaults: ``"score_dialogue"``.
@@ -93,11 +93,11 @@ def score(
         Metrics of your own beside the suite's: functions decorated with `fastscore.metric`, Python
         files of them, or the names of installed ones.
     output
-        A run directory; scoring into the same one again finishes an interrupted run. Without it
-        the scores stay in memory.
+        A run directory. Scoring into the same directory again finishes an interrupted run. Without
+        it the scores stay in memory.
     embedder
         A model's name, the folder of an exported model, an `Embedder`, or a function from a list of
-        texts to a matrix; None or ``"none"`` turns the semantic part off where the suite allows it.
+        texts to a matrix. None or ``"none"`` turns the semantic part off, if the suite allows it.
     precision
         The precision in which the model runs: ``"fp32"``, or ``"bf16"`` where the processor can and
         `fastscore models verify` has measured its accuracy.
@@ -105,15 +105,15 @@ def score(
         Where the model runs: ``"cuda"`` is an NVIDIA GPU, with the extra `cuda`, if
         `fastscore models verify --device cuda` has measured the accuracy.
     dim
-        The dimension to which vectors are truncated; None for the model's own.
+        The dimension to which vectors are truncated. Default: the model's own.
     store
-        The folder of vector stores; None for the one in the cache.
+        The folder of vector stores. Default: the folder in the cache.
     workers
-        Number of shards of a run to score at once; None for one per processor.
+        Number of shards of a run to score at once. Default: one per processor.
     engine
         The engine of a run: ``"local"``, this process, or ``"dask"`` or ``"ray"``.
     address
-        The address of the engine's scheduler; None starts processes on this machine.
+        The address of the engine's scheduler. None starts processes on this machine.
     max_rejects
         The share of rejected lines above which scoring raises. The scored dialogues of a run are
         still committed, and `open_run` reads them. Fewer rejects in memory give a `RejectsWarning`.
@@ -124,25 +124,25 @@ def score(
         Maximum unpacked size of a compressed file in MiB, and maximum ratio of unpacked to packed
         size beyond 64 MiB.
     columns
-        Where columns are that have another key: ``{"text": "turns[].content"}``.
+        Keys of columns that have another key in the logs: ``{"text": "turns[].content"}``.
     values
         The suite's values for the values of a text column: ``{"speaker": {"user": "USER"}}``.
     layout
-        A named layout (``"openai"``, ``"sharegpt"``) or the TOML file of one; `columns` and
-        `values` win over it.
+        A named layout (``"openai"``, ``"sharegpt"``) or a layout's TOML file. `columns` and
+        `values` take precedence over it.
     alternate
-        Who begins where no turn says who speaks: ``"user"`` or ``"assistant"``. Turns then take
+        Who begins, if no turn names its speaker: ``"user"`` or ``"assistant"``. Turns then take
         turns.
     sort_by
         The key of a turn by which the turns of each dialogue are sorted.
     dialogue
         The key that names a dialogue. Documents with the same name are joined.
     without
-        Names of tags, separated by commas, that are left out of texts: ``"think"``.
+        Names of tags that are left out of texts, separated by commas: ``"think"``.
     strict
-        Whether a metric that is null in every row because its column is missing is an error.
+        If True, a metric that is null in every row, because its column is missing, is an error.
     overwrite
-        Whether a run with another signature in `output` is replaced.
+        If True, a run with another signature in `output` is replaced.
     format
         The format of standard input (``"-"``), and of named files without a known suffix.
     limit

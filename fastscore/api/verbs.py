@@ -33,7 +33,7 @@ def example(suite: SuiteName, output: StrPath) -> Example:
     Returns
     -------
     Example
-        Its ``logs`` are what `score` takes. Its ``command(run)`` scores them in a shell.
+        `score` takes its ``logs``. Its ``command(run)`` scores them in a shell.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def summary(
     run
         A run, or its directory.
     by
-        Labels of dialogues, whose values are the groups. Default: those of the suite.
+        Labels of dialogues, whose values are the groups. Default: the suite's labels.
     cluster
         The column whose values are the units of intervals. Default: the suite's.
 
@@ -139,12 +139,12 @@ def pass_k(
     -------
     pl.DataFrame
         One row for each metric, value of `by` and k, with ``pass_k``, ``low`` and ``high``. k ends
-        at the least number of repeats that a task has.
+        at the smallest number of repeats that a task has.
 
     Raises
     ------
     UsageError
-        There is no such column, none is named, or no metric has several repeats of a task.
+        The column is unknown, no column is named, or no metric has several repeats of a task.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def check(
     run
         A run, or its directory.
     minimum, maximum
-        The least and the largest mean by metric: ``{"cas": 0.4}``.
+        The smallest and the largest mean by metric: ``{"cas": 0.4}``.
     max_null
         The largest share of null rows by metric.
     max_rejects

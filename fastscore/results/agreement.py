@@ -277,9 +277,11 @@ class Agreement:
     Parameters
     ----------
     raters
-        Their names: who judged, as the files say, else the file.
+        The names of the raters, or of their files.
     coefficients
-        In `COEFFICIENTS_SCHEMA`.
+        One row for each dimension, coefficient and pair of raters (or all raters, if ``first`` is
+        null): ``n``, ``value`` with its 95 % confidence interval ``low`` and ``high``, and
+        ``reason`` if it is null.
     notes
         What was left out.
 

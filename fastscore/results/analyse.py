@@ -39,7 +39,7 @@ class Analysis:
     tables
         Every table by name.
     figures
-        The names of the figures that there was something to draw for.
+        The names of the figures.
     notes
         What is missing and why, a sentence each.
 
@@ -78,14 +78,14 @@ def analyse(
     run
         A run, or its directory.
     output
-        The folder to write to; ``RUN-analysis`` beside the run without one. Files of an earlier
+        The folder to write to. Default: ``RUN-analysis`` beside the run. Files of an earlier
         analysis in it are replaced. A folder that holds anything else is refused.
     judge
-        A file with a judge's scores, a row a dialogue; those of the log count too.
+        A file with a judge's scores, one row for each dialogue. Scores in the log count too.
     judge_columns
         Names of columns of that file with scores, beside the rubric's.
     judge_scale
-        The smallest and largest score of the rubric; others are refused and listed.
+        The smallest and largest score of the rubric. Others are refused and listed.
     cluster
         The column of table ``dialogues`` whose values are the units of intervals and tests. Rows
         without a value are units of their own. Default: the unit of the suite's design.

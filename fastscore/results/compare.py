@@ -75,12 +75,12 @@ def compare(
         suite's design calls a pair are paired. Levels of which fewer than half of the pairs have a
         partner are independent samples.
     by
-        A label column: with several runs each of its values is compared by itself; with one run
+        A label column. With several runs, each of its values is compared by itself. With one run,
         its values are the levels.
     levels
-        Only these values of `by`, in this order; all in ascending order by default.
+        Only these values of `by`, in this order. Default: all, in ascending order.
     metrics
-        Only these metrics; default: all.
+        Only these metrics. Default: all.
     pair_by
         The columns, separated by commas, whose equal values are a pair, or a regular expression
         with one group, which finds the pair's name within the dialogue id. Default: the suite's.
@@ -116,7 +116,7 @@ def compare(
         A file with a judge's scores for each run, a row a dialogue: they are compared as metrics of
         a table ``judge`` of their own.
     judge_columns, judge_scale
-        Names of more columns of those files with scores; the smallest and largest score.
+        Names of more columns of these files with scores, and the smallest and largest score.
 
     Returns
     -------
@@ -126,9 +126,9 @@ def compare(
     Raises
     ------
     UsageError
-        An argument that cannot be used, runs of different suites, signatures or judges, nothing to
-        compare or to pair, a judge's file that judges none of a run's dialogues, or an unknown
-        name.
+        An argument cannot be used, or a name is unknown. Runs have different suites, signatures or
+        judges. There is nothing to compare or to pair. A judge's file has none of a run's
+        dialogues.
     InputError
         A judge's file cannot be read.
     RunError

@@ -139,30 +139,35 @@ class Comparison:
     suite
         The suite of the runs.
     sides
-        In `SIDES_SCHEMA`.
+        One row for each group, side and metric: ``n``, ``n_null``, ``n_dialogues``, ``n_units``,
+        ``mean``, ``low`` and ``high``.
     differences
-        In `DIFFERENCES_SCHEMA`.
+        One row for each group, pair of sides and metric: ``a``, ``b``, ``mean_a``, ``mean_b``,
+        ``difference`` (b - a), ``low``, ``high``, ``p``, ``p_holm``, ``significant``, ``verdict``,
+        ``n_units``, ``effect`` and others. `docs/compare.md` describes all columns.
     ranking
-        In `RANKING_SCHEMA`; no row for two systems.
+        One row for each metric and system, best first: ``place``, ``system``, ``mean_difference``,
+        ``apart_from_next``, ``is_best``. It has no rows for two systems.
     notes
-        What a reader must know: other signatures, rows left out, too few units.
+        Other signatures, rows left out, too few units.
     unit
         What the units are: the columns whose values they have.
     alpha
         The level below which a corrected p-value is significant.
     metrics
-        What is compared. A judge's scores are among it.
+        The metrics that are compared, with a judge's scores.
     published
-        In `PUBLISHED_SCHEMA`; no row unless they were asked for.
+        Statistics of the published guest_simulation code, with ``published_statistics=True``:
+        ``cohens_d``, ``student_p``, ``welch_p``, ``mann_whitney_p``.
     repeats
-        In `REPEATS_SCHEMA`; no row without a column of repeats.
+        With a column of repeats: standard deviations between dialogues and between repeats.
     pass_k
-        In `PASS_SCHEMA`: pass^k of metrics that are 0 or 1; no row without a column of repeats.
+        With a column of repeats: pass^k of metrics that are 0 or 1.
     drops
-        In `DROPS_SCHEMA`: how much worse a metric became, tested against the limit that `check`
-        has in ``max_drop``. `compare` has no limits, so no row.
+        How much worse a metric became, tested against a limit of `check`. `compare` has no limits,
+        so it has no rows.
     omnibus
-        In `OMNIBUS_SCHEMA`: a test of all sides at once, which reports ask for.
+        A test of all sides at once, in reports alone: ``p`` and ``p_holm``.
     differing
         The parts of signatures that differ.
 

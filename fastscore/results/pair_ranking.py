@@ -60,7 +60,10 @@ class PairRanking:
     Parameters
     ----------
     strengths, differences
-        In `STRENGTHS_SCHEMA` and `PAIR_DIFFERENCES_SCHEMA`.
+        ``strengths`` has one row for each dimension, rater and system, the strongest first: ``n``,
+        ``wins``, ``ties``, ``losses``, ``strength`` (log odds) with its 95 % confidence interval
+        ``low`` and ``high``. ``differences`` has one row for each pair: ``difference``, ``low``,
+        ``high``, ``p``, ``p_holm``.
     notes
         What was left out.
 

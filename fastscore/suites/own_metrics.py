@@ -142,13 +142,13 @@ def metric(
     suite
         The suite's name.
     range
-        The smallest and largest value; None if unbounded.
+        The smallest and largest value. None: unbounded.
     better
         Which direction is better.
     name
         The full name. Default: the function's name in words.
     unit
-        The unit; ``"1"`` for a ratio.
+        The unit. ``"1"`` for a ratio.
     null_rule
         When the value is null, and with which reason.
     headline

@@ -161,14 +161,14 @@ class Embedder:
         A model's name, the path of a recipe file (``.toml``) that was exported, or the folder of an
         export: ``model.onnx``, ``tokenizer.json`` and ``manifest.json``.
     precision
-        ``"fp32"``: equal to sentence-transformers within 1e-6. ``"bf16"``: faster, where the
-        processor can; `accuracy.measure_accuracy` says how near it comes.
+        ``"fp32"``: equal to sentence-transformers within 1e-6. ``"bf16"``: faster, if the processor
+        supports it. `fastscore models verify` measures its accuracy.
     device
         ``"cpu"``, or ``"cuda"`` for an NVIDIA GPU, which needs the extra `cuda` and runs fp32.
     threads
-        Batches in the model at once; None for one a processor. No vector depends on it.
+        Batches in the model at once. Default: one per processor. No vector depends on it.
     cache_dir
-        Root of the cache; None for `fastscore.files.cache_root`.
+        Root of the cache. Default: ``FASTSCORE_CACHE``, or ``~/.cache/fastscore``.
 
     Raises
     ------
