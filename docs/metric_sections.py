@@ -1,4 +1,4 @@
-"""Write what suites declare into their pages: metrics, headline metrics, sources, columns.
+"""Write what suites declare into their pages: metrics, an overview, sources, columns.
 
 ``python docs/metric_sections.py`` writes the text between each pair of markers in
 ``docs/suites/*.md``. A test compares pages with declarations.
@@ -20,6 +20,27 @@ MARKED = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
 def filled(page: str, suite: Suite) -> str:
     """Return a page with the declarations of its suite between its markers."""
     return MARKED.sub(lambda found: found[1] + "\n" + WRITERS[found[2]](suite) + found[3], page)
+
+
+def overview_table(suite: Suite) -> str:
+    """Return a table of a suite's metrics, with links to their sections."""
+    headline = {metric.id for metric in headline_metrics(suite.metrics)}
+    rows = [["Metric", "Name", "Range", "Better", "Table", "Headline"]]
+    for each in suite.metrics:
+        slug = re.sub(r"[^\w\s-]", "", f"{each.id}: {each.name}").lower().replace(" ", "-")
+        scale = "-" if each.scale.better == "neither" else each.scale.better
+        found = "yes" if each.id in headline else ""
+        link = f"[`{each.id}`](#{slug})"
+        rows.append([link, each.name, metric_range(each), scale, f"`{each.table}`", found])
+    return _table(rows, ["---"] * 6)
+
+
+def sources(suite: Suite) -> str:
+    """Return what is known of a suite's sources and of its agreement with people."""
+    lines = [f"- Source: {paper}" for paper in suite.papers]
+    lines.append(f"- Agreement with people: {suite.agreement}")
+    lines.append(f"- Version of the suite: {suite.version}. It grows when a definition changes.")
+    return "".join(f"{line}\n" for line in (*lines, ""))
 
 
 def metric_sections(suite: Suite) -> str:
@@ -101,6 +122,8 @@ def _table(rows: list[list[str]], rule: list[str]) -> str:
 
 
 WRITERS = {
+    "overview": overview_table,
+    "sources": sources,
     "metrics": metric_sections,
     "headline": headline_table,
     "uses": uses_table,

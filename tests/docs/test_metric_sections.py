@@ -16,7 +16,8 @@ def test_a_page_has_what_its_suite_declares(name):
     page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
     assert filled(page, load_suite(name)) == page, "run python docs/metric_sections.py"
     markers = re.findall(r"<!-- begin (\w+) -->", page)
-    assert sorted(set(markers) - {"uses"}) == ["columns", "headline", "metrics"]
+    common = ["columns", "headline", "metrics", "overview", "sources"]
+    assert sorted(set(markers) - {"uses"}) == common
     assert len(markers) == len(set(markers)) == page.count("<!-- end -->")
 
 
