@@ -419,11 +419,13 @@ def require_labels(
     known = [name for name, dtype in dialogues.collect_schema().items() if can_label(dtype)]
     for column in columns:
         if column not in known:
-            meant = {*groups, *get_close_matches(column, known, n=1)}
-            raise UsageError(
-                f"{run}: table {LABEL_TABLE!r} has no label column {column!r}.",
-                did_you_mean(column, likely_labels(dialogues, meant)),
-            )
+            close = get_close_matches(column, known, n=1)
+            hint = did_you_mean(column, likely_labels(dialogues, {*groups, *close}))
+            if not close:
+                hint += (
+                    f" Score with --column LABEL={column} to read a label from the log's {column}."
+                )
+            raise UsageError(f"{run}: table {LABEL_TABLE!r} has no label column {column!r}.", hint)
 
 
 def likely_labels(dialogues: pl.LazyFrame, meant: Collection[str] = ()) -> list[str]:

@@ -382,7 +382,7 @@ def compiled_library(kernel: Declaration) -> Path:
         return found
     beside = [each for each in declared_kernels() if each.module == kernel.module]
     others = [each for each in missing_kernels(beside) if each is not kernel]
-    return result_of(request([kernel, *others], _announce_once())[0])
+    return result_of(request([kernel, *others], _announce)[0])
 
 
 def request(kernels: Iterable[Declaration], listener: Listener) -> list[Future[Path]]:
@@ -404,23 +404,21 @@ def request(kernels: Iterable[Declaration], listener: Listener) -> list[Future[P
     return futures
 
 
-def compiling_note(count: int) -> str:
+def compiling_note(count: int | None = None) -> str:
     """Return the message about kernels that are being compiled."""
-    kernels = "1 kernel" if count == 1 else f"{count} kernels"
+    kernels = "1 kernel" if count == 1 else f"{count} kernels" if count else "kernels"
     return f"compiling {kernels} for this processor, once{objects.cache_note()}"
 
 
-def _announce_once() -> Listener:
-    """Return a listener that prints each message about compiling or waiting to stderr once."""
-    printed: set[str] = set()
+_announced: set[str] = set()
+"""Messages on stderr, of which a process prints each once: kernels come a few at a time."""
 
-    def listen(progress: Progress) -> None:
-        message = progress.note or compiling_note(progress.total)
-        if message not in printed and progress.done < progress.total:
-            printed.add(message)
-            print(f"fastscore: {message}", file=sys.stderr, flush=True)
 
-    return listen
+def _announce(progress: Progress) -> None:
+    message = progress.note or compiling_note()
+    if message not in _announced and progress.done < progress.total:
+        _announced.add(message)
+        print(f"fastscore: {message}", file=sys.stderr, flush=True)
 
 
 class _Compilation:

@@ -56,6 +56,8 @@ REFUSED = {
     '"genre": ["crime"], "actor": ["Al Pacino"]}.',
     "version": "No such command 'version' of `fastscore`. Type `fastscore --version`.",
     "plot run": "No such command 'plot' of `fastscore`. Type `fastscore report RUN`.",
+    "score_dialogue logs": "No such command 'score_dialogue' of `fastscore`. Type `fastscore score "
+    "score_dialogue LOGS -o RUN`.",
     "leaderboard run": "No such command 'leaderboard' of `fastscore`. Type `fastscore compare RUN "
     "--by COLUMN`.",
     "summary run --csv": "`fastscore summary` has no option '--csv'. Did you mean '--format csv'?",
