@@ -14,7 +14,7 @@ from typing import NoReturn, cast
 
 import click
 
-from fastscore.cli.parameters import SuggestingGroup, click_message, prepared
+from fastscore.cli.parameters import Context, SuggestingGroup, click_message, prepared
 from fastscore.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, FastscoreError
 from fastscore.settings.extras import EntryPoint, entry_points
 from fastscore.terminal import drop, prepare_streams, write_note
@@ -70,6 +70,7 @@ _OPTION = re.compile(r"^--\w[\w-]*")
 class _Verbs(SuggestingGroup):
     """A group that lists its verbs by name and imports the one that is used."""
 
+    context_class = Context
     elsewhere: Mapping[str, str] = {
         "csv": "summary RUN --format csv",
         "diff": "compare RUN RUN2",

@@ -85,7 +85,7 @@ _different_signatures = partial(
     "--alpha",
     type=ranged("alpha"),
     default=ALPHA,
-    help="Two-sided level of significance. Intervals have the level 1 - alpha. Default: 0.05.",
+    help="Two-sided level of significance. Intervals have the level 1 - alpha.",
 )
 @option(
     "--judge",

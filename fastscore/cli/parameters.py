@@ -43,6 +43,34 @@ def format_option(help: str, among: Sequence[str] = ()) -> Callable[[Verb], Verb
     return decorate
 
 
+_HYPHEN, _SPACE = "\ue000", "\ue001"
+"""A hyphen and a space of ``--help`` at which no line is broken."""
+
+
+class HelpFormatter(click.HelpFormatter):
+    """A formatter that breaks no line within a word with hyphens, such as a flag to copy."""
+
+    def write_text(self, text: str) -> None:
+        """Write paragraphs."""
+        super().write_text(text.replace("-", _HYPHEN))
+
+    def write_dl(self, rows: Sequence[tuple[str, str]], *widths: int, **named: int) -> None:
+        """Write names and what they mean."""
+        super().write_dl(
+            [(name, text.replace("-", _HYPHEN)) for name, text in rows], *widths, **named
+        )
+
+    def write(self, string: str) -> None:
+        """Write what has its lines."""
+        super().write(string.replace(_HYPHEN, "-").replace(_SPACE, " "))
+
+
+class Context(click.Context):
+    """The context of a command, which writes its ``--help``."""
+
+    formatter_class = HelpFormatter
+
+
 HEADING = "Options"
 """The heading of options where a command names no headings."""
 
@@ -290,6 +318,7 @@ def prepared(command: click.Command) -> click.Command:
     Only a shell that asks for words (``_FASTSCORE_COMPLETE``) needs the latter.
     """
     vars(command)["format_epilog"] = functools.partial(_write_epilog, command)
+    vars(command)["context_class"] = Context
     is_asked = "_FASTSCORE_COMPLETE" in os.environ
     for parameter in command.params if is_asked else ():
         words = _WORDS.get(_called(parameter))
@@ -300,6 +329,10 @@ def prepared(command: click.Command) -> click.Command:
         for each in command.commands.values():
             prepared(each)
     return command
+
+
+_VALUED = re.compile(r"( -\S+) (?!-)")
+"""An option and the space before its value."""
 
 
 def _write_epilog(
@@ -316,7 +349,7 @@ def _write_epilog(
             indent, width = " " * formatter.current_indent, formatter.width - 2
             for each in examples:
                 lines = textwrap.wrap(
-                    each,
+                    _VALUED.sub(rf"\1{_SPACE}", each),
                     width,
                     initial_indent=indent,
                     subsequent_indent=indent * 3,

@@ -86,7 +86,7 @@ def metrics_command(names: tuple[str, ...], as_json: bool) -> None:
 
 
 @click.command("example", epilog="Example: fastscore example score_dialogue -o example")
-@click.argument("suite", type=click.Choice(example_names()))
+@click.argument("suite", metavar="SUITE", type=click.Choice(example_names()))
 @click.option(
     "-o",
     "--output",
@@ -95,7 +95,10 @@ def metrics_command(names: tuple[str, ...], as_json: bool) -> None:
     help="A folder.",
 )
 def example_command(suite: str, output: Path) -> None:
-    """Write a small example log of SUITE, with its licence and the command that scores it."""
+    """Write a small example log of SUITE, with its licence and the command that scores it.
+
+    `fastscore metrics` lists suites.
+    """
     example = write_example(suite, output)
     for name, size in example.files:
         write_line(f"{output / name}  {size:,} bytes")

@@ -331,7 +331,7 @@ class ModelOptions:
     timeout: float = _asked(120.0, "Seconds of a request.", minimum=0.001)
     retries: int = _asked(6, "Retries of a request after a failure that may pass.", minimum=0)
     max_failures: float = _asked(
-        0.05, "Maximum share of failed samples. Above it exit 4.", minimum=0, maximum=1
+        0.05, "Maximum share of failed samples. Above it the exit code is 4.", minimum=0, maximum=1
     )
     max_requests: int | None = _asked(
         None, "Maximum number of requests. Later the command can continue.", minimum=0

@@ -87,6 +87,7 @@ def test_every_command_has_help(words):
     done = CliRunner().invoke(cli, asked, prog_name="fastscore", terminal_width=80)
     assert done.exit_code == 0
     assert max(map(len, done.output.splitlines())) <= 80
+    assert not re.search(r"[^ ]-\n| -\S+ \\\n +[^ -]", done.output)  # a flag, or it and its value
     assert done.output.startswith(f"Usage: {words} ")
     assert SAID.get(words, "") in " ".join(done.output.split())
     assert "...\n" not in done.output.partition("\nCommands:")[2]  # no sentence is cut
