@@ -54,7 +54,7 @@ class HelpFormatter(click.HelpFormatter):
         """Write paragraphs."""
         super().write_text(text.replace("-", _HYPHEN))
 
-    def write_dl(self, rows: Sequence[tuple[str, str]], *widths: int, **named: int) -> None:
+    def write_dl(self, rows: Iterable[tuple[str, str]], *widths: int, **named: int) -> None:
         """Write names and what they mean."""
         super().write_dl(
             [(name, text.replace("-", _HYPHEN)) for name, text in rows], *widths, **named
