@@ -151,21 +151,23 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import the module that holds the public name, on first use."""
-    if name in _SUBMODULES:
-        return import_module(f"{__name__}.{name}")
-    if name not in _MODULE_OF:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        if name[0] != "_":  # notebooks look for many of these
-            from difflib import get_close_matches
+if not TYPE_CHECKING:  # a checker refuses names that are not public
 
-            close = get_close_matches(name, __all__, n=1)
-            message += f". Did you mean {close[0]!r}?" if close else ""
-        raise AttributeError(message, name=name, obj=sys.modules[__name__])
-    value = getattr(import_module(_MODULE_OF[name]), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        """Import the module that holds the public name, on first use."""
+        if name in _SUBMODULES:
+            return import_module(f"{__name__}.{name}")
+        if name not in _MODULE_OF:
+            message = f"module {__name__!r} has no attribute {name!r}"
+            if name[0] != "_":  # notebooks look for many of these
+                from difflib import get_close_matches
+
+                close = get_close_matches(name, __all__, n=1)
+                message += f". Did you mean {close[0]!r}?" if close else ""
+            raise AttributeError(message, name=name, obj=sys.modules[__name__])
+        value = getattr(import_module(_MODULE_OF[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,7 @@
 """Uses of fastscore: each line with ``# error`` has one mistake, the others have none."""
 
+from pathlib import Path
+
 import polars as pl
 
 import fastscore
@@ -9,7 +11,7 @@ logs = ["logs"]
 run: Run = fastscore.score(logs, "score_dialogue", limit=3, workers=2)
 stored: Run = fastscore.score(logs, fastscore.MemoryFinance(ignore_memory_keys=True), output="run")
 weights = fastscore.ScoreDialogue(lex_weight=1, semantic="jaccard")
-shift = fastscore.PreferenceShift(catalogue="items.csv", match=None, window=5)
+shift = fastscore.PreferenceShift(catalogue=Path("items.csv"), match=None, window=5)
 fastscore.score(logs, shift, embedder=lambda texts: [[1.0] for _ in texts])
 fastscore.Scorer("score_dialogue", "steps", embedder="minilm-l6-v2")
 fastscore.score(logs, shift, embedder=None, columns={"text": "content"})
@@ -51,3 +53,5 @@ fastscore.compare(run, stored, test="wilcoxon")  # error
 fastscore.explain(run, worst="cas", sead=1)  # error
 fastscore.report(run, output="page.html", text=False)  # error
 fastscore.open_run("run").tables["step"].head()  # error
+fastscore.PreferenceShift(catalogue="items.csv", aliases=3)  # error
+fastscore.opne_run("run")  # error

@@ -171,6 +171,15 @@ MANY = {
         "prices is 'x', expected two numbers. They are of a million tokens sent, and received: "
         "(0.15, 0.60).",
     ),
+    "catalogue in a frame": (
+        lambda *_: fastscore.PreferenceShift(catalogue=pl.DataFrame(SCORES)),
+        f"catalogue is of type DataFrame, expected a path. {WRITE_ROWS}",
+    ),
+    "personas in a dict": (
+        lambda *_: fastscore.GuestSimulation(personas={"a": 1}),
+        "personas is of type dict, expected a path. Write it to a file: "
+        'Path("personas.json").write_text(json.dumps(value)).',
+    ),
     "explain": (
         lambda run, _: fastscore.explain(run, seed="x"),
         "seed is 'x', expected an integer of at least 0.",
@@ -193,6 +202,12 @@ def test_every_verb_names_what_it_cannot_use(run, tmp_path, case):
         call(run, tmp_path / "output")
     assert str(raised.value) == message
     assert not list(tmp_path.iterdir())
+
+
+def test_a_file_of_an_option_is_any_path():
+    for name in ("catalogue", "aliases"):
+        given = {"catalogue": "a", name: Path("items.csv")}
+        assert getattr(fastscore.PreferenceShift(**given), name) == "items.csv"
 
 
 def test_several_values_may_be_any_sequence(run):

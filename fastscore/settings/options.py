@@ -16,6 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
+    TYPE_CHECKING,
     Any,
     ClassVar,
     Literal,
@@ -99,6 +100,16 @@ def option(
     rules = locals() | {"heading": heading or (CHANGES_SCORE if signed else WRITES_MORE)}
     return dataclasses.field(default=rules.pop("default"), metadata=rules)
 
+
+if TYPE_CHECKING:
+
+    class FilePath:
+        """The type of an option that names a file or a folder: any path is given, text is kept."""
+
+        def __get__(self, of: object, kind: object) -> str: ...
+        def __set__(self, of: object, value: str | os.PathLike[str]) -> None: ...
+else:
+    FilePath = str | os.PathLike[str]
 
 _Options = TypeVar("_Options")
 
@@ -240,8 +251,14 @@ def checked_value(name: str, value: Any, hint: Any, rules: Mapping[str, Any]) ->
     if expected is float and is_whole:
         value = float(value)
     if not isinstance(value, expected) or (expected is int and not is_whole):
+        if takes_paths(hint):
+            advice = path_advice(value)
+            if isinstance(value, Mapping | list):
+                advice = f'Write it to a file: Path("{name}.json").write_text(json.dumps(value)).'
+            kind = type(value).__name__
+            raise UsageError(f"{name} is of type {kind}, expected a path.", advice)
         kind = describe_number(int, rules) if expected is int else expected.__name__
-        raise UsageError(f"{name} is {value!r}, expected {kind}.")
+        raise UsageError(f"{name} is {value!r:.80}, expected {kind}.")
     if expected in (int, float):
         wanted = expected_number(value, rules, expected)
         if wanted:

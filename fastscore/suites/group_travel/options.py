@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from fastscore.errors import names_arguments
-from fastscore.settings.options import check_values, documented, option
+from fastscore.settings.options import FilePath, check_values, documented, option
 
 
 @names_arguments
@@ -57,7 +57,7 @@ class GroupTravel:
     strict_overnight: bool = option(
         False, help="Do not let the last stop of a day end after midnight (M16)."
     )
-    lexicon: str = option(
+    lexicon: FilePath = option(
         "",
         help="A TOML file of words that replaces the whole built-in lexicon.",
         names_file=True,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from fastscore.errors import UsageError, names_arguments
-from fastscore.settings.options import check_values, documented, option
+from fastscore.settings.options import FilePath, check_values, documented, option
 
 GROUPS = ("experiment_level",)
 LEVELS = (1, 2, 3, 4, 5)
@@ -55,13 +55,13 @@ class GuestSimulation:
         help="Source of a guest's states. auto: the first source that a conversation has. llm: "
         "files that a chat model wrote (--states-from).",
     )
-    states_from: str = option(
+    states_from: FilePath = option(
         "",
         help="A folder of published files of states, exp<k>/<conversation>_states.csv. They "
         "replace the log's state columns.",
         names_folder="exp*/*_states.csv",
     )
-    personas: str = option(
+    personas: FilePath = option(
         "",
         help="A JSON file of persona attributes by full name, and of test cases, for logs without "
         "them.",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from fastscore.errors import UsageError, names_arguments
-from fastscore.settings.options import check_values, documented, option
+from fastscore.settings.options import FilePath, check_values, documented, option
 
 
 @names_arguments
@@ -31,7 +31,7 @@ class MemoryFinance:
         help="Ignore the required memory keys of every turn, as for a baseline without memory. No "
         "turn counts for M1 then.",
     )
-    lexicon: str = option(
+    lexicon: FilePath = option(
         "",
         help="A TOML file of words that replaces the whole built-in lexicon.",
         names_file=True,

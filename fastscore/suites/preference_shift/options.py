@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from fastscore.errors import UsageError, names_arguments
-from fastscore.settings.options import check_values, documented, option
+from fastscore.settings.options import FilePath, check_values, documented, option
 
 ATTRIBUTES = ("genre", "actor", "director", "writer", "language", "year")
 PLOT = "plot"
@@ -65,7 +65,7 @@ class PreferenceShift:
         "predecessor, with topics instead of concepts. default: the published formulas, with "
         "values matched as whole words and without plot keywords.",
     )
-    catalogue: str = option(
+    catalogue: FilePath = option(
         "",
         help="The items that concepts come from: JSON, JSON Lines, CSV or Parquet, plain, .gz or "
         ".zst. Required.",
@@ -80,7 +80,7 @@ class PreferenceShift:
         "file that a chat model wrote.",
         heading=CONCEPTS,
     )
-    annotations: str = option(
+    annotations: FilePath = option(
         "",
         help="With --extract llm: the file of `fastscore annotate concepts`.",
         names_file=True,
@@ -91,7 +91,7 @@ class PreferenceShift:
         help="Values match as whole words or as any substring.  [default: by the profile]",
         heading=CONCEPTS,
     )
-    aliases: str = option(
+    aliases: FilePath = option(
         "",
         help="A CSV table of other spellings of the catalogue's values, with the columns spelling, "
         "value and optionally field.",
