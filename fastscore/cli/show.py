@@ -1,6 +1,8 @@
 """Verbs that show what there is: logs, layouts, metrics and examples; runs and their numbers."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -166,9 +168,10 @@ def summary_command(
 def runs_command(folder: Path, output: Path | None, as_json: bool) -> None:
     """List the runs in FOLDER and below, the latest first. Default: the working directory.
 
-    A line for each run: suite, dialogues, age, means of the headline metrics, and the options that
-    are not defaults.
+    A line for each run: suite, dialogues, age, means of three headline metrics, and the options
+    that are not defaults. --json has all means.
     """
+    from fastscore.logs.score_input import LogsWarning
     from fastscore.results.report.write import write_index
     from fastscore.results.show import list_runs, runs_grid
     from fastscore.run.commit import as_json as write_json
@@ -178,7 +181,9 @@ def runs_command(folder: Path, output: Path | None, as_json: bool) -> None:
     place = place_of(folder)
     found = list_runs(place)
     if output is not None:
-        write_line(write_index(found, place, output))
+        with _noted(LogsWarning):
+            page = write_index(found, place, output)
+        write_line(page)
     elif as_json:
         write_line(write_json(found.to_dicts()).rstrip())
     elif found.is_empty():
@@ -258,13 +263,20 @@ def report_command(runs: tuple[Path, ...], output: Path, no_texts: bool, **desig
 
     opened = [open_run(run) for run in runs]
     headlines = [read_headlines(run, cluster=design["cluster"]) for run in opened]
-    with warnings.catch_warnings(record=True) as missing:
-        warnings.simplefilter("always", LogsWarning)
+    with _noted(LogsWarning):
         path = write_report(opened, output, texts=not no_texts, headlines=headlines, **design)
     if len(opened) == 1:
         width, how = min(80, result_console().width), Inference.of(opened[0].suite.design, **design)
         for line in findings_lines(list_findings(headlines[0], how), width=width):
             write_line(line)
-    for each in missing:
-        write_note(f"Note: {each.message}")
     write_line(path)
+
+
+@contextmanager
+def _noted(category: type[Warning]) -> Iterator[None]:
+    """Write warnings as notes after the body, each once."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", category)
+        yield
+    for message in dict.fromkeys(str(each.message) for each in found):
+        write_note(f"Note: {message}")

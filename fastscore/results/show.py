@@ -231,6 +231,7 @@ SCHEMA = {
 """A row for each run. ``options`` are those that are not defaults, ``rows`` counts dialogues.
 ``problem`` is null unless the run is not complete or is damaged: then the rest may be null."""
 
+_MEANS_SHOWN = 3
 _UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
 
 
@@ -313,4 +314,5 @@ def _age(row: Mapping[str, Any]) -> str:
 def _headline_text(row: Mapping[str, Any]) -> str:
     """Write the means, or why the run cannot be read."""
     means = [f"{one['metric']} {one['mean']:.3f}" for one in row["headline"] or ()]
-    return row["problem"] or ", ".join(means) or NONE
+    more = f"and {len(means) - _MEANS_SHOWN} more" if len(means) > _MEANS_SHOWN else ""
+    return row["problem"] or ", ".join([*means[:_MEANS_SHOWN], *filter(None, [more])]) or NONE

@@ -72,7 +72,7 @@ def plain_formula(latex: str) -> str:
     text, rest = _read(list(_TOKEN.finditer(latex)))
     if rest:
         raise ValueError(f"formula {latex!r}: a closing brace without an opening one")
-    return " ".join(text.split()).replace(" ;", ";")
+    return " ".join(text.split()).replace(" ;", ";").replace(" ,", ",")
 
 
 def plain_words(text: str) -> str:

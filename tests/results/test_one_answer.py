@@ -97,6 +97,8 @@ def test_runs_show_the_means_of_the_summary(run: Run) -> None:
     means = {row["metric"]: row["mean"] for row in run.summary.filter(group="all").to_dicts()}
     assert listed
     assert all(one["mean"] == means[one["metric"]] for one in listed)
+    (*_, typed), more = shown("runs", run.folder).split(), max(0, len(listed) - 3)
+    assert (typed == "more") == (more > 0)
 
 
 def test_a_report_and_an_overview_show_the_estimates_of_the_summary(run: Run) -> None:

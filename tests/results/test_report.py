@@ -32,7 +32,7 @@ from fastscore.results.runs import Run
 from fastscore.results.show import show_summary
 from fastscore.suites.showing import Mark
 from fastscore.suites.summary import overall_rows
-from tests.conftest import NIGHTLY
+from tests.conftest import NIGHTLY, fastscore_command
 from tests.results.comparing import guests
 from tests.results.conftest import SUITES
 from tests.results.pages import BREAKING_OUT, Page
@@ -290,6 +290,8 @@ def test_logs_that_are_gone_cost_the_texts_alone(tmp_path: Path) -> None:
     text = write_report([run], tmp_path / "page.html").read_text()
     assert "The texts of dialogues are not shown." in text
     assert "the log is no longer there" in text
+    listed = fastscore_command(["runs", str(tmp_path), "-o", str(tmp_path / "runs.html")])
+    assert listed.stderr.startswith("Note: The texts of dialogues are not shown.")
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -41,8 +41,8 @@ def test_bands_lie_within_the_range_of_their_metric():
         (r"\frac{1}{3 (M - 1)} + \frac{a}{b}", "1 / (3 (M - 1)) + a / b"),
         (r"x_d^2 \cdot y_{ij}", "x_d² · yᵢⱼ"),
         (
-            r"\begin{cases} a & \text{if } a \le 0.2 \\ 1 - a & \text{otherwise} \end{cases}",
-            "a if a ≤ 0.2; 1 - a otherwise",
+            r"\begin{cases} a & \text{if } a \le 0.2 \\ 1 & \text{otherwise} \end{cases}, a = b",
+            "a if a ≤ 0.2; 1 otherwise, a = b",
         ),
         (r"\{i \mid s_i = 1\}", "{i | sᵢ = 1}"),
         (r"\sqrt{\mathrm{a\_b}}", "√(a_b)"),
