@@ -1,6 +1,7 @@
 """Every command and Python block of README, docs and help runs and prints the shown output."""
 
 import contextlib
+import gzip
 import io
 import json
 import linecache
@@ -211,6 +212,13 @@ def logs(folder):
     (folder / "log.jsonl").write_bytes(plain)
 
 
+def traces(folder):
+    """Write packed traces of memory_finance."""
+    write_example("memory_finance", folder / "finance")
+    plain = (folder / "finance" / "logs" / "dialog_trace.jsonl").read_bytes()
+    (folder / "traces.jsonl.gz").write_bytes(gzip.compress(plain))
+
+
 def rewards(folder):
     """Write rewards of tau-bench as its repository has them, without texts."""
     lines = (ROOT / "tests/results/tau_bench/airline_gpt4o_rewards.jsonl").read_text("utf-8")
@@ -230,6 +238,8 @@ SETUPS = {
     "docs/choose_a_suite.md": (plain_logs,),
     "docs/dataframes.md": (logs,),
     "docs/explain.md": (chats, chats_run),
+    "docs/formats.md": (logs, traces),
+    "docs/layouts.md": (chats,),
     "docs/footguns.md": (logs, scored("score_dialogue", "scored")),
     "docs/models.md": (example("score_dialogue", "example"), logs),
     "docs/run_directory.md": (scored("score_dialogue", "run"),),
