@@ -20,6 +20,9 @@ MARKED = re.compile(r"(<!-- begin names -->\n).*?(<!-- end -->\n)", re.DOTALL)
 _PREFIX = re.compile(r"\b(?:[A-Za-z_]\w*\.)+(?=\w)")
 _SUITES = f"Literal[{', '.join(map(repr, get_args(SuiteName)))}]"
 _WIDTH = 100
+_HEADINGS = ("Parameters", "Attributes", "Returns", "Raises")
+MEMBERS = {"Embedder": True, "Run": False, "Scorer": True}
+"""Classes whose attributes and methods are listed, and whether users call the class itself."""
 
 
 def filled(page: str) -> str:
@@ -38,11 +41,27 @@ def _section(name: str) -> Iterator[str]:
     value = getattr(fastscore, name)
     text = inspect.getdoc(value) or ""
     yield from (f"### {name}", "", " ".join(text.split("\n\n")[0].split()), "")
-    yield from ("```text", signature(name, value), "```", "")
-    for heading in ("Parameters", "Attributes", "Returns", "Raises"):
+    if MEMBERS.get(name, True):
+        yield from ("```text", signature(name, value), "```", "")
+    for heading in _HEADINGS if MEMBERS.get(name, True) else ():
         yield from _described(heading, text)
+    if name in MEMBERS:
+        yield from _members(value)
     yield from ("Example:", "")
     yield from _example(text)
+
+
+def _members(kind: type) -> Iterator[str]:
+    yield from ("Attributes and methods:", "")
+    for name, value in inspect.getmembers_static(kind):
+        is_method = inspect.isfunction(value)
+        is_read = hasattr(value, "fget") or hasattr(value, "func")
+        if name.startswith("_") or not (is_method or is_read):
+            continue
+        text = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
+        called = f"({', '.join([*inspect.signature(value).parameters][1:])})" if is_method else ""
+        yield f"- `{name}{called}`: {text.replace('``', '`')}"
+    yield ""
 
 
 def _described(heading: str, text: str) -> Iterator[str]:

@@ -107,7 +107,8 @@ def score(
     dim
         The dimension to which vectors are truncated. Default: the model's own.
     store
-        The folder of vector stores. Default: the folder in the cache.
+        The folder of vector stores. Default: with `output`, the folder in the cache. Without
+        `output`, no vectors are kept.
     workers
         Number of shards of a run to score at once. Default: one per processor.
     engine
