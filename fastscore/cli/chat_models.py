@@ -164,10 +164,11 @@ def annotate_command() -> None:
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")
 @option("--catalogue", required=True, help="The items that concepts come from.")
+@option("--fields", metavar="NAMES", help="As for `score preference_shift`.")
 @option("--merge-speakers", is_flag=True, help="As for `score preference_shift`.")
 @_annotating("The file.")
 def annotate_concepts_command(
-    catalogue: str, merge_speakers: bool, quiet: bool, **given: Any
+    catalogue: str, fields: str | None, merge_speakers: bool, quiet: bool, **given: Any
 ) -> None:
     """Read the concepts of every text.
 
@@ -178,7 +179,8 @@ def annotate_concepts_command(
     from fastscore.run.progress import reporter
 
     asked = request_from(AskingAboutLogs, given)
-    done = annotate_concepts(asked, catalogue, reporter(quiet=quiet), merge_speakers=merge_speakers)
+    shown = reporter(quiet=quiet)
+    done = annotate_concepts(asked, catalogue, shown, fields=fields, merge_speakers=merge_speakers)
     _report_annotations(done, asked, quiet=quiet)
 
 

@@ -59,8 +59,9 @@ from fastscore.suites.guest_simulation.options import (
     GuestSimulation,
 )
 from fastscore.suites.identity import identify
+from fastscore.suites.preference_shift.catalogue import check_fields, load_catalogue
 from fastscore.suites.preference_shift.events import read_events
-from fastscore.suites.preference_shift.options import PreferenceShift
+from fastscore.suites.preference_shift.options import USUAL_FIELDS, PreferenceShift
 from fastscore.suites.registry import load_suite
 
 Read = TypeVar("Read")
@@ -85,7 +86,12 @@ class Annotated:
 
 
 def annotate_concepts(
-    asked: AskingAboutLogs, catalogue: str, reporter: Reporter, *, merge_speakers: bool = False
+    asked: AskingAboutLogs,
+    catalogue: str,
+    reporter: Reporter,
+    *,
+    fields: str | None = None,
+    merge_speakers: bool = False,
 ) -> Annotated:
     """Write the concepts of all texts of logs of preference_shift, a line a distinct text.
 
@@ -93,20 +99,19 @@ def annotate_concepts(
     answer could be used, the lists are empty, and ``failure``, ``reason`` and ``answer`` are given.
     A text that was not asked about, after too many failures, has no line: scoring refuses the file.
     """
-    given = {"catalogue": catalogue, "merge_speakers": merge_speakers}
+    given = {"catalogue": catalogue, "fields": fields, "merge_speakers": merge_speakers}
     options = build_options(PreferenceShift, given)
+    names = options.field_names
+    check_fields(load_catalogue(catalogue), names, USUAL_FIELDS)
     events = read_events(_rows(asked, "preference_shift", reporter), options)
     turns, gold = events.frames["turns"], events.frames["gold"]
     spoken = pl.concat([turns["user_text"], turns["system_text"], gold["text"]])
     texts = spoken.unique(maintain_order=True).to_list()
     if not texts:
         raise InputError(f"{', '.join(asked.inputs)}: no conversation has a turn.")
-    fields = options.field_names
     prompt = PROMPTS["concepts"]
-    schema = object_schema(
-        {name: {"type": "array", "items": {"type": "string"}} for name in fields}
-    )
-    system = prompt["system"].format(fields=", ".join(fields)).strip()
+    schema = object_schema({name: {"type": "array", "items": {"type": "string"}} for name in names})
+    system = prompt["system"].format(fields=", ".join(names)).strip()
     messages: list[Messages] = [
         (("system", system), ("user", prompt["user"].format(text=text))) for text in texts
     ]
@@ -117,14 +122,14 @@ def annotate_concepts(
         for text, answer in zip(texts, answers, strict=True):
             if answer is None:
                 continue
-            line = {"text": text, "concepts": answer.value or {name: [] for name in fields}}
+            line = {"text": text, "concepts": answer.value or {name: [] for name in names}}
             if (failed := answer.failure) is not None:
                 line |= {"failure": failed.kind, "reason": failed.reason, "answer": failed.answer}
             lines.append(line)
         commit_lines(asked.output, lines)
 
     files = asked.output.with_name(f"{asked.output.name}.{MANIFEST}"), asked.output
-    read = partial(_concepts, fields=fields)
+    read = partial(_concepts, fields=names)
     return _annotate(asked, "concepts", files, messages, schema, read, write, reporter)
 
 
@@ -334,6 +339,7 @@ def annotate(
     *,
     output: StrPath,
     catalogue: StrPath | None = None,
+    fields: str | None = None,
     merge_speakers: bool = False,
     level: int = 0,
     layout: str | None = None,
@@ -361,7 +367,7 @@ def annotate(
         The model's name at its server.
     output
         The file of concepts, or the folder of states.
-    catalogue, merge_speakers
+    catalogue, fields, merge_speakers
         With ``concepts``: options of preference_shift.
     level
         With ``states``: the option of guest_simulation.
@@ -411,7 +417,9 @@ def annotate(
         raise UsageError("catalogue is missing: concepts are values of its items.")
     else:
         path = os.fspath(catalogue)
-        done = annotate_concepts(asked, path, reporter, merge_speakers=merge_speakers)
+        done = annotate_concepts(
+            asked, path, reporter, fields=fields, merge_speakers=merge_speakers
+        )
     if done.refusal is not None:
         raise done.refusal
     return done

@@ -113,6 +113,18 @@ def test_what_cannot_be_read_is_said_and_falls_back(stub, shifting):
     assert manifest["spent"]["requests"] == len(stub.asked) == 4 + 3
 
 
+def test_a_model_is_asked_for_the_fields_that_are_named(stub, shifting):
+    stub.answer = lambda body: '{"mood": ["scary"]}'
+    movies = [{**movie, "mood": "scary"} for movie in MOVIES]
+    write_lines(shifting / "movies.jsonl", movies)
+    task = asked(stub, shifting, shifting / "logs.jsonl", "concepts.jsonl")
+    catalogue = str(shifting / "movies.jsonl")
+    annotate_concepts(task, catalogue, SilentReporter(), fields="mood")
+    assert read_lines(shifting / "concepts.jsonl")[0]["concepts"] == {"mood": ["scary"]}
+    with pytest.raises(UsageError, match="no field 'mod'"):
+        annotate_concepts(task, catalogue, SilentReporter(), fields="mod")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -120,6 +132,7 @@ def test_what_cannot_be_read_is_said_and_falls_back(stub, shifting):
         ('{"text": "a"}\n', "concepts.jsonl:1: no annotation"),
         ('\n{"text": 1, "concepts": {}}\n', "concepts.jsonl:2: no annotation"),
         ("nonsense\n", "concepts.jsonl:1: no annotation"),
+        ('{"text": "a", "concepts": {"colour": ["red"]}}\n', "values of colour, and none of the"),
     ],
 )
 def test_annotations_that_do_not_fit_are_refused(shifting, content, message):

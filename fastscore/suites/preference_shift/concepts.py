@@ -51,7 +51,7 @@ from fastscore.suites.preference_shift.catalogue import (
     normalise,
     read_csv,
 )
-from fastscore.suites.preference_shift.options import ATTRIBUTES, PreferenceShift
+from fastscore.suites.preference_shift.options import USUAL_FIELDS, PreferenceShift
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -85,7 +85,7 @@ class Concepts:
 
 def concepts_of(catalogue: Catalogue, options: PreferenceShift) -> Concepts:
     """Give numbers to the concepts of the fields that the options name."""
-    check_fields(catalogue, options.field_names, (*ATTRIBUTES, "name"))
+    check_fields(catalogue, options.field_names, USUAL_FIELDS)
     names = (*options.field_names, *((PLOT,) if options.plot_keywords else ()))
     written = {name: options.plot_prefix if name == PLOT else name for name in names}
     terms = (
@@ -650,6 +650,15 @@ def annotated_concepts(
 ) -> Sets:
     """Return the concepts of texts by the annotations of the options."""
     given = read_annotations(options.annotations)
+    fields = (
+        given["concepts"].explode().drop_nulls().struct.field("field").unique().sort().to_list()
+    )
+    if fields and not set(fields) & set(options.field_names):
+        raise UsageError(
+            f"annotations {options.annotations}: has values of {', '.join(fields)}, and none of "
+            f"the fields {', '.join(options.field_names)}.",
+            "Annotate these logs: `fastscore annotate concepts`, with the same fields.",
+        )
     rows = (
         texts.to_frame("text")
         .with_row_index("row")

@@ -9,7 +9,8 @@ from fastscore.settings.options import FilePath, check_values, documented, optio
 
 ATTRIBUTES = ("genre", "actor", "director", "writer", "language", "year")
 PLOT = "plot"
-_NAMED = ",".join((*ATTRIBUTES, "name"))
+USUAL_FIELDS = (*ATTRIBUTES, "name")
+_NAMED = ",".join(USUAL_FIELDS)
 _OF_PROFILES = ("match", "fields", "plot_keywords", "recovery")
 PROFILES: dict[str, dict[str, Any]] = {
     name: dict(zip(_OF_PROFILES, values, strict=True))
