@@ -50,7 +50,7 @@ SUMMARY_SCHEMA: dict[str, pl.DataType] = {
     **dict.fromkeys(("minimum", "maximum", "mean_all_rows", "micro_numerator"), pl.Float64()),
     **dict.fromkeys(("micro_denominator", "micro"), pl.Float64()),
 }
-"""One row for each group, value of it and metric. `docs/run_directory.md` describes the columns.
+"""One row for each group, value of it and metric. `docs/summary.md` describes the columns.
 ``group`` is ``all`` (``value`` null) or a label column. All but ``mean_all_rows`` and ``micro`` are
 of the values that the definition leaves open; rows on several scales have no mean."""
 
