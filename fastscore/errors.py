@@ -112,16 +112,18 @@ MOST_SUGGESTED = 40
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Suggest the known name that is most similar to an unknown one, and list known names.
 
-    The names of all metrics would bury the suggestion.
+    Case does not count. The names of all metrics would bury the suggestion.
     """
     import difflib  # late: a name that is known needs no other
 
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    wanted, folded = name.casefold(), {each.casefold(): each for each in reversed(names)}
+    close = difflib.get_close_matches(wanted, folded, n=1, cutoff=0.5)
+    close = close or [key for key in folded if len(wanted) > 3 and wanted in key][-1:]
     others = f"Known: {listed([*map(repr, names)])}."
     if not close:
         return others
-    found = f"Did you mean {close[0]!r}?"
+    found = f"Did you mean {folded[close[0]]!r}?"
     return f"{found} {others}" if len(names) <= MOST_SUGGESTED else found
 
 

@@ -180,6 +180,10 @@ MANY = {
         "personas is of type dict, expected a path. Write it to a file: "
         'Path("personas.json").write_text(json.dumps(value)).',
     ),
+    "plot": (
+        lambda run, _: run.plot([METRIC]),
+        f"metric is {[METRIC]}, expected str.",
+    ),
     "explain": (
         lambda run, _: fastscore.explain(run, seed="x"),
         "seed is 'x', expected an integer of at least 0.",
@@ -318,6 +322,11 @@ FUNCTIONS = [name for name in fastscore.__all__ if inspect.isfunction(getattr(fa
             "'baseline_pairs', 'baseline_seed', 'lex_weight', 'max_text', 'pppl_model', "
             "'pppl_weight', 'semantic'.",
         ),
+        (
+            lambda: fastscore.score("logs", "preference_shift", catalog="a"),
+            "score() has no argument 'catalog'. catalogue is an option of the suite: "
+            "fastscore.score(logs, fastscore.PreferenceShift(catalogue=...))",
+        ),
     ],
 )
 def test_a_call_with_an_unknown_argument_suggests_one(call, message):
@@ -340,6 +349,18 @@ def test_a_type_error_of_the_body_is_not_about_arguments():
 
     with pytest.raises(TypeError, match="unsupported operand"):
         broken(1)
+
+
+def test_a_run_says_where_its_tables_and_functions_are(run):
+    for name, found in (
+        ("steps", " Type run.tables['steps']."),
+        ("compare", " Type fastscore.compare(run, ...)."),
+        ("sumary", " Did you mean 'summary'? Known: "),
+        ("_repr_png_", ""),
+    ):
+        with pytest.raises(AttributeError) as raised:
+            getattr(run, name)
+        assert str(raised.value).startswith(f"A run has no attribute {name!r}.{found}")
 
 
 def test_a_picture_without_a_metric_names_headline_metrics(run):

@@ -248,6 +248,27 @@ def test_metrics_and_layouts_are_listed():
             "Unknown model 'minilm'. Did you mean 'minilm-l6-v2'?",
         ),
         (
+            lambda run: fastscore.score([{"step": 0}], LEXICAL, embedder="hub/all-MiniLM-L6-v2"),
+            "There is no exported model 'hub/all-MiniLM-L6-v2'. Did you mean 'minilm-l6-v2'? For a "
+            "model of the Hugging Face hub, run `fastscore models export hub/all-MiniLM-L6-v2`",
+        ),
+        (
+            lambda run: fastscore.score([{"step": 0}], LEXICAL, embedder=fastscore.Embedder),
+            "Make an object of the class Embedder.",
+        ),
+        (
+            lambda run: fastscore.explain(run, worst=METRIC.upper()),
+            f"Did you mean '{METRIC}'?",
+        ),
+        (
+            lambda run: fastscore.summary(run, by="challenge"),
+            "Did you mean 'challenge_uid'?",
+        ),
+        (
+            lambda run: fastscore.score([{"step": 0}], LEXICAL, metrics=[METRIC]),
+            "All metrics of the suite are scored anyway.",
+        ),
+        (
             lambda run: fastscore.inspect([{"step": 0}]),
             "expected files, folders and globs. Give each as an argument of its own: "
             "fastscore.inspect(*logs).",

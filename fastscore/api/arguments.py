@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from fastscore.errors import UsageError, did_you_mean
@@ -46,15 +47,18 @@ def unknown_keyword(name: str, suite: Any, call: str = "score(logs, ") -> TypeEr
     """Return the error of a keyword that a call lacks, such as an option of the suite."""
     suite = load_suite(suite) if isinstance(suite, str) else suite
     options = suite.options if isinstance(suite, Suite) else type(suite)
-    if is_dataclass(options) and name in {each.name for each in fields(options)}:
-        kind = options.__name__
+    kind, own = options.__name__, [each.name for each in SETTINGS]
+    known = [each.name for each in fields(options)] if is_dataclass(options) else []
+    meant = name if name in known else (*get_close_matches(name, [*own, *known], n=1), "")[0]
+    found = f"{call.partition('(')[0]}() has no argument {name!r}. "
+    if meant in known and meant not in own:
         return TypeError(
-            f"{name} is an option of the suite: fastscore.{call}fastscore.{kind}({name}=...))"
+            f"{found * (meant != name)}{meant} is an option of the suite: "
+            f"fastscore.{call}fastscore.{kind}({meant}=...))"
         )
-    known = did_you_mean(name, [each.name for each in SETTINGS])
     return TypeError(
-        f"{call.partition('(')[0]}() has no argument {name!r}. {known} Options of the suite are "
-        f"given as fastscore.{call}fastscore.{options.__name__}(...))."
+        f"{found}{did_you_mean(name, own)} Options of the suite are given as "
+        f"fastscore.{call}fastscore.{kind}(...))."
     )
 
 

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import polars as pl
 
-from fastscore.errors import UsageError, names_arguments
+from fastscore.errors import UsageError, did_you_mean, names_arguments
 from fastscore.results import runs
 from fastscore.settings.extras import explained
+from fastscore.settings.options import check_arguments
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
@@ -99,6 +100,7 @@ class Run(runs.Run, metaclass=_Listed):
         matplotlib.figure.Figure
             Notebooks show it, and ``savefig("figure.pdf")`` writes it.
         """
+        check_arguments(Run.plot, locals())
         if metric is None:
             known = [each.id for each in self.suite.metrics if each.role == "headline"]
             raise UsageError(
@@ -111,6 +113,23 @@ class Run(runs.Run, metaclass=_Listed):
             from fastscore.results.plots import plot_metric
 
         return plot_metric(self, metric, by=by)
+
+    if not TYPE_CHECKING:  # a checker refuses a misspelt name
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say where a table or a function of a run is, or what may be meant."""
+            import fastscore
+
+            found = f"A run has no attribute {name!r}."
+            known = [each for each in (*dir(type(self)), "tables") if each[0] != "_"]
+            if name[0] != "_" and name not in (*_INTERNAL, *known):
+                if name in self.tables:
+                    found += f" Type run.tables[{name!r}]."
+                elif name in fastscore.__all__:
+                    found += f" Type fastscore.{name}(run, ...)."
+                else:
+                    found += f" {did_you_mean(name, known)}"
+            raise AttributeError(found, name=name, obj=self)
 
     if TYPE_CHECKING:  # a checker knows the names of the package's own tables
 

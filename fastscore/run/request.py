@@ -265,11 +265,13 @@ def embedder_settings(
         embedder = FunctionEmbedder(embedder)
     if isinstance(embedder, FunctionEmbedder):
         return EmbedderSettings(embedder, embedder.precision, dim, store, device=embedder.device)
-    kind = type(embedder).__name__
+    kind, hint = type(embedder).__name__, None
+    if isinstance(embedder, type):
+        hint = f"Make an object of the class {embedder.__name__}."
+    elif hasattr(embedder, "encode"):
+        hint = f"Pass the method: embedder=model.encode, of your {kind}."
     raise UsageError(
         f"The embedder is of type {kind}; expected the name or folder of a model, a "
         "fastscore.Embedder, or a function from a list of texts to a matrix.",
-        f"Pass the method: embedder=model.encode, of your {kind}."
-        if hasattr(embedder, "encode")
-        else None,
+        hint,
     )

@@ -361,7 +361,12 @@ def _metrics_of_file(path: Path) -> list[OwnMetric]:
 def _installed(name: str) -> OwnMetric:
     entries = {entry.name: entry for entry in entry_points(group=GROUP)}
     if name not in entries:
-        hint = did_you_mean(name, entries) if entries else "A file's name ends in .py."
+        hint = (
+            did_you_mean(name, entries)
+            if entries
+            else "These are metrics that you add: functions, files (.py) or installed ones. All "
+            "metrics of the suite are scored anyway."
+        )
         raise UsageError(f"metrics {name}: no installed metric of this name.", hint)
     found = load_entry(entries[name], "metric")
     if not isinstance(found, OwnMetric):

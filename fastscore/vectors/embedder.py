@@ -16,6 +16,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -358,7 +359,8 @@ class FunctionEmbedder:
 
     def __init__(self, function: Embed) -> None:
         self.function = function
-        self.name = str(getattr(function, "__qualname__", type(function).__name__))
+        name = str(getattr(function, "__qualname__", type(function).__name__))
+        self.name = name.rpartition("<locals>.")[2]
 
     @cached_property
     def _probed(self) -> Vectors:
@@ -404,7 +406,10 @@ class FunctionEmbedder:
 
     def _call(self, texts: list[str]) -> Vectors:
         try:
-            found = np.asarray(self.function(texts), np.float32)
+            given = self.function(texts)
+            if given is None or np.iscomplexobj(given):
+                raise TypeError("it returned " + ("None" if given is None else "complex numbers"))
+            found = np.asarray(given, np.float32)
         except Exception as error:
             raise ModelError(
                 f"The embedder {self.name} failed on {len(texts)} texts: {error!r}.",
@@ -433,7 +438,7 @@ def _find(name: str, cache: Path) -> ExportedModel:
     """Find an export, and refuse one that its recipe no longer describes."""
     if is_model_folder(name):
         name = str(Path(name).absolute())
-    elif Path(name).is_dir() and name not in (*list_recipes(), *list_exported(cache)):
+    elif name and Path(name).is_dir() and name not in (*list_recipes(), *list_exported(cache)):
         raise ModelError(
             f"The folder {name} has no manifest.json: it is no exported model.",
             f"Run `fastscore models export {name}` and give the name that it prints.",
@@ -445,7 +450,7 @@ def _find(name: str, cache: Path) -> ExportedModel:
             exported = find_exported(wanted.name if wanted else name, cache)
         except NotExportedError as error:
             if name not in list_exported(cache):
-                load_recipe(name)  # an unknown name has a message of its own
+                _check_name(name)  # an unknown name has a message of its own
             raise ModelError(error.message, f"Run `fastscore models export {name}`.") from error
     if wanted is not None and not is_export_of(exported, wanted):
         raise ModelError(
@@ -453,6 +458,20 @@ def _find(name: str, cache: Path) -> ExportedModel:
             f"Run `fastscore models export {name}`.",
         )
     return exported
+
+
+def _check_name(name: str) -> None:
+    """Refuse an unknown model, such as ``sentence-transformers/all-MiniLM-L6-v2``."""
+    owner, _, model = name.partition("/")
+    if owner.strip(".~") and model and "/" not in model and not Path(name).exists():
+        close = get_close_matches(model.lower(), list_recipes(), n=1, cutoff=0.7)
+        raise ModelError(
+            f"There is no exported model {name!r}.",
+            (f"Did you mean {close[0]!r}? " if close else "")
+            + f"For a model of the Hugging Face hub, run `fastscore models export {name}` and give "
+            "the name that it prints.",
+        )
+    load_recipe(name)
 
 
 def check_model_name(name: "str | FunctionEmbedder") -> None:
@@ -463,7 +482,7 @@ def check_model_name(name: "str | FunctionEmbedder") -> None:
         and name not in list_exported(cache_root())
     ):
         with export_errors_explained():
-            load_recipe(name)
+            _check_name(name)
 
 
 def is_model_folder(name: str) -> bool:
