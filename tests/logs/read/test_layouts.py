@@ -331,8 +331,16 @@ def test_a_layout_reads_its_example_and_is_written_as_it_is_read(name, tmp_path)
     path.write_text(as_toml("Mine", columns, "preference_shift"))
     assert load_layout(str(path)).of("preference_shift") == columns
     assert map_from(json.loads(json.dumps(stored_map(columns)))) == columns
+    if name == "pairs":  # lists, which have no labels
+        return
+    labelled = [{"model": "m", "guest_persona": "p", **each} for each in examples(name)]
+    path = written(tmp_path / "labelled.json", labelled)
+    for suite, labels in LABELS.items():
+        kept = read(path, suite, layout_map(name, suite)).select(labels)
+        assert kept.null_count().row(0) == (0,) * len(labels), suite
 
 
+LABELS = {"preference_shift": ["model_name"], "guest_simulation": ["model", "guest_persona"]}
 contents = st.one_of(
     st.none(),
     st.text(max_size=4),
