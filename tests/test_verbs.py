@@ -459,3 +459,10 @@ def test_tables_of_a_document_are_those_of_the_command_line(both):
     assert fastscore.table(compared, "markdown") == written.stdout
     with pytest.raises(UsageError, match="of a run, and a comparison is given"):
         fastscore.table(compared, by="miner_uid")
+    # fewer rows, the same p-values and family
+    one = fastscore.table(compared, "markdown", metrics=["U_best"]).splitlines()
+    (row,) = [line for line in one if line.startswith("| U\\_best |") and "\\[-" in line]
+    assert row[: row.index("| worse")] in written.stdout
+    assert METRIC.replace("_", r"\_") not in "".join(one)
+    with pytest.raises(UsageError, match="Did you mean 'U_best'"):
+        fastscore.table(compared, metrics=["u_best"])

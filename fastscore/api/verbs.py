@@ -90,8 +90,10 @@ def table(
         A run, its directory, or what `compare` returned.
     format
         ``latex``, with the package booktabs, or ``markdown``.
-    by, cluster, metrics
-        Of a run: a column for each group, the units of the intervals, and only these metrics.
+    by, cluster
+        Of a run: a column for each group, and the units of the intervals.
+    metrics
+        Only these metrics. P-values of a comparison stay corrected over all that it compared.
 
     Examples
     --------
@@ -99,12 +101,11 @@ def table(
     """
     check_arguments(table, locals())
     if isinstance(shown, Comparison):
-        if by or cluster or metrics:
+        if by or cluster:
             raise UsageError(
-                "by, cluster and metrics are of a run, and a comparison is given.",
-                "Pass them to compare.",
+                "by and cluster are of a run, and a comparison is given.", "Pass them to compare."
             )
-        return markup(document_grids(shown), format)
+        return markup(document_grids(shown, metrics), format)
     return markup([summary_grid(as_run(shown), by, cluster, metrics)], format)
 
 

@@ -7,7 +7,7 @@ from html import escape
 
 import polars as pl
 
-from fastscore.errors import counted, listed
+from fastscore.errors import UsageError, counted, did_you_mean, listed
 from fastscore.results.metric_text import (
     NONE,
     Record,
@@ -235,8 +235,21 @@ def show_comparison(
         show_grids(document_grids(comparison), format)
 
 
-def document_grids(comparison: Comparison) -> list[Grid]:
-    """Lay out the tables of a document: the means of a paper, then those of `comparison_grids`."""
+def document_grids(comparison: Comparison, metrics: Sequence[str] = ()) -> list[Grid]:
+    """Lay out the tables of a document: the means of a paper, then those of `comparison_grids`.
+
+    Metrics that are named are shown alone. They stay corrected over all that were compared.
+    """
+    for metric in metrics:
+        if metric not in comparison.metric_by_id:
+            known = did_you_mean(metric, comparison.metric_by_id)
+            raise UsageError(f"The comparison has no metric {metric!r}.", known)
+    if metrics:
+        tables = {name: getattr(comparison, name) for name in SCHEMAS}
+        shown = pl.col("metric").is_in(metrics)
+        comparison = replace(
+            comparison, **{name: rows.filter(shown) for name, rows in tables.items()}
+        )
     return [*paper_grids(comparison), *comparison_grids(comparison)]
 
 
