@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from itertools import combinations
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -503,12 +504,15 @@ def _difference(name: str, first: str, second: str, pairs: pl.DataFrame) -> dict
     ones = np.ones(pairs.height)
     a, b = (Clusters(pairs[side].to_numpy(), ones) for side in ("score", "score_right"))
     found = difference_curve(a, b, shared=True, test="t")
+    interval = found.estimate
     return {
         "dimension": name,
         "model": second,
         "against": first,
         "n": pairs.height,
         "difference": found.value,
+        "low": interval.low,
+        "high": interval.high,
         "p": found.p_value(),
     }
 
@@ -664,6 +668,8 @@ def show_judgements(summary: dict[str, Any], folder: Path, *, as_json: bool) -> 
         ),
     )
     print_grid(console, Grid("", columns))
+    if "models" in summary:
+        _print_models(summary)
     console.print(judged)
     failed, not_asked = summary[f"{noun}_failed"], summary[f"{noun}_not_asked"]
     if failed or not_asked:
@@ -673,6 +679,26 @@ def show_judgements(summary: dict[str, Any], folder: Path, *, as_json: bool) -> 
             "command asks again"
         )
     console.print(f"files      {folder}")
+
+
+def _print_models(summary: Mapping[str, Any]) -> None:
+    """Print the means of the models of the logs, and their differences on dialogues of one id."""
+    console = result_console()
+    means = [
+        {"dimension": name, "model": model, **found[name]}
+        for name in summary["dimensions"]
+        for model, found in summary["models"].items()
+    ]
+    for title, rows, shown in (
+        ("means by model", means, _MODEL_COLUMNS),
+        ("model against another, on dialogues of one id", summary["differences"], _DIFFERENCES),
+    ):
+        columns = [
+            Column(header, tuple(map(write, rows)), right=header not in _WORDS, wraps=True)
+            for header, write in {**_NAMES, **shown}.items()
+        ]
+        console.print()
+        print_grid(console, Grid(title, tuple(columns)))
 
 
 def _interval_text(found: Mapping[str, Any], digits: int = 4) -> str:
@@ -691,6 +717,17 @@ _COLUMNS: Columns = {
     "ordinal alpha": lambda found: _number(found["alpha_ordinal"]["value"]),
     "agree": lambda found: _number(found["all_repeats_agree"]),
     "length rho": lambda found: _number(found["length_rho"]),
+}
+
+_WORDS = ("dimension", "model", "against")
+_NAMES: Columns = {"dimension": itemgetter("dimension"), "model": itemgetter("model")}
+_MODEL_COLUMNS: Columns = {name: _COLUMNS[name] for name in ("n", "mean", "95 % interval")}
+_DIFFERENCES: Columns = {
+    "against": itemgetter("against"),
+    "n": _COLUMNS["n"],
+    "difference": lambda found: _number(found["difference"]),
+    "95 % interval": _interval_text,
+    "p (Holm)": lambda found: _number(found["holm_p"]),
 }
 
 _PAIR_COLUMNS: Columns = {

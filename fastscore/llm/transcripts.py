@@ -188,7 +188,7 @@ def read_dialogues(
     if rejects.height:
         first = rejects.row(0, named=True)
         reporter.note(
-            f"{rejects.height:,} rows of the logs were rejected and are not judged, "
+            f"Not judged: {counted(rejects.height, 'rejects')} of the logs, "
             f"the first {first['file']}:{first['line']} ({first['reason']})."
         )
     others = Counter(who for one in dialogues for who, _ in one.turns if who.lower() not in ROLES)
@@ -197,6 +197,12 @@ def read_dialogues(
         reporter.note(
             f"{counted(others.total(), 'turns')} have speakers of no known role: {words}. They are "
             "judged under these names. --value speaker:NAME=user or =assistant says more."
+        )
+    named = Counter((one.dialogue, one.model) for one in dialogues)
+    if shared := sum(n for n in named.values() if n > 1):
+        reporter.note(
+            f"{shared:,} of {counted(len(dialogues), 'dialogues')} have the id and model of "
+            "another one. If a key tells them apart, such as a bot's version: --column model=KEY."
         )
     alone = sum({who.lower() for who, _ in one.turns} == {ASSISTANT_ROLE} for one in dialogues)
     if logs.suite == CHATS and alone:

@@ -221,6 +221,35 @@ def test_what_inspect_prints_for_a_judge_judges_all_turns(kind, suffix, stub, tm
     assert shown(body) == said
 
 
+def test_two_versions_of_a_bot_are_compared_whatever_their_prompts(stub, tmp_path):
+    """By hand: t is -2 / .57735, and p is 3 (1 - t / sqrt(t t + 2)) by Holm, with 2 degrees."""
+    asked = {n: {"role": "user", "content": f"Where is parcel {n}?"} for n in (1, 2, 3)}
+    rows = [
+        {
+            "id": f"d{n}",
+            "version": version,
+            "messages": [
+                {"role": "system", "content": f"You are bot {version}."},
+                asked[n],
+                {"role": "assistant", "content": f"{version} says {score}"},
+            ],
+        }
+        for version, given in (("v1", (4, 4, 4)), ("v2", (2, 3, 1)))
+        for n, score in zip(asked, given, strict=True)
+    ]
+    log = write_lines(tmp_path / "log.jsonl", rows)
+    stub.answer = lambda body: json.dumps(
+        dict.fromkeys(SCORES, int(shown(body)[-1].removeprefix("ASSISTANT: ")[-1]))
+    )
+    words = [str(log), "--model", "m", "--layout", "openai", "-o"]
+    done = CliRunner().invoke(
+        cli, ["judge", *words, str(tmp_path / "named"), "--column", "model=version"]
+    )
+    assert "helpfulness  v2     v1       3     -2.0000  -4.4841 to 0.4841    0.2225" in done.output
+    done = CliRunner().invoke(cli, ["judge", *words, str(tmp_path / "unnamed")])
+    assert "6 of 6 dialogues have the id and model of another one" in done.output
+
+
 def test_options_of_chats_are_those_of_score(stub, tmp_path):
     log = write_lines(tmp_path / "log.jsonl", [{"id": "c1", "say": [text for _, text in TURNS]}])
     how = {"columns": {"turns": "say"}, "alternate": "user"}

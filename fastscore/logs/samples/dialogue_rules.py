@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from operator import attrgetter, itemgetter
+from operator import attrgetter, eq, itemgetter
 from typing import Any
 
 from fastscore.errors import counted
@@ -38,7 +38,7 @@ from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.chat_samples import OPENAI, ChatSample, SampledDialogue
 from fastscore.logs.samples.findings import Finding, jq, jq_key, jq_path
 from fastscore.logs.samples.profile import SHOWN_CHARACTERS, quoted
-from fastscore.suites.chats import ROLES
+from fastscore.suites.chats import ROLES, SYSTEM_ROLE
 
 _DEEPEST, _DEEPEST_ORDER = 4, 3
 _FEWEST_REPEATED, _MANY_REPEATED = 2, 4
@@ -589,14 +589,17 @@ def joinable_parts(sample: ChatSample) -> Finding | None:
     layout = sample.layout
     if not sample.has_documents:
         return None
-    begun: dict[tuple[str, Any], list[str]] = {}
+    begun: dict[tuple[str, Any], list[list[str]]] = {}
     for dialogue in sample.dialogues:
+        # a prompt may be another one, of another version of the bot
+        said = [turn.text for turn in dialogue.turns if sample.role_of(turn) != SYSTEM_ROLE]
+        begins = [dialogue.texts[:1], [text for text in said if isinstance(text, str) and text][:1]]
         for key, name in scalars_of(dialogue.document, _DEEPEST_ORDER):
             if key in layout.ignored or not is_called("session", key):
                 continue
-            before = begun.setdefault((key, name), dialogue.texts)
+            before = begun.setdefault((key, name), begins)
             # what begins alike is asked of several models, or once more
-            if before[:1] != dialogue.texts[:1]:
+            if not any(map(eq, before, begins)):
                 return Finding(
                     f"several documents have the {key} {name!r}, and go on with each other: "
                     "each would be a dialogue.",
