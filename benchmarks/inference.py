@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.inference [--write]`` compares sides whose truth is known, as `compare`,
 `check` and `report` compare them. It prints a table of rates beside what they should be at most or
-at least. ``--write`` keeps it as a record, and writes the record into docs/compare.md.
+at least. ``--write`` keeps it as a record, and writes the record into docs/statistics.md.
 """
 
 import argparse
@@ -28,7 +28,7 @@ Values = npt.NDArray[np.float64]
 Generator = np.random.Generator
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "benchmarks" / "data" / "inference.json"
-PAGE = ROOT / "docs" / "compare.md"
+PAGE = ROOT / "docs" / "statistics.md"
 START, END = "<!-- inference: start -->", "<!-- inference: end -->"
 SEED = 1
 

@@ -243,6 +243,7 @@ SETUPS = {
     "docs/footguns.md": (logs, scored("score_dialogue", "scored")),
     "docs/models.md": (example("score_dialogue", "example"), logs),
     "docs/run_directory.md": (scored("score_dialogue", "run"),),
+    "docs/statistics.md": (scored("memory_finance", "base", "new"),),
     "docs/summary.md": (scored("score_dialogue", "run"),),
     "docs/scale.md": (plain_logs,),
     "docs/scorer.md": (plain_logs,),
