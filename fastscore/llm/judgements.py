@@ -69,7 +69,9 @@ from fastscore.version import __version__
 Part = TypeVar("Part")
 Read = TypeVar("Read")
 
-_TABLES = ("title", "scale", "prompt", "shown", "dimension")
+_OPTIONAL = ("scale", "prompt", "shown")
+"""Tables of a rubric whose keys may be left out: `ASSISTANT` then has them."""
+_TABLES = ("title", *_OPTIONAL, "dimension")
 _PROMPTS = ("system", "user", "again")
 SLOTS = ("low", "middle", "high", "members", "dimensions", "highlights", "conversation", "fault")
 """What prompts may have in braces."""
@@ -135,10 +137,15 @@ def load_rubric(named: StrPath) -> Rubric:
         )
     source = f"rubric {name}"
     found = parse_toml(content, source)
-    if missing := {"scale", "prompt", "shown"} - found.keys():
-        usual = files(__package__).joinpath("rubrics", f"{ASSISTANT}.toml").read_bytes()
-        tables = parse_toml(usual, source)
-        found |= {each: tables[each] for each in missing}
+    usual = files(__package__).joinpath("rubrics", f"{ASSISTANT}.toml").read_bytes()
+    of_usual, given = parse_toml(usual, source), {name: found.get(name, {}) for name in _OPTIONAL}
+    partial = [
+        name
+        for name, table in given.items()
+        if isinstance(table, dict) and of_usual[name].keys() - table.keys()
+    ]
+    if partial:
+        found |= {name: of_usual[name] | given[name] for name in partial}
         content += usual
     top = TomlTable(source, "", found)
     top.check_names(_TABLES)

@@ -548,6 +548,18 @@ def test_a_rubric_of_ones_own(tmp_path, stub, logs):
     assert summary["scale"] == [1, 100]
 
 
+def test_a_rubric_names_only_the_keys_that_differ(tmp_path):
+    usual = load_rubric("assistant")
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'title = "t"\n[scale]\nhigh = 10\n[shown]\nlast_turns = 4\n'
+        '[[dimension]]\nname = "wit"\nquestion = "Is it funny?"\n'
+    )
+    mine = load_rubric(str(file))
+    assert (mine.low, mine.high, mine.last_turns) == (1, 10, 4)
+    assert (mine.characters, mine.prompts) == (usual.characters, usual.prompts)
+
+
 def test_an_unknown_rubric_is_refused():
     with pytest.raises(UsageError, match="Did you mean 'pepper'"):
         load_rubric("peper")
