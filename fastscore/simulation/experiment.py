@@ -292,12 +292,13 @@ def _check_folder(experiment: Experiment, folder: Path) -> None:
     described["models"] = {"temperature": experiment.models.temperature}
     signed = orjson.loads(orjson.dumps(described, default=str))
     path = folder / DESCRIPTION
-    if others := differing(read_object(path), signed):
+    # people rate dialogues that are there already
+    if others := differing(read_object(path), signed, ("people",)):
         raise RunConflictError(
             f"{folder}: holds an experiment with another {others}.",
             "Choose another folder with -o.",
         )
-    check_output(folder, EXPERIMENT)
+    check_output(folder, EXPERIMENT, (f"{ANSWERS}*",))  # answers of another folder may be copied
     commit_json(path, signed)
 
 

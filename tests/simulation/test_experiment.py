@@ -1,4 +1,5 @@
 import json
+import shutil
 import socket
 from types import SimpleNamespace
 
@@ -310,8 +311,8 @@ def test_a_papers_experiment_is_one_file(stub, tmp_path):
     pl.DataFrame(pairs).write_csv(tmp_path / "pairs.csv")
     named = '[people]\nscores = "people.csv"\npairs = "pairs.csv"'
     path.write_text(PAPER.format(catalogue=SAMPLE, url=stub.url, people=named))
-    run(path, tmp_path / "with_people")
-    agreed = pl.read_parquet(tmp_path / "with_people" / "agreement" / "scores.parquet")
+    assert run(path, folder)["spent"]["requests"] == 0
+    agreed = pl.read_parquet(folder / "agreement" / "scores.parquet")
     agreed = agreed.filter(coefficient="weighted_kappa")
     ann = agreed.filter(dimension="coherence", second="ann").sort("first")
     assert ann["n"].to_list() == [18, 18]
@@ -324,8 +325,13 @@ def test_a_papers_experiment_is_one_file(stub, tmp_path):
     apart = sum((a - b) ** 2 for a, b in zip(strict, mine, strict=True)) / 18
     by_chance = sum((a - b) ** 2 for a in strict for b in mine) / 18**2
     assert ann["value"][1] == pytest.approx(1 - apart / by_chance)
-    ranked = pl.read_parquet(tmp_path / "with_people" / "ranking" / "strengths.parquet")
+    ranked = pl.read_parquet(folder / "ranking" / "strengths.parquet")
     assert ranked.filter(dimension="overall", rater="ann", system="mini")["wins"].to_list() == [6]
+    other = tmp_path / "longer"
+    other.mkdir()
+    shutil.copy(folder / "answers.sqlite", other)
+    path.write_text(path.read_text().replace("sessions = 3", "sessions = 4"))
+    assert run(path, other)["spent"]["requests"] == requests / 3
 
 
 @pytest.mark.parametrize(
