@@ -179,6 +179,13 @@ def own_metric(folder):
     (folder / "mine.py").write_text(first.code, "utf-8")
 
 
+def ratings(folder):
+    """Write the ratings that `docs/agreement.md` shows first."""
+    text = (ROOT / "docs/agreement.md").read_text("utf-8")
+    rows = re.findall(r"^```csv\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[0]
+    (folder / "people.csv").write_text(rows, "utf-8")
+
+
 def example(suite, name):
     """Return what writes the example of a suite into a folder."""
 
@@ -232,6 +239,7 @@ def plain_logs(folder):
 
 
 SETUPS = {
+    "docs/agreement.md": (ratings,),
     "docs/analysis.md": (scored("preference_shift", "run"), judged),
     "docs/catalogue.md": (chats, example("preference_shift", "example")),
     "docs/chat_logs.md": (chats,),

@@ -180,7 +180,7 @@ def test_intervals_of_categorical_coefficients_cover_as_the_page_says(n):
     random, raters, scale = np.random.default_rng(11), (0.0, 0.3, 0.0), [1, 2, 3, 4, 5]
     truth = categorical_agreement(rate(random, 50_000, *raters).T, scale, np.arange(50_000) % 9)
     drawn = [categorical_agreement(rate(random, n, *raters).T, scale) for _ in range(300)]
-    # docs/judging.md: .89 and .92, .92 and .94, .93 and .94; four standard errors are .05 to .07
+    # docs/agreement.md: .89 and .92, .92 and .94, .93 and .94; four standard errors are .05 to .07
     least = {"percent_agreement": 0.90, "fleiss_kappa": 0.84, "ac1": 0.87, "ac2": 0.88}
     for name, lowest in least.items():
         covered = [
