@@ -100,3 +100,8 @@ def test_the_commands_that_are_printed_show_the_finding(suite, tmp_path):
     outputs = [shell(command) for command in commands]
     shown = " ".join(" ".join(outputs).split())
     assert [each for each in FINDINGS[suite] if each not in shown] == []
+    words = shlex.split(commands[0])
+    in_shell = fastscore.open_run(tmp_path / words[words.index("-o") + 1])
+    code = repr(fastscore.example(suite, tmp_path / "example")).splitlines()[1]
+    in_python = eval(code)
+    assert in_python.signature == in_shell.signature

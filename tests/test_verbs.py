@@ -54,9 +54,8 @@ def test_a_run_lists_what_is_for_users_and_names_its_tables(both):
             set(dir(run))
             == set(dir(fastscore.Run))
             == {
-                *("cut_texts", "damaged", "lazy_tables", "manifest", "notes", "options", "path"),
-                *("plot", "rejects", "scan", "signature", "suite", "summary", "tables"),
-                *("to_arrow", "to_pandas"),
+                *("cut_texts", "manifest", "notes", "options", "path", "plot", "rejects"),
+                *("scan", "signature", "suite", "summary", "tables", "to_arrow", "to_pandas"),
             }
         )
         for tables in (run.tables, run.lazy_tables):
@@ -444,7 +443,7 @@ def test_a_printed_run_says_why_a_part_has_no_interval(tmp_path):
     assert all("[< 3 test_case]" in line for line in parts)
 
 
-def test_tables_of_a_document_are_those_of_the_command_line(both):
+def test_tables_of_a_document_are_those_of_the_command_line(both, tmp_path):
     stored, held = both
     written = CliRunner().invoke(
         cli, ["summary", str(stored.path), "--by=miner_uid", "--metric", METRIC, "--format=latex"]
@@ -452,6 +451,9 @@ def test_tables_of_a_document_are_those_of_the_command_line(both):
     for run in (stored.path, held):
         assert fastscore.table(run, by="miner_uid", metrics=[METRIC]) == written.stdout
     assert r"\toprule" in written.stdout
+    guests = fastscore.example("guest_simulation", tmp_path)
+    shown = fastscore.table(fastscore.score(guests.logs, guests.suite), metrics=["DEI"])
+    assert shown.count("DEI, experiment\\_level") == 4  # no mean is over all levels
     compared = fastscore.compare(stored, by="miner_uid")
     written = CliRunner().invoke(
         cli, ["compare", str(stored.path), "--by=miner_uid", "--format=markdown"]

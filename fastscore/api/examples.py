@@ -11,13 +11,14 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from fastscore.errors import RunError, UsageError, did_you_mean
+from fastscore.errors import RunError, UsageError, counted, did_you_mean
 from fastscore.files import check_output
+from fastscore.suites.registry import load_suite
 
 _LOGS = "logs"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Example:
     """An example as it was written."""
 
@@ -36,6 +37,22 @@ class Example:
         """Return the command that scores it and writes a run directory."""
         words = ["fastscore", "score", self.suite, str(self.logs), "-o", run, *self.options]
         return shlex.join(words)
+
+    def __repr__(self) -> str:
+        """Show what to type, in Python and in a shell."""
+        flags = [each.removeprefix("--").replace("-", "_") for each in self.options[::2]]
+        given = {
+            name: value if name == "lex_weight" else None if value == "none" else repr(value)
+            for name, value in zip(flags, self.options[1::2], strict=True)
+        }
+        embedder = "".join(f", {name}={given.pop(name)}" for name in ("embedder",) if name in given)
+        own = ", ".join(f"{name}={value}" for name, value in given.items())
+        options = f"fastscore.{load_suite(self.suite).options.__name__}({own})"
+        return (
+            f"Example of {self.suite}: {counted(len(self.files), 'files')} in {self.folder}\n"
+            f"  fastscore.score({str(self.logs)!r}, {options}{embedder})\n"
+            f"  {self.command('run')}\n{self.finds}"
+        )
 
     def finding(self, run: str) -> str:
         """Return the command that shows what a scored run of it finds."""

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
 _INTERNAL = {
     "copy",
+    "damaged",
     "embedder",
     "first_reject",
     "folder",
     "frame",
+    "lazy_tables",
     "require_declared",
     "scores",
     "summary_json",

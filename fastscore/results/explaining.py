@@ -323,7 +323,13 @@ class Explanations:
     def text(self) -> str:
         """All of it as text, for people."""
         console = Console(
-            file=io.StringIO(), width=TEXT_WIDTH, highlight=False, markup=False, emoji=False
+            file=io.StringIO(),
+            width=TEXT_WIDTH,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            color_system=None,
+            force_jupyter=False,
         )
         with console.capture() as capture:
             print_explanations(console, self)

@@ -20,6 +20,7 @@ from fastscore.results.runs import Run, notes_on_rows, open_run, summarise_run
 from fastscore.results.summary_table import (
     choose_metrics,
     groups_grid,
+    rows_of_parts,
     summary_records,
     unit_name,
     whole_grid,
@@ -128,7 +129,7 @@ def summary_grid(
     if by:
         return groups_grid(run.suite, summary, ids, unit=unit)
     overall = overall_rows(summary)
-    rows = [overall[id] for id in ids if id in overall]
+    rows = rows_of_parts(run, [overall[id] for id in ids if id in overall], cluster)
     return whole_grid(run.suite, rows, everything=False, unit=unit)
 
 

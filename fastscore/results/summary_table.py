@@ -296,16 +296,25 @@ def _cells(run: "Run") -> list[Sequence[str]]:
     ids = choose_metrics(suite, run.summary, (), everything=False)
     headline = [metric.id for metric in headline_metrics(suite.metrics)]
     ids.sort(key=lambda id: headline.index(id) if id in headline else len(headline))
-    metrics = [one for one in suite.metrics if one.id in ids and (one.fixed_where or one.scale.by)]
-    parts = [part for part in defined_parts(run, metrics) if part.where]
-    rows = [
-        row
-        for id in ids
-        for row in [_part_record(part) for part in parts if part.metric.id == id] or [records[id]]
-    ]
+    rows = rows_of_parts(run, [records[id] for id in ids])
     grid = whole_grid(suite, rows, everything=False, unit=unit_name(suite))
     kept = [row for number, row in enumerate(grid.rows) if number not in grid.headings]
     return [tuple(column.header for column in grid.columns), *kept]
+
+
+def rows_of_parts(
+    run: "Run", rows: Sequence[Mapping[str, Any]], cluster: str | None = None
+) -> list[Mapping[str, Any]]:
+    """Replace the row of a metric whose definition depends on a label by a row for each part."""
+    ids = [row["metric"] for row in rows]
+    metrics = [
+        one for one in run.suite.metrics if one.id in ids and (one.fixed_where or one.scale.by)
+    ]
+    parts: dict[str, list[Mapping[str, Any]]] = {}
+    for part in defined_parts(run, metrics, cluster):
+        if part.where:
+            parts.setdefault(part.metric.id, []).append(_part_record(part))
+    return [each for row in rows for each in parts.get(row["metric"], [row])]
 
 
 def _part_record(part: Part) -> dict[str, Any]:

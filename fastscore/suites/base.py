@@ -207,7 +207,7 @@ class SignedFunction:
         return self.function(*arguments)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Suite:
     """A metric system: what it reads and writes, and the pure functions between.
 
@@ -332,6 +332,9 @@ class Suite:
     ]("analysis:analyse_run")
     """``(run, judgements, options, settings)``: the suite's own analysis of a run (``fastscore
     analyse``), with the rows and rejects of a judge's file if there is one."""
+
+    def __repr__(self) -> str:
+        return f"Suite({self.name!r}, version={self.version})"
 
     @property
     def runs_without_embedder(self) -> bool:

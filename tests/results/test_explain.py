@@ -292,6 +292,18 @@ def test_the_command_explains(suite_runs: Mapping[str, Run]) -> None:
     assert "Did you mean 'CRRS'" in wrong.stderr
 
 
+def test_a_notebook_shows_text_once_and_without_codes_of_a_terminal(
+    suite_runs: Mapping[str, Run], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    found = fastscore.explain(suite_runs["score_dialogue"], random=True)
+    expected = repr(found)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert repr(found) == expected
+    assert capsys.readouterr().out == ""
+    assert "\x1b" not in expected
+
+
 def test_alignment_goes_back_by_exchanges() -> None:
     """An a is kept and one exchanged; to keep the last one takes two edits more."""
     (kept,) = matched_characters("aa", "ab")
