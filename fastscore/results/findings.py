@@ -68,8 +68,13 @@ def _trivial_baselines(
         ids = [metric.id for metric in chosen]
         of_agent = scored.lazy().filter(pl.col("agent") == agent).select("dialogue", *ids)
         dialogues = run.scan(LABEL_TABLE).join(of_agent, on="dialogue", how="left", suffix=":agent")
-        # the agent's score where the run has one
+        # the agent's score where the run has one, and its count for suites that merge dialogues
         replaced = [pl.when(pl.col(id).is_not_null()).then(f"{id}:agent").alias(id) for id in ids]
+        replaced += [
+            (pl.col(f"{metric.id}:agent") * pl.col(metric.micro[1])).alias(metric.micro[0])
+            for metric in chosen
+            if metric.micro
+        ]
         tables = {**run.lazy_tables, LABEL_TABLE: dialogues.with_columns(replaced)}
         for part in defined_parts(run, chosen, cluster, tables):
             if part.key in own:

@@ -118,3 +118,18 @@ def test_an_agent_is_compared_where_the_run_has_a_value(suite_runs: Mapping[str,
     values = of_agent.to_list()
     assert rate.value == pytest.approx(math.fsum(values) / len(values))
     assert rate.difference.value == pytest.approx(rate.own - rate.value)
+
+
+@pytest.mark.parametrize(
+    ("metric", "agents"),
+    [
+        ("risk_coverage", {"always refusing": 0.0, "reciting all keywords": 1.0}),
+        ("judge_score_mean", {"always refusing": 1.0, "reciting all keywords": 5.0}),
+    ],
+)
+def test_an_agent_of_merged_dialogues_has_its_own_score(
+    suite_runs: Mapping[str, Run], metric: str, agents: dict[str, float]
+) -> None:
+    (part,) = (headlines := read_headlines(suite_runs["memory_finance"])).of(metric)
+    found = {one.agent: one.value for one in headlines.baselines_of(part)}
+    assert found == pytest.approx(agents)
