@@ -179,7 +179,12 @@ def test_cards_of_metrics_that_are_not_headlines_are_folded(
     shown = re.findall('id="metric-(\\w+)"', metrics[: metrics.index("<details><summary>Other")])
     assert shown == [metric.id for metric in run.suite.metrics if metric.role == "headline"]
     folded = re.findall('id="metric-(\\w+)"', metrics[metrics.index("<details><summary>Other") :])
-    assert set(folded) == set(overall_rows(run.summary)) - set(shown)
+    whole = overall_rows(run.summary)
+    assert set(folded) == set(whole) - set(shown)
+    empty = re.findall(
+        'id="metric-(\\w+)"', metrics[metrics.index("<details><summary>Without a") :]
+    )
+    assert set(empty) == {metric for metric, row in whole.items() if not row["n"]}
 
 
 @pytest.mark.usefixtures("undrawn")

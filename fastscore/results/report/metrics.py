@@ -306,7 +306,7 @@ def metrics_of(
     return [
         {
             "metric": metric,
-            "kind": _KINDS.get(metric.role, "Other metrics"),
+            "kind": _kind(metric, shown),
             "sides": [_side(metric, one) for one in shown],
             "differences": [
                 _difference(metric, name, comparison) for name, comparison in comparisons.items()
@@ -320,7 +320,13 @@ def metrics_of(
 
 
 _KINDS = {"headline": "", "part": "Parts and counts"}
-"""What a metric's card is folded under, by its role; headline metrics are not."""
+
+
+def _kind(metric: Metric, shown: Sequence[Headlines]) -> str:
+    """Return what a metric's card is folded under; headline metrics with a value are not."""
+    if not any(one.whole[metric.id]["n"] for one in shown if metric.id in one.whole):
+        return "Without a value"
+    return _KINDS.get(metric.role, "Other metrics")
 
 
 def _side(metric: Metric, shown: Headlines) -> Values:
