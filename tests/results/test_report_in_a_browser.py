@@ -184,8 +184,11 @@ def test_of_two_runs_a_link_opens_the_dialogue_of_its_own(
         show(browser, path, link)
         (opened,) = browser.find_elements(By.CSS_SELECTOR, "details.dialogue[open]")
         assert opened.get_attribute("data-run") == run
-    show(browser, path, "#dialogue=100%")
+    show(browser, path, "#dialogue=100%", width=1_200)
     assert browser.get_log("browser") == []
+    # the verdicts are seen without scrolling
+    box = browser.find_element(By.CSS_SELECTOR, ":has(> #table-metrics)")
+    assert box.get_property("scrollWidth") <= box.get_property("clientWidth")
 
 
 def test_a_dialogue_is_found_by_its_whole_name(pages: Mapping[str, Path], browser: Any) -> None:
