@@ -335,7 +335,7 @@ class ChatClient:
         shown = ("***" if is_hidden else "".join(one for one, _ in run) for is_hidden, run in runs)
         return "".join(shown)[:length]
 
-    def _say_wait(self, seconds: float, number: int) -> None:
+    def _say_wait(self, why: str, seconds: float, number: int) -> None:
         """Say that a request waits; once while others wait until then as well."""
         now = time.monotonic()
         with self._lock:
@@ -343,8 +343,8 @@ class ChatClient:
                 return
             self._waits_until = now + seconds
         self.tell(
-            f"{self.options.endpoint} asks to wait {seconds:.0f} s, then retry {number} of "
-            f"{self.options.retries} follows. Ctrl-C ends the wait, and keeps the answers so far."
+            f"{self.options.endpoint}: {why}. Retry {number} of {self.options.retries} follows in "
+            f"{seconds:.0f} s. Ctrl-C ends the wait, and keeps the answers so far."
         )
 
     def _connect(self) -> "OpenAI":
@@ -365,7 +365,8 @@ class ChatClient:
                 headers, left = response.headers if response else None, max_retries - retries_taken
                 seconds = self._calculate_retry_timeout(left, options, headers)
                 if seconds >= _LONG_WAIT:
-                    say_wait(seconds, retries_taken + 1)
+                    why = f"HTTP {response.status_code}" if response else "no usable response"
+                    say_wait(why, seconds, retries_taken + 1)
                 if closed.wait(seconds):
                     raise ClosedError
 

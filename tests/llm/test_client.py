@@ -432,7 +432,7 @@ def test_a_storm_of_waits_is_said_once_and_ends_with_the_client(stub, tmp_path):
         ask_many()
     assert time.monotonic() - started[0] < 20  # the server asked for 100 seconds
     assert said == [
-        f"{stub.url} asks to wait 100 s, then retry 1 of 6 follows. "
+        f"{stub.url}: HTTP 429. Retry 1 of 6 follows in 100 s. "
         "Ctrl-C ends the wait, and keeps the answers so far."
     ]
     assert len(stub.asked) <= 8
