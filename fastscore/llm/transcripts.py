@@ -17,13 +17,14 @@ from typing import Any
 import polars as pl
 
 from fastscore.api.reading import inspect, judge_command, questions
-from fastscore.errors import InputError, UsageError, counted, did_you_mean, listed
+from fastscore.errors import FastscoreError, InputError, UsageError, counted, did_you_mean, listed
 from fastscore.files import hash_bytes
 from fastscore.llm.requests import Judging
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from, map_source
 from fastscore.logs.inputs.files import STDIN
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.read.rows import join_parts
+from fastscore.logs.samples.chat_samples import ROW_PER_TURN
 from fastscore.logs.samples.inspection import CHATS, CHATS_SOURCE, turns_of_chats
 from fastscore.logs.samples.refusals import MissingColumnsError, UnknownWordsError
 from fastscore.logs.samples.screening import screen
@@ -152,7 +153,7 @@ def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame]:
     source = map_source(CHATS_SOURCE if suite is None else suite.source, logs.columns)
     given = ScoreInput.of(list(logs.inputs))
     if suite is None:
-        screened(given, source, "judge")
+        _screen_chats(given, source, logs.columns)
     else:
         # metrics need these columns and words, a judge does not
         with suppress(MissingColumnsError, UnknownWordsError):
@@ -220,6 +221,22 @@ def screened(given: ScoreInput, source: Source, suite: str) -> ScoreInput:
     files = [file for file in given.files(source) if file.path != STDIN]
     left = screen(files, source, suite).left_aside if files else ()
     return replace(given, left_aside=frozenset(file.path for file in left))
+
+
+def _screen_chats(given: ScoreInput, source: Source, columns: ColumnMap) -> None:
+    """Refuse logs in which no chat is found; say so if each row is a message."""
+    try:
+        screened(given, source, "judge")
+    except MissingColumnsError as error:
+        as_rows = map_source(CHATS_SOURCE, layout_map(ROW_PER_TURN, CHATS) | columns)
+        try:
+            screened(given, as_rows, "judge")
+        except FastscoreError:
+            raise error from None
+        raise InputError(
+            f"{', '.join(given.paths)}: {error.reason}.",
+            f"Each row is a message: add --layout {ROW_PER_TURN}.",
+        ) from error
 
 
 def _check_speakers(dialogues: Iterable[Transcript], *, is_row_per_turn: bool) -> None:

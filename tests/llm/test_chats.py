@@ -103,6 +103,16 @@ def test_columns_and_values_name_where_chats_are(stub, tmp_path):
         fastscore.judge(log, "m", output=tmp_path / "none", columns={"messages": "log.other"})
 
 
+def test_columns_of_rows_that_are_messages_lack_the_layout(stub, tmp_path):
+    rows = [{"chat": "c", "from": who, "body": text} for who, text in TURNS]
+    log = write_lines(tmp_path / "log.jsonl", rows)
+    columns = {"role": "from", "content": "body", "id": "chat"}
+    ask = partial(fastscore.judge, log, "m", output=tmp_path / "judged", columns=columns)
+    with pytest.raises(InputError, match="Each row is a message: add --layout turns"):
+        ask()
+    assert ask(layout="turns").spent.requests == 1
+
+
 def test_chats_by_other_words_are_judged_by_what_is_proposed(stub, tmp_path):
     turns = [{"role": "customer", "content": "Hi there"}, {"role": "bot", "content": "Hello"}]
     log = write_lines(tmp_path / "log.jsonl", [{"messages": turns * 2}])
@@ -189,6 +199,25 @@ KINDS = {
         "--layout context-response --dialogue session_id",
     ),
     "traces": (TRACES, "--layout langfuse --dialogue sessionId"),
+    "a helpdesk's tickets": (
+        [
+            {
+                "ticket": {
+                    "id": name,
+                    "events": [
+                        {
+                            "actor": {"kind": who, "name": f"{who.title()} Name"},
+                            "payload": {"text": {"plain": text}},
+                        }
+                        for who, text in TURNS
+                    ],
+                }
+            }
+            for name in "cd"
+        ],
+        "--column turns=ticket.events --column speaker=actor.kind "
+        "--column text=payload.text.plain --value speaker:bot=assistant",
+    ),
 }
 
 

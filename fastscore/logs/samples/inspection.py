@@ -322,7 +322,7 @@ def _inspected(
             )
         )
     why = unfit.pop(CHATS, "")
-    if asked.get(CHATS, "") not in why:
+    if asked.get(CHATS, "")[1:].removesuffix(".") not in why:
         why = f"{why.removesuffix('.')}. {asked[CHATS]}"
     asked[CHATS] = why
     if not fits and unfit and (encoded := encoding_error(head)):

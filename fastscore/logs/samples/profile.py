@@ -27,7 +27,7 @@ SHOWN_CHARACTERS = 40
 """How much of a text a message shows."""
 MOST_ELEMENTS = 1000
 MOST_WORDS = 10_000
-_DEEPEST, _WORD_CHARACTERS, _WORD_LETTERS = 4, 40, 5
+_DEEPEST, _WORD_CHARACTERS, _WORD_LETTERS = 5, 40, 5
 _ROWS_AT_ONCE = 100
 MOST_FIELDS = 30
 """From how many keys on those of an object may be ids."""

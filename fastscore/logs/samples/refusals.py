@@ -530,6 +530,8 @@ def _nearest_key(
     if is_text and near in free and not free[near].are_texts:
         near = next((path for path, key in free.items() if key.are_texts), near)
     alone = [path for path, key in free.items() if is_text and key.are_texts]
+    if len(alone) > 1:  # names of speakers come again and again
+        alone = [path for path in alone if 3 * len(free[path].words) > free[path].words.total()]
     if is_speaker:  # a row of a suite reads no boolean as a word
         is_row = source.chat is None and rows is not None and not rows.array
         turns = {path: key for path, key in free.items() if key.takes_turns}
