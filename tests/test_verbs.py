@@ -256,6 +256,10 @@ def test_metrics_and_layouts_are_listed():
             "Make an object of the class Embedder.",
         ),
         (
+            lambda run: fastscore.score(["logs"], fastscore.MemoryFinance(legacy_files=True)),
+            "Name a run directory as output.",
+        ),
+        (
             lambda run: fastscore.explain(run, worst=METRIC.upper()),
             f"Did you mean '{METRIC}'?",
         ),

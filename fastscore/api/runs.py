@@ -123,7 +123,7 @@ class Run(runs.Run, metaclass=_Listed):
             import fastscore
 
             found = f"A run has no attribute {name!r}."
-            known = [each for each in (*dir(type(self)), "tables") if each[0] != "_"]
+            known = dir(type(self))
             if name[0] != "_" and name not in (*_INTERNAL, *known):
                 if name in self.tables:
                     found += f" Type run.tables[{name!r}]."

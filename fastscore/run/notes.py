@@ -647,14 +647,19 @@ def _unpaired_error(counts: Mapping[str, int], pairing: str, rest: str) -> Input
 
 
 def _advice_on_pairs(manifest: Manifest, rejects: pl.LazyFrame) -> str:
-    """Say what makes messages pair: those of one speaker alone do not."""
+    """Say what makes messages pair: those of one speaker or of unknown ones do not."""
     if not manifest.counts.get(UNPAIRED_TURNS):
         return ""
     unpaired = rejects.filter(pl.col("reason") == "unpaired_turn")
-    speakers = unpaired.select(pl.col("found").unique().head(2)).collect()
-    can_pair = manifest.counts.get(PAIRED_TURNS) or speakers.height > 1
+    rows = unpaired.select("found", "expected").unique().sort("found").collect().iter_rows()
+    speakers = {found.removeprefix("a turn of "): expected.split() for found, expected in rows}
+    unknown = [name for name, expected in speakers.items() if name not in expected]
+    can_pair = manifest.counts.get(PAIRED_TURNS) or len(speakers) - len(unknown) > 1
     if manifest.options.get("merge_speakers") or not can_pair:
-        return "Look at the speakers in the rejects: words may have to be mapped with values."
+        such = "".join(f", such as {name!r}" for name in unknown[:1])
+        return (
+            f"Look at the speakers in the rejects{such}: words may have to be mapped with values."
+        )
     return "Set merge_speakers to join messages of one speaker that follow each other."
 
 

@@ -175,6 +175,14 @@ def test_only_messages_that_can_pair_are_joined(tmp_path):
     assert "merge" not in shown(log)
     with pytest.raises(InputError, match="Look at the speakers in the rejects"):
         fastscore.score(log, options_of("preference_shift", tmp_path), layout="openai")
+    word = {"user": "crs", "assistant": "proband"}
+    names = [f"c{number}" for number in range(50)]  # more rows than a sample has
+    other = [
+        {**row, "conversation_id": c, "role": word[row["role"]]} for c in names for row in rows
+    ]
+    log = write(tmp_path / "others.jsonl", other)
+    with pytest.raises(InputError, match="Look at the speakers in the rejects, such as 'crs': "):
+        fastscore.score(log, options_of("preference_shift", tmp_path), layout="turns")
 
 
 def test_what_a_judge_needs_is_named_by_the_shape_of_a_log(tmp_path):
