@@ -89,10 +89,12 @@ def _formula(latex: str, display: str = "inline") -> str:
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> None:
-    """Refuse a page that fetches anything from elsewhere."""
+    """Refuse a page that fetches anything from elsewhere, or cuts a command at the margin."""
     found = re.search(r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="(https?:[^"]*)', output)
     if found:
         raise PluginError(f"{page.file.src_uri} fetches {found[1]}")
+    if '<div class="highlight">' in output:  # site.css wraps commands by the language of a block
+        raise PluginError(f"{page.file.src_uri} has a block of code without its language")
 
 
 @functools.cache
