@@ -265,6 +265,7 @@ SETUPS = {
     "docs/own_metrics.md": (logs, own_metric),
     "docs/published_numbers.md": (rewards,),
     "docs/python.md": (logs,),
+    "docs/reliability.md": (logs,),
     "docs/report.md": (scored("memory_finance", "run", "base", "new"),),
     "docs/simulation.md": (catalogue,),
     "fastscore analyse": (scored("preference_shift", "run"), judged),

@@ -7,7 +7,7 @@ import pytest
 
 from tests.documented import ROOT
 
-PAGE = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reliability_tests.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (A?\d+) \|(.*)\|$", PAGE, re.MULTILINE)
 
 
