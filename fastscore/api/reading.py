@@ -69,6 +69,7 @@ from fastscore.logs.samples.refusals import (
     UnknownWordsError,
     suggest_words,
 )
+from fastscore.logs.samples.rewrites import chats_of_lines
 from fastscore.logs.samples.screening import screen
 from fastscore.logs.score_input import LogsWarning, ScoreInput, scan_rejects, scan_rows
 from fastscore.run.context import run_context
@@ -244,7 +245,8 @@ def questions(inspection: Inspection, *, is_read: bool) -> Iterator[str]:
 def _keys_of_chats(found: Profile) -> str:
     """Say what names the keys of chats, in arrays or in rows."""
     for name, key in found.keys.items():
-        if "array" in key.types and name not in found.arrays:
+        texts = key.example if "array" in key.types and name not in found.arrays else []
+        if texts and not chats_of_lines(name, texts):
             flags = typed([column_flag("messages", name), Flag("alternate", ("user",))])
             return f"If the user begins, `fastscore judge` reads texts by turns: {flags}"
     turns = column_flag("turns", "KEY") if found.arrays else layout_flag(ROW_PER_TURN)

@@ -155,14 +155,12 @@ _WHATSAPP = re.compile(
 )
 
 
-_SAID = (
+SAID = (
     r"^(?:\[[^\]]*\] *|[0-9](?:[-0-9:.,/ ]|T(?=[0-9]))*(?:[AP]M[- ]*)?)?"
     r"<?(?<speaker>[A-Za-z\x{80}-\x{10FFFF}][^:<>\[\]{}\",]{0,30})(?::|>) +(?<text>.*)$"
 )
 """A line of a transcript, as jq spells it: perhaps a time, who speaks, a colon, what is said."""
-_SAID_HERE = re.compile(
-    _SAID.replace("(?<", "(?P<").replace(r"\x{80}-\x{10FFFF}", "\x80-\U0010ffff")
-)
+SAID_HERE = re.compile(SAID.replace("(?<", "(?P<").replace(r"\x{80}-\x{10FFFF}", "\x80-\U0010ffff"))
 _TIME = r"^\[?[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{2,4},? [0-9]{1,2}[:.][0-9]{2}"
 _AT_A_TIME = re.compile(_TIME)
 _FEWEST_TURNS = 3
@@ -176,10 +174,10 @@ def _transcript(head: bytes, *, is_of_whatsapp: bool) -> str:
     text = head.decode("utf-8-sig", errors="replace")
     lines = text.replace("\u200e", "").replace("\u202f", " ").splitlines()
     if is_of_whatsapp:
-        lines = [line for line in lines if _SAID_HERE.match(line) or not _AT_A_TIME.match(line)]
-    if not lines or not _SAID_HERE.match(lines[0]):
+        lines = [line for line in lines if SAID_HERE.match(line) or not _AT_A_TIME.match(line)]
+    if not lines or not SAID_HERE.match(lines[0]):
         return ""
-    said = [_SAID_HERE.match(line) for line in lines]
+    said = [SAID_HERE.match(line) for line in lines]
     speakers = [each["speaker"] for each in said if each is not None]
     n_lines = sum(bool(line.strip()) for line in lines)
     # times tell a chat of two messages from two lines of any text
@@ -195,7 +193,7 @@ def _transcript(head: bytes, *, is_of_whatsapp: bool) -> str:
     program = (
         f'reduce (inputs | rtrimstr("\\r") | ltrimstr("\\ufeff"){cleaned}) as $line '
         "({n: 1, turns: []}; "
-        f"($line | capture({json.dumps(_SAID)}) // null) as $turn "
+        f"($line | capture({json.dumps(SAID)}) // null) as $turn "
         "| if $turn then .turns += [{conversation_id: .n} + $turn] "
         f'{notices}elif $line == "" then {splits} elif .turns == [] then . '
         'else .turns[-1].text += "\\n" + $line end) | .turns[]'

@@ -71,6 +71,7 @@ from fastscore.logs.samples.profile import (
 )
 from fastscore.logs.samples.rewrites import (
     Lack,
+    chats_of_lines,
     chats_of_transcripts,
     foreign_rows,
     keyed_dialogues,
@@ -339,6 +340,8 @@ def _chat_flags(file: str, source: Source, found: Profile) -> Reading:
         if key.types.keys() == {"array"} and key.example and all(map(is_said, key.example))
     ]
     if len(lists) == 1:
+        if anew := chats_of_lines(lists[0], found.below("")[lists[0]].example):
+            return [], name_file(f"The texts of {lists[0]!r} begin with speakers. {anew}", file), []
         alternate = [column_flag(TURNS, lists[0]), Flag("alternate", (USER_ROLE,))]
         asked = f"If the texts of {lists[0]} alternate and the user begins: {EXAMPLE}."
         return [], asked, alternate

@@ -19,6 +19,7 @@ from fastscore.logs.inputs.column_map import (
     value_flag,
 )
 from fastscore.logs.inputs.document_values import first_at, is_time, json_of, load_json, value_at
+from fastscore.logs.inputs.files import SAID, SAID_HERE
 from fastscore.logs.inputs.layout import first_keys, load_layout
 from fastscore.logs.inputs.near_names import (
     is_called,
@@ -282,6 +283,21 @@ def chats_of_transcripts(path: str, texts: Iterable[str]) -> str:
         f". + {{messages: [{jq_path(path.split('.'))} | scan({json.dumps(turn)}) | "
         'select(.[1] | IN("analysis", "commentary") | not) | '
         '{role: .[0], content: (.[2] | gsub("^\\\\s+|\\\\s+$"; ""))} | select(.content != "")]}'
+    )
+    return jq(program, [layout_flag(OPENAI), *_unknown_to(OPENAI, roles_of_two(speakers))])
+
+
+def chats_of_lines(path: str, lines: Sequence[str]) -> str:
+    """Say how jq writes chats of the lines at a path, each with its speaker; nothing of others."""
+    said = [SAID_HERE.match(line) for line in lines]
+    speakers = list(dict.fromkeys(each["speaker"] for each in said if each is not None))
+    if len(speakers) < 2 or said[0] is None or 2 * sum(map(bool, said)) < len(said):
+        return ""
+    program = (
+        f". + {{messages: (reduce {jq_path(path.split('.'))}[] as $line ([]; "
+        f"($line | capture({json.dumps(SAID)}) // null) as $turn "
+        "| if $turn then . + [{role: $turn.speaker, content: $turn.text}] "
+        'elif . == [] then . else .[-1].content += "\\n" + $line end))}'
     )
     return jq(program, [layout_flag(OPENAI), *_unknown_to(OPENAI, roles_of_two(speakers))])
 

@@ -313,6 +313,10 @@ OF_TWO: dict[str, tuple[str, Any]] = {
         {"id": name, "messages": [
             {"type": "event", "role": "user", "content": "Ann joined"},
             *({"type": "message", **turn} for turn in chat(pairs))]}])),
+    "lines of a messenger in an array": (".json", of_two(lambda name, pairs: [
+        {"chat": name, "lines": [
+            f"[02/11/26, 09:0{n}:00] {turn['role']}: {turn['content']}"
+            for n, turn in enumerate(chat(pairs, user="Ann", assistant="Shop Bot"))]}])),
 }  # fmt: skip
 """Logs of two dialogues that no option reads unasked; by day each for one suite, by turns."""
 
