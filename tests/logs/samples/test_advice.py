@@ -180,9 +180,8 @@ def test_only_messages_that_can_pair_are_joined(tmp_path):
     other = [
         {**row, "conversation_id": c, "role": word[row["role"]]} for c in names for row in rows
     ]
-    log = write(tmp_path / "others.jsonl", other)
     with pytest.raises(InputError, match="Look at the speakers in the rejects, such as 'crs': "):
-        fastscore.score(log, options_of("preference_shift", tmp_path), layout="turns")
+        fastscore.score(other, options_of("preference_shift", tmp_path), layout="turns")
 
 
 def test_what_a_judge_needs_is_named_by_the_shape_of_a_log(tmp_path):
