@@ -26,10 +26,14 @@ from fastscore.terminal import result_console, write, write_line, write_note, wr
 def inspect_command(logs: tuple[str, ...], as_json: bool, as_layout: str | None) -> None:
     """Show what LOGS contain, which suites can read them, and what to type.
 
-    LOGS are files, folders or globs; - is standard input. Each suite's own reader tries the first
-    200 rows of each file, as they are or with the flags that are shown. A command is shown only if
-    it would score something. The tables have keys with types, nulls and an example: 20 of a log
-    that can be read.
+    LOGS are files, folders, globs or addresses, also packed; - is standard input. Each suite's own
+    reader tries the first 200 rows of each file, as they are or with the flags that are shown. A
+    command is shown only if it would score something. Metrics that would be null are named with
+    the missing column. Nothing is written, embedded or sent.
+
+    The tables have keys with types, nulls and an example: 20 of a log that can be read. The exit
+    code is 0 even if no suite can read the logs, and 3 if a file does not exist. To check every
+    line of a log, score it with --max-rejects 0 --strict.
     """
     import orjson
 
@@ -50,13 +54,17 @@ def inspect_command(logs: tuple[str, ...], as_json: bool, as_layout: str | None)
     show_inspection(result_console(), found, suites)
 
 
-@click.command("layouts", epilog="Example: fastscore layouts langfuse")
+@click.command(
+    "layouts",
+    epilog="Examples: fastscore layouts langfuse; fastscore layouts openai --toml > mine.toml",
+)
 @click.argument("name", nargs=-1)
 @click.option("--toml", "as_toml", is_flag=True, help="Print the files, to keep and edit.")
 def layouts_command(name: tuple[str, ...], as_toml: bool) -> None:
     """List layouts, each with an example of a document (all without NAME).
 
-    Score such logs with --layout NAME, or with the file of a layout of your own.
+    Score such logs with --layout NAME, or with the file of a layout of your own. `fastscore inspect
+    LOGS` finds the layout that fits, and writes a file with --as-layout.
     """
     from fastscore.logs.inputs.layout import layout_text
 
@@ -99,7 +107,9 @@ def metrics_command(names: tuple[str, ...], as_json: bool) -> None:
 def example_command(suite: str, output: Path) -> None:
     """Write a small example log of SUITE, with its licence and the command that scores it.
 
-    `fastscore metrics` lists suites.
+    Files go to the folder of -o: logs/ with 0.1 to 2 MB, LICENSE.md with the sources, and what the
+    suite also needs, such as a catalogue. Nothing is downloaded. Texts are real or derived, answers
+    and labels partly generated, so do not cite the scores. `fastscore metrics` lists suites.
     """
     example = write_example(suite, output)
     for name, size in example.files:
