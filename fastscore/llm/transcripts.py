@@ -147,8 +147,11 @@ def _only_reader(inputs: Sequence[str], output: Path | None) -> tuple[str | None
     return None, None  # the reader says why
 
 
-def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame]:
-    """Read the dialogues of logs, in order, and the rejects that are no part of them."""
+Place = tuple[str, int]
+
+
+def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame, list[Place]]:
+    """Read the dialogues of logs, in order, the rejects, and the places of chats without a turn."""
     suite = None if logs.suite == CHATS else load_suite(logs.suite)
     source = map_source(CHATS_SOURCE if suite is None else suite.source, logs.columns)
     given = ScoreInput.of(list(logs.inputs))
@@ -163,8 +166,8 @@ def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame]:
     assert turns is not None
     raw = identify(read.frame, source)  # by the layout, which the suite does not know
     dialogues = list(_of_turns(turns(raw, logs.options)))
+    is_row_per_turn = source.chat is not None and source.chat.layout.is_row_per_turn
     if suite is None:
-        is_row_per_turn = source.chat is not None and source.chat.layout.is_row_per_turn
         _check_speakers(dialogues, is_row_per_turn=is_row_per_turn)
         if is_row_per_turn:
             _check_files(dialogues)
@@ -174,10 +177,13 @@ def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame]:
             f"{shown}: no dialogue of {logs.suite} says anything.",
             "Name where chats are with --layout, or with --column and --value.",
         )
-    return dialogues, read.rejects
+    spoken_at = {(each.file, each.line) for each in dialogues}
+    are_chats = suite is None and not is_row_per_turn
+    places = raw.select("file", "line").rows() if are_chats else []
+    return dialogues, read.rejects, [place for place in places if place not in spoken_at]
 
 
-_WORDS_SHOWN = 5
+_WORDS_SHOWN, _MANY_TURNS = 5, 20
 
 
 def read_dialogues(
@@ -185,12 +191,24 @@ def read_dialogues(
 ) -> tuple[str, list[Transcript], int]:
     """Read logs; return their suite, their dialogues, and how many rows belong to none."""
     logs = find_logs(inputs, asked.suite, asked.layout, asked.column_map, asked.output)
-    dialogues, rejects = read_transcripts(logs)
+    dialogues, rejects, silent = read_transcripts(logs)
     if rejects.height:
         first = rejects.row(0, named=True)
         reporter.note(
             f"Not judged: {counted(rejects.height, 'rejects')} of the logs, "
             f"the first {first['file']}:{first['line']} ({first['reason']})."
+        )
+    if silent:
+        place = "{}:{}".format(*silent[0])
+        reporter.note(
+            f"Not judged: {counted(len(silent), 'chats')} without a turn, the first {place}."
+        )
+    one = dialogues[0]
+    is_unnamed = logs.suite == CHATS and one.dialogue == f"{one.file}:{one.line}"
+    if is_unnamed and len(dialogues) == 1 and len(one.turns) >= _MANY_TURNS:
+        reporter.note(
+            f"All {len(one.turns):,} turns are one dialogue. If they are several, name the key of "
+            "their ids: --layout turns --column id=KEY."
         )
     others = Counter(who for one in dialogues for who, _ in one.turns if who.lower() not in ROLES)
     if logs.suite == CHATS and others:

@@ -375,6 +375,17 @@ def test_speakers_of_no_known_role_are_counted(stub, tmp_path):
     assert told in " ".join(done.stderr.split())
 
 
+def test_what_is_not_judged_or_may_be_several_dialogues_is_told(stub, tmp_path):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    write_lines(logs / "asked.jsonl", [{"messages": TRACES[1]["input"] * 7}])
+    write_lines(logs / "replies.jsonl", [{"response": {"body": {}}}] * 2)
+    words = ["judge", str(logs), "--column", "messages=messages", "--model", "m", "--dry-run"]
+    told = " ".join(CliRunner().invoke(cli, [*words, "-o", str(tmp_path)]).output.split())
+    assert f"Not judged: 2 chats without a turn, the first {logs}/replies.jsonl:1." in told
+    assert "All 21 turns are one dialogue. If they are several, name the key" in told
+
+
 def test_dialogues_in_which_only_the_assistant_speaks_are_counted(stub, tmp_path):
     log = write_lines(tmp_path / "log.jsonl", [{"id": 1, "prompt": "Why?", "response_a": "So."}])
     command = f"fastscore judge {log} -o judgements --model MODEL --base-url URL"
