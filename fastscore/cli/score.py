@@ -38,6 +38,7 @@ from fastscore.settings.options import (
     value_type,
 )
 from fastscore.suites.base import Suite
+from fastscore.suites.declarations import ALL_METRICS
 from fastscore.suites.registry import load_suite, suite_names
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -272,14 +273,19 @@ def score_command() -> None:
     fastscore score score_dialogue logs/ -o run
     fastscore score score_dialogue 'logs/*.jsonl.zst' -o letters --lex-weight 1
     fastscore score score_dialogue logs/ -o run --dry-run
+    fastscore summary run
 
     INPUT is a file, a folder, a glob or - (standard input): JSON Lines, JSON, CSV or Parquet as the
-    suite reads them, plain, .gz or .zst. Running the same command again finishes an interrupted
-    run, and shows a complete one. For a part of a log use --limit or --sample, or filter it:
+    suite reads them, plain, .gz or .zst. `fastscore inspect INPUT` prints the command for a log.
+    Running the same command again finishes an interrupted run, and shows a complete one. For a part
+    of a log use --limit or --sample, or filter it:
 
     \b
     jq -c 'select(.miner_uid == "1")' log.jsonl > one_miner.jsonl
     fastscore score score_dialogue one_miner.jsonl -o one
+
+    Exit codes: 0 scored, 2 usage or a missing model, 3 input refused or too many rejects, 4
+    incomplete (disk, memory), 130 interrupted. After 4 and 130 type the command again.
     """
 
 
@@ -296,10 +302,32 @@ def _suite_command(suite: Suite) -> click.Command:
         ],
         callback=_callback(suite),
         short_help=suite.title,
-        help=f"{suite.title}\n\nEvery option also has an environment variable, and a key in a TOML "
-        "file (--config): the long flag with underscores. Keys are at the top or in a table "
-        f"[{suite.name}].",
+        help=f"{suite.title}\n\n{_in_and_out(suite)}\n\nEvery option also has an environment "
+        "variable, and a key in a TOML file (--config): the long flag with underscores. Keys are "
+        f"at the top or in a table [{suite.name}].",
         epilog="Example: " + _example(suite.name),
+    )
+
+
+def _in_and_out(suite: Suite) -> str:
+    """Return what a suite reads and writes, for its help."""
+    source = suite.source
+    needed = [column for column in source.columns if column.needed.by == ALL_METRICS]
+    fields = [column.name for column in needed]
+    fields += [
+        f"{column.name}[].{item.name}"
+        for column in needed
+        for item in column.items
+        if item.needed.by == ALL_METRICS
+    ]
+    tables = ", ".join(table.name for table in suite.tables)
+    return (
+        f"Reads {', '.join(source.formats)}, also .gz or .zst. Required: {', '.join(fields)}. "
+        "Other names: --column. `fastscore inspect LOG` prints the command for a log.\n\n"
+        f"Writes Parquet tables ({tables}), rejects and a summary into RUN. Read them with "
+        f"`fastscore summary RUN`, and `fastscore metrics {suite.name}` for formulas. Exit codes: "
+        "0 scored, 2 usage, 3 input refused or too many rejects, 4 incomplete: type the command "
+        "again."
     )
 
 

@@ -71,13 +71,19 @@ def layouts_command(name: tuple[str, ...], as_toml: bool) -> None:
     write_line(layout_text(name, as_file=as_toml))
 
 
-@click.command("metrics", epilog="Examples: fastscore metrics score_dialogue; fastscore metrics M5")
+@click.command(
+    "metrics",
+    epilog="Examples: fastscore metrics score_dialogue; fastscore metrics score_dialogue U_best; "
+    "fastscore metrics M5",
+)
 @click.argument("names", metavar="[SUITE] [METRIC]", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print the declarations as JSON.")
 def metrics_command(names: tuple[str, ...], as_json: bool) -> None:
     """Print the metrics of SUITE, or METRIC in every suite that has it. Default: all names.
 
-    Each metric is printed with its formula, symbols, range, example, null rule and source.
+    Each metric is printed with its formula, symbols, range, direction, reading, a worked example,
+    the reasons of nulls, and the section of its source. The head of a suite has the sources to
+    cite, and what is known of the agreement with people.
     """
     from fastscore.results.metric_text import (
         find_metrics,

@@ -328,10 +328,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="score-dialogue",
         description="Score how early and how well each utterance of a dialogue log was predicted.",
-        epilog="Environment: EMBEDDER_NAME, EMBED_DIM, BASELINE_PAIRS, BASELINE_SEED, PPPL_MODEL, "
+        epilog="Writes LOG_run_TIME-score.json and .txt into scores/, prints the BEST lines and "
+        "the average. LOG is JSON Lines, and all of its rows are one dialogue: `fastscore score "
+        "score_dialogue` tells dialogues apart. Below weight 1 a model is needed: `fastscore "
+        "models export mxbai-embed-large-v1`. Exit codes: 0 scored, 1 not scored, 2 usage. "
+        "Environment: EMBEDDER_NAME, EMBED_DIM, BASELINE_PAIRS, BASELINE_SEED, PPPL_MODEL, "
         "PPPL_WEIGHT.",
     )
-    parser.add_argument("--jsonl", required=True, metavar="LOG", help="the dialogue log")
+    parser.add_argument("--jsonl", required=True, metavar="LOG", help="the log of one dialogue")
     parser.add_argument(
         "--lex-weight",
         type=_weight,
