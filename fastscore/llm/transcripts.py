@@ -173,6 +173,8 @@ def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame, list[P
             _check_files(dialogues)
     if not dialogues:
         shown = ", ".join(map(str, logs.inputs))
+        if raw.is_empty() and read.rejects.is_empty():
+            raise InputError(f"{shown}: no row was found.")
         raise InputError(
             f"{shown}: no dialogue of {logs.suite} says anything.",
             "Name where chats are with --layout, or with --column and --value.",

@@ -337,7 +337,8 @@ def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
         raise UsageError(
             f"{folder}: judgements of `fastscore judge`, not a run.",
             f"Their means are in {folder / SUMMARY_JSON}. Name {folder / 'judgements.jsonl'} as "
-            "judge, when you compare or analyse the run of these logs.",
+            "judge, when you compare or analyse the run of these logs. Chats without a run: "
+            "`fastscore judge` compares the models of one log, and with against two logs.",
         )
     manifest = None if folder.is_file() else read_manifest(folder)
     if manifest is None and (folder / RECEIPTS).is_dir():

@@ -384,6 +384,9 @@ def test_what_is_not_judged_or_may_be_several_dialogues_is_told(stub, tmp_path):
     told = " ".join(CliRunner().invoke(cli, [*words, "-o", str(tmp_path)]).output.split())
     assert f"Not judged: 2 chats without a turn, the first {logs}/replies.jsonl:1." in told
     assert "All 21 turns are one dialogue. If they are several, name the key" in told
+    write_lines(tmp_path / "empty.jsonl", [])
+    with pytest.raises(InputError, match="no row was found"):
+        fastscore.judge(tmp_path / "empty.jsonl", "m", output=tmp_path, layout="openai")
 
 
 def test_dialogues_in_which_only_the_assistant_speaks_are_counted(stub, tmp_path):
