@@ -161,7 +161,7 @@ def _sample_rows(
     of_rows, profile = counted_source(source), Profile()
     counted = {need.place: need for need in all_columns(of_rows)}
     of_cells = seen.file.format == "csv"
-    limit = ROWS_SAMPLED
+    limit, has_text = ROWS_SAMPLED, _has_text(seen.file)
     while True:
         more = list(itertools.islice(records, limit - seen.rows))
         seen.rows += len(more)
@@ -179,8 +179,9 @@ def _sample_rows(
             seen.samples[need.place] = (
                 sample_of(found, of_rows, profile, of_cells=of_cells) if found else ColumnSample()
             )
-        any_needed = any(need.column.vocabulary.any_needed for need in seen.unproven)
-        # what is in memory has no text to be searched
+        # what is in memory, or packed in columns, has no text to be searched
+        words = (need.column.vocabulary for need in seen.unproven)
+        any_needed = any(each.any_needed or (each.needed and not has_text) for each in words)
         is_enough = not (seen.open or any_needed) or (limit == MOST_ROWS_SAMPLED and seen.file.size)
         if is_enough or seen.rows < limit:
             seen.is_whole &= next(records, None) is None
@@ -283,9 +284,13 @@ def _any_may_follow(file: InputFile, source: Source, column: Column) -> bool:
     return occurs_in(file, rb'"(?:%s)' % b"|".join(texts))
 
 
+def _has_text(file: InputFile) -> bool:
+    return file.format in ("json", "jsonl") and file.size > 0
+
+
 def occurs_in(file: InputFile, pattern: bytes) -> bool:
     """Tell whether a file's unpacked text contains a pattern."""
-    if file.format not in ("json", "jsonl") or not file.size:
+    if not _has_text(file):
         return True
     text = b""
     with suppress(DamageError):

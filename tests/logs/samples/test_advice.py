@@ -8,6 +8,7 @@ import subprocess
 import zipfile
 from typing import Any
 
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
@@ -176,12 +177,18 @@ def test_only_messages_that_can_pair_are_joined(tmp_path):
     with pytest.raises(InputError, match="Look at the speakers in the rejects"):
         fastscore.score(log, options_of("preference_shift", tmp_path), layout="openai")
     word = {"user": "crs", "assistant": "proband"}
-    names = [f"c{number}" for number in range(50)]  # more rows than a sample has
     other = [
-        {**row, "conversation_id": c, "role": word[row["role"]]} for c in names for row in rows
+        {**row, "conversation_id": f"c{number}", "role": word[row["role"]]}
+        for number in range(150)  # more rows than a sample has
+        for row in rows
     ]
-    with pytest.raises(InputError, match="Look at the speakers in the rejects, such as 'crs': "):
-        fastscore.score(other, options_of("preference_shift", tmp_path), layout="turns")
+    pl.DataFrame(other).write_csv(tmp_path / "others.csv")
+    for logs, hint in (
+        (other, "--value speaker:crs=USER --value speaker:proband=SYSTEM"),
+        (tmp_path / "others.csv", "Look at the speakers in the rejects, such as 'crs': "),
+    ):
+        with pytest.raises(InputError, match=hint):
+            fastscore.score(logs, options_of("preference_shift", tmp_path), layout="turns")
 
 
 def test_what_a_judge_needs_is_named_by_the_shape_of_a_log(tmp_path):
