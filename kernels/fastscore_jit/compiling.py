@@ -421,14 +421,18 @@ def _announce(progress: Progress) -> None:
         print(f"fastscore: {message}", file=sys.stderr, flush=True)
 
 
+_SIZE_OF_ANY = 500
+"""Bytes of code that take as long to compile as what every kernel has beside its own code."""
+
+
 class _Compilation:
     """Kernels compiled by processes, each of which takes the next kernel when it is done."""
 
     def __init__(self, kernels: list[Declaration], listener: Listener) -> None:
         self._total, self._done, self._listener = len(kernels), 0, listener
         self._notifying, self._taking = threading.Lock(), threading.Lock()
-        self._sizes = {kernel: objects.code_size(kernel) for kernel in kernels}
-        self._compiled_size = 0
+        self._sizes = {kernel: objects.code_size(kernel) + _SIZE_OF_ANY for kernel in kernels}
+        self._running: set[Declaration] = set()
         # large kernels come first, to keep the last ones short
         self._open = sorted(kernels, key=lambda kernel: self._sizes[kernel])
 
@@ -441,15 +445,24 @@ class _Compilation:
 
     def _next_kernel(self) -> Declaration | None:
         with self._taking:
-            return self._open.pop() if self._open else None
+            kernel = self._open.pop() if self._open else None
+            if kernel is not None:
+                self._running.add(kernel)
+            return kernel
+
+    def _share(self) -> float:
+        """Return the share of the code that is compiled; what is being compiled counts as half."""
+        with self._taking:
+            left = sum(map(self._sizes.__getitem__, self._open))
+            running = sum(map(self._sizes.__getitem__, self._running))
+        return 1.0 - (left + running / 2) / max(sum(self._sizes.values()), 1)
 
     def _notify(self, note: str = "", compiled: Declaration | None = None) -> None:
         with self._notifying:
             if compiled is not None:
                 self._done += 1
-                self._compiled_size += self._sizes[compiled]
-            share = self._compiled_size / max(sum(self._sizes.values()), 1)
-            self._listener(Progress(self._done, self._total, share, note))
+                self._running.discard(compiled)
+            self._listener(Progress(self._done, self._total, self._share(), note))
 
     def _run_worker(self) -> None:
         with tempfile.TemporaryFile("w+") as errors:
