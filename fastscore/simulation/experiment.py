@@ -120,7 +120,11 @@ def read_experiment(path: Path) -> Experiment:
     values, folder = read_toml(path), path.parent
     judges = values.get("judge", [])
     several = judges if isinstance(judges, list) else [judges]
-    values["judge"] = [_read_table(path, "judge", JudgePart, each) for each in several]
+    parts = [_read_table(path, "judge", JudgePart, each) for each in several]
+    values["judge"] = [
+        replace(part, rubric=str(folder / part.rubric)) if part.rubric.endswith(".toml") else part
+        for part in parts
+    ]
     for name, kind in {"models": ModelOptions, "people": PeoplePart}.items():
         values[name] = _read_table(path, name, kind, values.get(name, {}))
     experiment: Experiment = _read_table(path, "", Experiment, values)

@@ -334,6 +334,18 @@ def test_a_papers_experiment_is_one_file(stub, tmp_path):
     assert run(path, other)["spent"]["requests"] == requests / 3
 
 
+def test_a_rubric_is_named_from_the_experiments_folder(tmp_path):
+    rubric = 'title = "t"\n[[dimension]]\nname = "wit"\nquestion = "Is it funny?"\n'
+    (tmp_path / "mine.toml").write_text(rubric)
+    path = tmp_path / "experiment.toml"
+    path.write_text(
+        f'catalogue = "{SAMPLE}"\nagents = ["offline"]\nsessions = 1\nturns = 1\n'
+        '[judge]\nmodel = "judge"\nrubric = "mine.toml"\n'
+    )
+    (judge,) = read_experiment(path).judge
+    assert judge.rubric == str(tmp_path / "mine.toml")
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
