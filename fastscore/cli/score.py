@@ -226,10 +226,15 @@ def suite_options(suite: Suite) -> list[click.Option]:
     options = []
     for field in dataclasses.fields(suite.options):
         rules = field.metadata
-        unit = f" ({rules['unit']})" if rules["unit"] else ""
         flag = flag_name(field.name)
         kind, choices = value_type(types[field.name]), allowed_values(types[field.name])
         is_flag = kind is bool
+        expected = describe_number(kind, rules) if kind in (int, float) else ""
+        text, bracket, default = rules["help"].partition("  [")
+        if expected not in ("", "a number"):
+            text += f" Accepts {expected}."
+        elif rules["unit"]:
+            text += f" ({rules['unit']})"
         options.append(
             _option(
                 f"{flag}/{flag_name('no_' + field.name)}" if is_flag else flag,
@@ -237,8 +242,8 @@ def suite_options(suite: Suite) -> list[click.Option]:
                 type=click.Choice(choices) if choices else kind,
                 heading=rules["heading"],
                 default=field.default,
-                help=rules["help"] + unit,
-                expected=describe_number(kind, rules) if kind in (int, float) else "",
+                help=text + bracket + default,
+                expected=expected,
             )
         )
     return options
