@@ -27,7 +27,8 @@ MEMBERS = {"Embedder": True, "Run": False, "Scorer": True}
 
 def filled(page: str) -> str:
     """Return the page with a section for each public name between its markers."""
-    sections = "".join(f"{line}\n" for name in public_names() for line in _section(name))
+    lines = [line for name in public_names() for line in _section(name)]
+    sections = "".join(f"{line}\n" for line in [*_index(public_names()), *lines])
     return MARKED.sub(lambda found: f"{found[1]}\n{sections}{found[2]}", page)
 
 
@@ -35,6 +36,14 @@ def public_names() -> list[str]:
     """Return the functions and classes of the package, by name."""
     named = [name for name in fastscore.__all__ if callable(getattr(fastscore, name))]
     return sorted(named, key=lambda name: (isinstance(getattr(fastscore, name), type), name))
+
+
+def _index(names: list[str]) -> Iterator[str]:
+    """Yield links to the functions and the classes. Of names that differ in case, the first."""
+    for title, is_class in (("Functions", False), ("Classes", True)):
+        linked = [name for name in names if isinstance(getattr(fastscore, name), type) is is_class]
+        unique = [name for name in linked if not is_class or name.lower() not in names]
+        yield from (f"{title}: {', '.join(f'[`{one}`](#{one.lower()})' for one in unique)}.", "")
 
 
 def _section(name: str) -> Iterator[str]:
