@@ -109,7 +109,11 @@ def compare_command(runs: tuple[Path, ...], everything: bool, format: Format, **
     For every metric: means, their difference with its confidence interval, p-value, Holm's
     correction and effect size, all of the same estimate. The suite's design says what a pair and
     the unit is. Three runs or levels and more are ranked. Runs with different signatures are
-    refused.
+    refused, and so are runs without common dialogues, except with --unpaired.
+
+    The first run is the base. A difference is second minus first, and the verdict is about the
+    second: better, worse, or - for undecided. Higher is better after ↑. Nothing is scored again.
+    The exit code is 0 if the comparison was made, and 2 if it was refused.
     """
     from fastscore.results.compare import compare
     from fastscore.results.comparison import show_comparison
@@ -187,7 +191,11 @@ def check_command(
 
     A check is undecided if data and limits do not decide. This exits with 0, except with
     --fail-undecided. If a run is not complete, or its files are not what was committed, the exit
-    code is 4.
+    code is 4. A wrong option or a missing run has 2.
+
+    Limits of means have the unit of the metric: 2% is 0.02. --min and --max look at the mean
+    alone. Limits of a difference are tested, over the dialogues that both runs have, or over all
+    with --unpaired.
     """
     import dataclasses
     import json
@@ -309,6 +317,9 @@ def rank_command(files: tuple[Path, ...], columns: tuple[str, ...], format: Form
     FILES are pairs.jsonl of fastscore judge --against, or people's verdicts: a row a pair and
     rater, with dialogue, model_a, model_b, and A, B or tie by dimension. The 95 % confidence
     intervals leave out one dialogue at a time.
+
+    A strength is a log-odds: if x has 1 more than y, x wins e / (1 + e) = 73 % of their pairs
+    without ties. "Apart from next" is yes if the difference from the next system is significant.
     """
     from fastscore.results.pair_ranking import rank, show_pair_ranking
 
@@ -317,7 +328,7 @@ def rank_command(files: tuple[Path, ...], columns: tuple[str, ...], format: Form
 
 @click.group("migrate", cls=SuggestingGroup, epilog="Example: fastscore migrate check run old/")
 def migrate_command() -> None:
-    """Move from a public script to fastscore without having to believe it."""
+    """Move from a public script to fastscore: compare the scores of both on the same logs."""
 
 
 @migrate_command.command(

@@ -236,7 +236,7 @@ def explain_command(
     DIALOGUE is its name, or a part of it that no other has. It is read again from its log and
     scored by itself, and its numbers must equal the run's. Shown are numerator and denominator,
     the formula with the values in it, and the evidence: [matched] characters, concepts, places,
-    turns. To list the worst rows of a run, sort a table in Python:
+    turns. The log must be where it was. To list the worst rows of a run, sort a table in Python:
     open_run(RUN).tables["utterances"].sort("U_best").
     """
     from fastscore.results.explaining import explain, print_explanations
@@ -265,7 +265,8 @@ def explain_command(
 def report_command(runs: tuple[Path, ...], output: Path, no_texts: bool, **design: Any) -> None:
     """Write a page about RUNS: one run, or several of a suite side by side.
 
-    Prints the findings about one run in ten lines, and where the page is.
+    This needs the extra plots: pip install 'fastscore-dialogue[plots]'. The first of several runs
+    is the base. Prints the findings about one run in ten lines, and where the page is.
 
     One file that needs nothing from elsewhere: findings, every metric with its distribution and
     groups, nulls, rejects, and the best, worst and median dialogues turn by turn. The
