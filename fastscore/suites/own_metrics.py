@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import CodeType
+from types import CodeType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict
 
 import numpy as np
@@ -560,7 +560,7 @@ def _name(dialogues: pl.DataFrame, row: int) -> str:
     return f"{found['dialogue']!r} ({place})"
 
 
-_KINDS: dict[type, ColumnKind] = {
+_KINDS: dict[Any, ColumnKind] = {
     str: "text",
     int: "integer",
     float: "number",
@@ -568,6 +568,7 @@ _KINDS: dict[type, ColumnKind] = {
     list: "json",
     dict: "json",
 }
+_OR_NULL: dict[Any, ColumnKind] = {kind | None: name for kind, name in _KINDS.items()}
 _FIRST = (
     OutputColumn("file", pl.String(), "The log."),
     OutputColumn("line", pl.Int64(), "The first line."),
@@ -596,7 +597,7 @@ _EXAMPLES = {
 @names_arguments
 def suite(
     *,
-    columns: Mapping[str, type | Column],
+    columns: Mapping[str, type | UnionType | Column],
     metrics: Mapping[str, MetricFacts],
     dialogue: str | Sequence[str] = "dialogue",
     repeat: str = "",
@@ -613,8 +614,8 @@ def suite(
     ----------
     columns
         The other columns of a log by name: ``str``, ``int``, ``float``, ``bool``, or ``list`` or
-        ``dict`` as JSON text, or a `Column`. A row without a value is rejected, unless a `Column`
-        allows it.
+        ``dict`` as JSON text, or a `Column`. A row without a value is rejected. With ``str | None``
+        and so on it is read as null.
     metrics
         The metrics by name.
     dialogue
@@ -729,13 +730,18 @@ def suite(
     return declare_function
 
 
-def _column(suite_name: str, name: str, kind: "type | Column", *, required: bool) -> Column:
+def _column(
+    suite_name: str, name: str, kind: "type | UnionType | Column", *, required: bool
+) -> Column:
     if isinstance(kind, Column):
         return kind
+    if kind in _OR_NULL:
+        return Column(name, _OR_NULL[kind], otherwise="null", needed=Needed(ALL_METRICS))
     if kind not in _KINDS:
         raise UsageError(
             f"Suite {suite_name!r}: column {name!r} is {kind!r}, expected one of "
-            f"{', '.join(known.__name__ for known in _KINDS)} or a Column."
+            f"{', '.join(known.__name__ for known in _KINDS)}, one of these with | None, or a "
+            "Column."
         )
     needed = ALL_METRICS if required else ()
     return Column(

@@ -532,6 +532,12 @@ def test_refused_files_leave_nothing_in_a_new_run_directory(tmp_path):
     assert (tmp_path / "run" / "manifest.json").read_bytes() == before
 
 
+def test_a_value_that_may_be_missing_is_null():
+    rows = [{"dialogue": "a", "text": None, "score": 1.0}, {"dialogue": "a", "text": "one two"}]
+    scores = fastscore.score(rows, made(columns={"text": str | None, "score": float | None}))
+    assert scores.tables["dialogues"].select("words", "low").rows() == [(2.0, 1.0)]
+
+
 def test_another_column_names_the_dialogues_and_metrics_can_be_added():
     suite = made(dialogue="talk", version=2)
     rows = [{**row, "talk": row["dialogue"]} for row in ROWS]
