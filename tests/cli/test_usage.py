@@ -16,7 +16,7 @@ SUITES = (
     "'group_travel', 'guest_simulation', 'memory_finance', 'preference_shift', 'score_dialogue'"
 )
 MEMORY = "expected an integer from 256 to 8,796,093,022,207 (MiB), such as 4096."
-JUDGE = "judge logs --model llama3 --base-url http://127.0.0.1:11434/v1 -o judgements"
+JUDGE = "judge chats.jsonl --model llama3 --base-url http://127.0.0.1:11434/v1 -o judgements"
 SCORE = "score score_dialogue . -o run"
 REFUSED = {
     f"{SCORE} --max-memory 4GB": f"max_memory is '4GB', {MEMORY}",
