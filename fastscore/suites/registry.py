@@ -88,7 +88,8 @@ def _installed(name: str) -> Suite:
         raise UsageError(
             f"Unknown suite {name!r}.",
             f"{did_you_mean(name, suite_names())} For a suite of your own, import its file first, "
-            "or install it with an entry point.",
+            "or install it with an entry point. In a shell, for mine.py: python -c 'import mine; "
+            "from fastscore.cli import main; main()' COMMAND.",
         )
     entry = entries[name]
     suite = load_entry(entry, "suite")

@@ -50,7 +50,8 @@ REFUSED = {
     f"Known: {SUITES}.",
     "score score-dialogue .": f"Unknown suite 'score-dialogue'. Did you mean 'score_dialogue'? "
     f"Known: {SUITES}. For a suite of your own, import its file first, or install it with an "
-    "entry point.",
+    "entry point. In a shell, for mine.py: python -c 'import mine; from fastscore.cli import main; "
+    "main()' COMMAND.",
     "score preference_shift . -o run": "No catalogue is named: concepts are values of its items. "
     'Set catalogue to a file with a line for each item, such as {"name": "Heat", '
     '"genre": ["crime"], "actor": ["Al Pacino"]}.',

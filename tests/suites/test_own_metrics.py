@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -585,11 +586,30 @@ def test_the_function_of_a_suite_takes_rows():
         fastscore.suite(columns={}, metrics={"x": FACTS})(unknown)
 
 
+SUITE_FILE = """
+import polars as pl
+import fastscore
+
+@fastscore.suite(columns={"text": str}, metrics={"words": {"range": (0, None), "better": "higher"}})
+def words(rows: pl.LazyFrame) -> pl.LazyFrame:
+    '''Mean number of words.'''
+    counts = pl.col("text").str.count_matches(r"[^ ]+")
+    return rows.group_by("dialogue_row").agg(words=counts.mean())
+"""
+
+
 def test_its_run_asks_a_process_that_has_not_imported_it_to_do_so(tmp_path):
     run = fastscore.score(ROWS, made(), output=tmp_path / "run")
     registry._declared_here.clear()
-    with pytest.raises(UsageError, match="a suite of your own, import its file first, or install"):
+    with pytest.raises(UsageError, match="a suite of your own, import its file first") as refused:
         fastscore.compare(run, run.path)
+    (tmp_path / "mine.py").write_text(SUITE_FILE)
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    begin = shlex.split(refused.value.hint.partition("mine.py: ")[2])[1:3]
+    for command in ("score words rows.jsonl -o scored -q", "check scored --min words=2"):
+        words = [sys.executable, *begin, *command.split()]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")  # the mean is 1
 
 
 @pytest.mark.parametrize("id", ["a / b", "d1.json", "50%", "frame"])
