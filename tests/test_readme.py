@@ -26,6 +26,10 @@ def test_links_lead_somewhere(page):
         assert (ROOT / page).parent.joinpath(target).exists(), f"{page}: {target}"
 
 
+def test_significance_and_judges_are_linked():
+    assert {"docs/significance.md", "docs/judging.md"} <= set(re.findall(r"\]\(([^)#]+)", README))
+
+
 def test_the_page_of_the_package_has_no_link_into_the_source_tree():
     page = without_relative_links(README)
     links = re.findall(r"\]\(([^)]*)\)", page)
