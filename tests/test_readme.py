@@ -15,7 +15,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 def test_make_targets_that_are_named_exist():
     targets = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    named = re.findall(r"`?make ([a-z-]+)", README)
+    named = re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE)
     assert set(named) <= set(targets)
 
 

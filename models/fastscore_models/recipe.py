@@ -153,8 +153,8 @@ def load_recipe(name: str) -> Recipe:
         meant = f"Did you mean {close[0]!r}? " if close else ""
         raise RecipeError(
             f"Unknown model {name!r}.",
-            f"{meant}Known: {', '.join(map(repr, known))}, or the path of a recipe file (.toml) or of "
-            "a folder.",
+            f"{meant}Known: {', '.join(map(repr, known))}, or the path of a recipe file (.toml) "
+            "or of a folder.",
         )
     text = (resources.files("fastscore_models") / "recipes" / f"{name}.toml").read_text("utf-8")
     return parse_recipe(text, f"{name}.toml")

@@ -50,7 +50,7 @@ def test_round_trip_through_the_manifest(name):
 
 
 def test_unknown_name_suggests_the_nearest():
-    with pytest.raises(RecipeError, match="Did you mean 'minilm-l6-v2'.*or of a folder"):
+    with pytest.raises(RecipeError, match=r"Did you mean 'minilm-l6-v2'.*or of a folder"):
         load_recipe("minilm-l6")
 
 
