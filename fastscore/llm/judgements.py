@@ -701,7 +701,9 @@ def _print_models(summary: Mapping[str, Any]) -> None:
         ("model against another, on dialogues of one id", summary["differences"], _DIFFERENCES),
     ):
         columns = [
-            Column(header, tuple(map(write, rows)), right=header not in _WORDS, wraps=True)
+            Column(
+                header, tuple(map(write, rows)), right=header not in _WORDS, wraps=header in _WORDS
+            )
             for header, write in {**_NAMES, **shown}.items()
         ]
         console.print()
