@@ -93,7 +93,8 @@ _different_signatures = partial(
     multiple=True,
     type=PATH,
     metavar="FILE",
-    help="A judge's scores, a row a dialogue, compared as metrics. With two runs given twice.",
+    help="A judge's scores, a row a dialogue, or the folder of `fastscore judge`, compared as "
+    "metrics. With two runs given twice.",
 )
 @scores_options(heading=JUDGED)
 @_how(
@@ -259,7 +260,8 @@ def check_command(
 @option(
     "--judge",
     type=PATH,
-    help="A judge's scores: JSON, JSON Lines, CSV or Parquet, a row a dialogue.",
+    help="A judge's scores: JSON, JSON Lines, CSV or Parquet, a row a dialogue. Or the folder of "
+    "`fastscore judge`.",
 )
 @scores_options()
 @cluster_option()

@@ -163,10 +163,9 @@ def judge_runs(
             "Give judge a file for each run, in their order; the same file twice if it has both.",
         )
     check_scale(scale)
-    require_columns(files, columns)
-    found = [
-        _joined(run, fspath(file), columns, scale) for run, file in zip(runs, files, strict=True)
-    ]
+    paths = [fspath(scores_in(file)) for file in files]
+    require_columns(paths, columns)
+    found = [_joined(run, file, columns, scale) for run, file in zip(runs, paths, strict=True)]
     names = list(dict.fromkeys(name for _, judged in found for name in judged.names))
     metrics = tuple(_metric(name, scale) for name in names)
     return [
@@ -405,7 +404,7 @@ def read_ratings(
     if not files:
         raise UsageError("No file is named.", "Name files with the scores of judges or people.")
     check_scale(scale)
-    files = [_file_of(file) for file in files]
+    files = [scores_in(file) for file in files]
     require_columns(files, columns)
     columns = [*dict.fromkeys((*columns, *_dimensions(files)))]
     found = [
@@ -415,7 +414,7 @@ def read_ratings(
     return [ratings for ratings, _ in found], [note for _, notes in found for note in notes]
 
 
-def _file_of(file: Any) -> Any:
+def scores_in(file: Any) -> Any:
     """Return the scores in a folder that `fastscore judge` wrote, anything else as it is."""
     if isinstance(file, str | PathLike) and Path(file).is_dir():
         paths = [Path(file, name) for name in ("judgements.jsonl", "pairs.jsonl")]

@@ -9,7 +9,7 @@ import polars as pl
 
 from fastscore.errors import UsageError, counted, listed, names_arguments
 from fastscore.files import ANALYSIS, check_output
-from fastscore.results.agreement import read_judgements, require_columns
+from fastscore.results.agreement import read_judgements, require_columns, scores_in
 from fastscore.results.differences import Inference
 from fastscore.results.findings import list_findings, read_headlines
 from fastscore.results.metric_text import write_csv
@@ -140,6 +140,7 @@ def analyse(
             "Name the file with judge.",
         )
     if judge is not None:
+        judge = scores_in(judge)
         require_columns([judge], judge_columns)
         judgements = read_judgements(judge, judge_source(settings.judge_columns))
     committed = CommittedRun(

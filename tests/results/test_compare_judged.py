@@ -155,8 +155,8 @@ def test_a_place_tells_conversations_of_one_id_apart(folder: Path, tmp_path: Pat
         }
         for dialogue, level, file, line in places.iter_rows()
     ]
-    file = judge_file(tmp_path / "judge.jsonl", rows)
-    found = fastscore.compare(run, by="experiment_level", judge=file, metrics=["judge.wit"])
+    judge_file(tmp_path / "judgements.jsonl", rows)  # the folder names it
+    found = fastscore.compare(run, by="experiment_level", judge=tmp_path, metrics=["judge.wit"])
     means = found.sides.select("side", "mean").rows()
     assert means == [("1", 1.0), ("2", 2.0)]
     for row in rows:
