@@ -410,14 +410,17 @@ def compiling_note(count: int | None = None) -> str:
     return f"compiling {kernels} for this processor, once{objects.cache_note()}"
 
 
-_announced: set[str] = set()
-"""Messages on stderr, of which a process prints each once: kernels come a few at a time."""
+_announced: dict[str, float] = {}
+"""Messages on stderr, with their times; each is printed once, as kernels come a few at a time."""
+_LONGEST_SILENCE = 15.0  # seconds
 
 
 def _announce(progress: Progress) -> None:
-    message = progress.note or compiling_note()
+    message, now = progress.note or compiling_note(), time.monotonic()
+    if message in _announced and now - max(_announced.values()) > _LONGEST_SILENCE:
+        message = f"still compiling after {now - min(_announced.values()):.0f} s"
     if message not in _announced and progress.done < progress.total:
-        _announced.add(message)
+        _announced[message] = now
         print(f"fastscore: {message}", file=sys.stderr, flush=True)
 
 

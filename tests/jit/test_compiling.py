@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -50,6 +51,17 @@ def test_several_processes_on_an_empty_cache(tmp_path, turn):
         "fastscore_kernels.inequality._gini"
     ]
     assert not list(cache.rglob("*.lock"))
+
+
+def test_a_long_wait_is_announced_again(monkeypatch, capsys):
+    seconds = iter([0.0, 5.0, 40.0, 41.0, 60.0])
+    monkeypatch.setattr(compiling, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    monkeypatch.setattr(compiling, "_announced", {})
+    for done in range(5):
+        compiling._announce(compiling.Progress(done, 9, 0.1))
+    first, *more = capsys.readouterr().err.splitlines()
+    assert first.startswith("fastscore: compiling kernels for this processor, once")
+    assert more == [f"fastscore: still compiling after {n} s" for n in (40, 60)]
 
 
 def test_what_is_compiled_is_loaded_without_numba(tmp_path, warm_cache):
