@@ -80,8 +80,8 @@ def test_tests_run_on_every_python_and_platform_that_is_claimed():
 def weekly():
     """The workflow of the page about checks."""
     page = (ROOT / "docs" / "check.md").read_text(encoding="utf-8")
-    (found,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    return str(found)
+    found = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    return str(next(each for each in found if "\njobs:" in each))  # another is GitLab's
 
 
 def test_the_linter_has_no_remarks_on_workflows_nor_on_the_one_of_the_page(tmp_path):
