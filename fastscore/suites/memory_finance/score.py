@@ -734,6 +734,18 @@ def _score_dialogues(
     return rows.select(*DIALOGUES.schema)
 
 
+def notes_on_run(dialogues: pl.LazyFrame, options: MemoryFinance) -> list[str]:
+    """Count valid dialogues without an id, which M1 and M3 to M5 take for one."""
+    has_no_id = pl.col("dialog_id").fill_null("") == ""
+    n = dialogues.filter("valid", has_no_id).select(pl.len()).collect().item()
+    if n < 2:
+        return []
+    return [
+        f"{n:,} dialogues have no dialog_id and count as one in M1 and M3 to M5: number them, or "
+        "name their column as dialog_id"
+    ]
+
+
 def score_trivial_agents(
     tables: Mapping[str, pl.LazyFrame], options: MemoryFinance
 ) -> pl.DataFrame:

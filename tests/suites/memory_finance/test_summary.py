@@ -42,6 +42,13 @@ def test_micro_macro_and_groups():
     assert rows["all", None, "judge_score_1_5"]["n"] == 2
 
 
+def test_a_note_counts_dialogues_without_an_id():
+    rows = [rubric_dialog(1, 0, dialog_id=name) for name in ("a", None, "", "b")]
+    (note,) = SUITE.notes(score(*rows)["dialogues"].lazy(), MemoryFinance())
+    assert note.startswith("2 dialogues have no dialog_id and count as one")
+    assert not SUITE.notes(score(*rows[:2])["dialogues"].lazy(), MemoryFinance())
+
+
 def test_nulls_of_the_judge_score_have_the_reasons_of_the_table():
     # two replies are missing, and of a turn that is answered nothing is required
     answers = dialog(turn(None, rubric=["依据"]), turn("依据"), turn("依据", rubric=["依据"]))
