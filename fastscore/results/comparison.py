@@ -1,9 +1,10 @@
 """What a comparison is, and how it is shown to a person or to a program: no number is made here."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from html import escape
+from typing import Any
 
 import polars as pl
 
@@ -196,6 +197,12 @@ class Comparison:
     def metric_by_id(self) -> dict[str, Metric]:
         """What is compared, by id."""
         return {metric.id: metric for metric in self.metrics}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle it without what explains metrics: that is in functions of the suite's modules."""
+        bare = tuple(replace(metric, evidence=(), derivation="") for metric in self.metrics)
+        kept = {each.name: getattr(self, each.name) for each in fields(self)} | {"metrics": bare}
+        return type(self), tuple(kept.values())
 
     def __str__(self) -> str:
         """Return the headline: what differs and in which direction."""

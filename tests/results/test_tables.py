@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import io
 import json
+import pickle
 import re
 from collections.abc import Callable, Mapping
 from itertools import product
@@ -167,6 +168,8 @@ def test_notes_are_wrapped_and_hold_no_control_character(
     monkeypatch.setenv("COLUMNS", "60")
     run = suite_runs["preference_shift"]
     found = fastscore.compare(run, suite_runs.second("preference_shift"), pair_by="dialogue")
+    kept = pickle.loads(pickle.dumps(found))  # as caches of notebooks do
+    assert (str(kept), fastscore.table(kept)) == (str(found), fastscore.table(found))
     noted = dataclasses.replace(found, notes=(*found.notes, f"\x1b[2J{'word ' * 30}"))
     show_comparison(noted)
     lines = lines_of(capsys)
