@@ -9,7 +9,12 @@ import polars as pl
 
 from fastscore.errors import UsageError, counted, listed, names_arguments
 from fastscore.files import ANALYSIS, check_output
-from fastscore.results.agreement import read_judgements, require_columns, scores_in
+from fastscore.results.agreement import (
+    read_judgements,
+    read_ratings,
+    require_columns,
+    scores_in,
+)
 from fastscore.results.differences import Inference
 from fastscore.results.findings import list_findings, read_headlines
 from fastscore.results.metric_text import write_csv
@@ -142,6 +147,7 @@ def analyse(
     if judge is not None:
         judge = scores_in(judge)
         require_columns([judge], judge_columns)
+        read_ratings([judge], judge_columns, judge_scale)  # refuses a file without any score
         judgements = read_judgements(judge, judge_source(settings.judge_columns))
     committed = CommittedRun(
         name=opened.path.name, signature=opened.signature, tables=opened.lazy_tables

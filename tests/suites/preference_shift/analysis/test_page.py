@@ -13,7 +13,7 @@ import pytest
 
 import fastscore
 from benchmarks.preference_shift_logs import KINDS, read_source, write_jsonl
-from fastscore.errors import RunConflictError, UsageError
+from fastscore.errors import InputError, RunConflictError, UsageError
 from fastscore.results.analyse import analyse
 from fastscore.suites.preference_shift import analysis
 from fastscore.suites.preference_shift.analysis import figures as drawing
@@ -293,6 +293,8 @@ def test_what_cannot_be_analysed_is_refused(run, tmp_path):
         UsageError, match=r"csv: no column 'tones', which judge_columns names\. Columns: session_id"
     ):
         analyse(run, tmp_path / "o", judge=judge, judge_columns=["tone", "tones"])
+    with pytest.raises(InputError, match=r"no score was found\. .* not read: tone \('4'\)"):
+        analyse(run, tmp_path / "o", judge=judge)
     with pytest.raises(UsageError, match="judge_columns names tone, but there is no judge's file"):
         analyse(run, tmp_path / "o", judge_columns=["tone"])
     missing = fastscore_command(
