@@ -293,12 +293,15 @@ def chats_of_lines(path: str, lines: Sequence[str]) -> str:
     speakers = list(dict.fromkeys(each["speaker"] for each in said if each is not None))
     if len(speakers) < 2 or said[0] is None or 2 * sum(map(bool, said)) < len(said):
         return ""
+    lines_of = jq_path(path.split("."))
     program = (
-        f". + {{messages: (reduce {jq_path(path.split('.'))}[] as $line ([]; "
+        f". + {{messages: (reduce {lines_of}[] as $line ([]; "
         f"($line | capture({json.dumps(SAID)}) // null) as $turn "
         "| if $turn then . + [{role: $turn.speaker, content: $turn.text}] "
         'elif . == [] then . else .[-1].content += "\\n" + $line end))}'
     )
+    if path != "messages":  # two arrays of turns would be two dialogues
+        program += f" | del({lines_of})"
     return jq(program, [layout_flag(OPENAI), *_unknown_to(OPENAI, roles_of_two(speakers))])
 
 
