@@ -339,7 +339,8 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
     if rows is None:
         raise UsageError(
             "The layout describes chats, and the suite does not score chats.",
-            "Map its columns: `--column NAME=PATH`.",
+            "`fastscore inspect` names suites that do. For other keys of its own rows: "
+            "`--column NAME=PATH`.",
         )
     chat, others = _edited(_with_options(chat, options), rows, columns)
     if chat.alternate and chat.is_row_per_turn:
