@@ -21,7 +21,7 @@ from fastscore.results.metric_text import (
 from fastscore.results.runs import defined_parts
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.suites.base import Suite, headline_metrics
-from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Band, Metric
+from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Metric
 from fastscore.suites.summary import overall_rows
 from fastscore.suites.sums import BETWEEN, Part
 from fastscore.terminal.grids import Column, Grid, column_of, html_table
@@ -78,10 +78,11 @@ def whole_grid(suite: Suite, rows: Sequence[Record], *, everything: bool, unit: 
             columns.append(column(name, partial(_number, name=name), drop=place - 3))
 
     def reading(record: Record) -> str:
+        metric = declared.get(record["metric"])
         ends = record["mean"], record["ci_low"], record["ci_high"]
-        return reading_of(*ends, _bands(declared.get(record["metric"]))) or ""
+        return (metric and reading_of(*ends, metric.scale.bands)) or ""
 
-    if any(_bands(declared.get(row["metric"])) for row in rows):
+    if any(declared[row["metric"]].scale.bands for row in rows if row["metric"] in declared):
         columns.append(column("reading", reading, right=False, drop=3))
     if any(row["n"] != row["n_units"] for row in rows):
         columns.append(column("n", lambda record: f"{record['n']:,}", drop=2))
@@ -89,11 +90,6 @@ def whole_grid(suite: Suite, rows: Sequence[Record], *, everything: bool, unit: 
     if any(row["n_null"] for row in rows):
         columns.append(column("null", _nulls, right=False))
     return Grid("", tuple(columns), frozenset(headings))
-
-
-def _bands(metric: Metric | None) -> Sequence[Band]:
-    """Return the bands of a mean; rows of several scales are pooled, so theirs means nothing."""
-    return () if metric is None or metric.scale.by else metric.scale.bands
 
 
 def groups_grid(suite: Suite, groups: pl.DataFrame, ids: Sequence[str], *, unit: str) -> Grid:

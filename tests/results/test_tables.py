@@ -28,6 +28,7 @@ from fastscore.results.summary_table import (
     choose_metrics,
     summary_records,
     unit_name,
+    whole_grid,
 )
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.terminal.grids import Column, Grid, fit_grid, latex, markdown, print_grid
@@ -399,6 +400,15 @@ def test_readings_of_guest_simulation_are_the_documents(
 ) -> None:
     middle = None if low is None or high is None else (low + high) / 2
     assert reading_of(middle, low, high, GUESTS[metric]) == reading
+
+
+def test_a_mean_of_one_level_is_read_as_any_other(suite_runs: Mapping[str, Run]) -> None:
+    (crrs,) = suite_runs["guest_simulation"].summary.filter(group="all", metric="CRRS").to_dicts()
+    guests = load_suite("guest_simulation")
+    one = crrs | {"mean": 0.76, "ci_low": 0.743, "ci_high": 0.776}
+    for row, reading in ((crrs, ""), (one, "good")):  # of all levels there is no mean
+        grid = whole_grid(guests, [row], everything=False, unit="test_case")
+        assert {column.header: column.cells[-1] for column in grid.columns}["reading"] == reading
 
 
 def test_cards_and_docs_have_every_band() -> None:

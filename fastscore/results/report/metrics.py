@@ -341,8 +341,8 @@ def _side(metric: Metric, shown: Headlines) -> Values:
     means = []
     for where, n, estimate, baselines in parts:
         ends = estimate.value, estimate.low, estimate.high
-        bands = () if metric.scale.by and not where else metric.scale.bands
-        texts = {"text": estimate_text(estimate), "reading": reading_of(*ends, bands)}
+        reading = reading_of(*ends, metric.scale.bands)
+        texts = {"text": estimate_text(estimate), "reading": reading}
         means.append(
             texts | {"where": where, "n": n, "ends": ends, "baselines": baseline_text(baselines)}
         )

@@ -225,7 +225,7 @@ NONE_TRACKED = NullRule(
     "no turn has a value (0 in the profile structured)",
 )
 
-MADE = "preference_shift methodology, "
+MADE = "llm-eval-workspace, METHODOLOGY_LIVING.md, section "
 CC, CR, COPYING, TAS = (MADE + part for part in ("5.2", "5.3", "5.4", "5.5"))
 SEGMENTS, DELTAS = MADE + "5.6", MADE + "5.7"
 PUBLIC = "llm-eval-workspace, evaluate.py"
