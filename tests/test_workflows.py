@@ -77,19 +77,20 @@ def test_tests_run_on_every_python_and_platform_that_is_claimed():
     assert systems == ["ubuntu", "ubuntu", "macos", "macos", "windows"]
 
 
-def weekly():
-    """The workflow of the page about checks."""
-    page = (ROOT / "docs" / "check.md").read_text(encoding="utf-8")
-    found = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+def weekly(page="check"):
+    """The workflow of a page: of a run's checks, or of a judge."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    found = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     return str(next(each for each in found if "\njobs:" in each))  # another is GitLab's
 
 
-def test_the_linter_has_no_remarks_on_workflows_nor_on_the_one_of_the_page(tmp_path):
+def test_the_linter_has_no_remarks_on_workflows_nor_on_those_of_pages(tmp_path):
     linter = Path(sys.executable).with_name("actionlint")
     if not linter.is_file():
         pytest.skip("actionlint is not installed")
-    (tmp_path / "weekly.yml").write_text(weekly())
-    for files in (WORKFLOWS, [tmp_path / "weekly.yml"]):
+    for page in ("check", "judging"):
+        (tmp_path / f"{page}.yml").write_text(weekly(page))
+    for files in (WORKFLOWS, sorted(tmp_path.glob("*.yml"))):
         done = subprocess.run([linter, *files], cwd=ROOT, capture_output=True, text=True)
         assert (done.returncode, done.stdout) == (0, "")
 
@@ -126,6 +127,22 @@ def test_the_weekly_workflow_of_the_page_works_as_plain_shell(tmp_path):
     write_lines(log, rows)
     assert week() == [0, 0, 1]
     assert (tmp_path / "baseline" / "manifest.json").read_text() == kept
+
+
+def test_the_gate_of_the_page_on_judges_passes_at_first_and_fails_at_a_fall(tmp_path):
+    page = (ROOT / "docs" / "judging.md").read_text(encoding="utf-8")
+    (gate,) = (
+        each for each in re.findall(r"```text\n(.*?)```", page, re.DOTALL) if "baseline" in each
+    )
+
+    def week(folder, score):
+        (tmp_path / folder).mkdir()
+        rows = [{"id": f"{folder}-{n}", "judge": {"helpfulness": score}} for n in range(5)]
+        write_lines(tmp_path / folder / "judgements.jsonl", rows)
+        return subprocess.run([sys.executable, "-c", gate], cwd=tmp_path).returncode
+
+    # of 10! / (5! 5!) = 252 divisions one is as low: p = 1 / 252
+    assert [week("judgements", 3), week("baseline", 4)] == [0, 1]
 
 
 @pytest.mark.parametrize("path", BUILT_FROM, ids=lambda path: path.name)

@@ -208,7 +208,7 @@ def show_inspection(
     judging = judge_command(inspection)
     if any(fit.flags for each in inspection.files for fit in each.fits):
         console.print(_MEANING, soft_wrap=True)
-    every = [*typed.values(), *filter(None, [judging])]
+    every = [*filter(None, [judging]), *typed.values()]
     if every:
         console.print("Type:")
     for command in every:

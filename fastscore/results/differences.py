@@ -19,7 +19,15 @@ from fastscore.results.comparison import SCHEMAS, Comparison, lacking_text
 from fastscore.results.repeats import describe_passes, describe_repeats
 from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import Clusters, hedges_g, repeated_difference
-from fastscore.statistics.curves import GRID, Curve, Test, difference_curve, sign_test, wild_omnibus
+from fastscore.statistics.curves import (
+    CONSTANT,
+    GRID,
+    Curve,
+    Test,
+    difference_curve,
+    sign_test,
+    wild_omnibus,
+)
 from fastscore.statistics.significance import Values, holm, published_statistics
 from fastscore.suites.base import families
 from fastscore.suites.declarations import NULL_REASONS, Design, Metric
@@ -523,7 +531,7 @@ def _decide(found: Rows, metrics: Sequence[Metric], how: Inference) -> None:
         curve, size = row["curve"], sizes[family]
         value, p = row["difference"], row["p_holm"]
         low, high = curve.interval(1 - how.alpha)
-        excludes = curve.method == "sign" if low is None or high is None else low > 0 or high < 0
+        excludes = curve.method in CONSTANT if low is None or high is None else low > 0 or high < 0
         significant = None if p is None else p < how.alpha and excludes
         # more rows of some units on one side are no change of what the units have
         is_even = value is not None and abs(row["uneven"]) <= abs(value - row["uneven"])

@@ -44,7 +44,11 @@ from fastscore.statistics.clustered import (
 )
 from fastscore.statistics.significance import TIE_BITS, Values, t_below, t_inverse
 
-Method = Literal["t", "pooled t", "hybrid", "proportions", "paired proportions", "sign", "none"]
+Method = Literal[
+    "t", "pooled t", "hybrid", "proportions", "paired proportions", "sign", "constant", "none"
+]
+CONSTANT = ("sign", "constant")
+"""Methods of pairs with one difference, and of sides with one value each."""
 Array = npt.NDArray[Any]
 Test = Literal["auto", "t"]
 BY_T = ("t", "pooled t")
@@ -89,12 +93,13 @@ class Curve:
         if self.permuted is not None:
             return self.permuted[1]
         names = {"proportions": "Fisher", "paired proportions": "McNemar", "none": None}
+        names |= {"constant": "exact permutation"}
         return names.get(self.method, self.method)
 
     def interval(self, level: float) -> tuple[float | None, float | None]:
         """Return the confidence interval at a level; no ends if there is none."""
         width = self.width
-        if self.method in ("none", "sign") or self.value is None:
+        if self.method in ("none", *CONSTANT) or self.value is None:
             return None, None
         if self.method in BY_T:
             half = t_quantile(_known(self.degrees), level) * _known(self.error)
@@ -122,7 +127,7 @@ class Curve:
             return self.permuted[0]
         if self.method == "proportions":
             return fisher(*self.counts)
-        if self.method == "sign" and self.value == 0.0:
+        if self.method in CONSTANT and self.value == 0.0:
             return None
         return min(1.0, 2 * min(self._above(0.0), self.opposite()._above(0.0)))
 
@@ -221,9 +226,9 @@ class Curve:
         )
 
     def _above(self, limit: float) -> float:
-        if self.method == "sign":
+        if self.method in CONSTANT:
             is_above = _known(self.value) > limit + GRID * max(1.0, abs(limit))
-            return 2.0**-self.n_units if is_above else 1.0
+            return self.least_p if is_above else 1.0
         if self.method in BY_T:
             return t_below(_known(self.degrees), (limit - _known(self.value)) / _known(self.error))
         if limit == 0.0 and self.method == "paired proportions":
@@ -288,14 +293,17 @@ def difference_curve(
     of_proportions = _of_proportions(curve, a, b, shared=shared)
     if of_proportions is not None:
         return of_proportions
-    if not found.standard_error and shared:
-        largest = max(abs(a.mean), abs(b.mean))
-        value = 0.0 if abs(found.value) <= GRID * largest else found.value
-        return replace(curve, method="sign", value=value, error=0.0, reason="zero_variance")
     if not shared and _is_hybrid(a, b, ends):
         curve = replace(curve, method="hybrid", sides=(a, b))
     elif not found.standard_error:
-        return replace(curve, method="none", reason="zero_variance")
+        largest = max(abs(a.mean), abs(b.mean))
+        value = 0.0 if abs(found.value) <= GRID * largest else found.value
+        # of all signs of the pairs, or all divisions of the units, one has this difference
+        n, m = a.counts.size, b.counts.size
+        one = 2.0**-curve.n_units if shared else math.exp(-_log_choose(n + m, n))
+        method: Method = "sign" if shared else "constant"
+        reason = "zero_variance"
+        return replace(curve, method=method, value=value, error=0.0, least_p=one, reason=reason)
     elif not shared and any(_is_constant(side) for side in (a, b)):
         return _pooled(curve, a, b)
     influences = (b.deletions - a.deletions,) if shared else (b.deletions, -a.deletions)

@@ -530,7 +530,8 @@ def _one_row_each(what: str, result: pl.DataFrame, dialogues: pl.DataFrame) -> p
     if len(missing):
         raise UsageError(
             f"{what!r} returned no row for dialogue {_name(dialogues, missing[0])} ({counts}).",
-            f"Take table {DIALOGUES!r} as a parameter too and join to its {ROW} from the left.",
+            f"Filter in the aggregate: rows.group_by({ROW!r}).agg(v=column.filter(...).mean()). "
+            f"A metric of another table joins to {ROW} of {DIALOGUES!r} from the left.",
         )
     if result.height > dialogues.height:
         raise UsageError(f"{what!r} returned {counts}.", f"Each {ROW} is one of the inputs'.")
@@ -619,7 +620,8 @@ def suite(
     metrics
         The metrics by name.
     dialogue
-        The column with the dialogue's id. Rows without an id belong to the dialogue of their file.
+        The column with the dialogue's id. Rows without an id belong to the dialogue of their file,
+        elements of an array (``turns[]``) to the dialogue of their line.
         Or several columns that name a dialogue together, such as task and trial. They are columns
         of the table ``dialogues`` too, so that `compare` takes them.
     repeat

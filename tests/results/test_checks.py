@@ -60,7 +60,7 @@ def curve_of(value: float | None, error: float | None, n: int = 9) -> Curve:
     if value is None or error is None:
         return Curve("none", value, n, reason="too_few_units")
     if not error:
-        return Curve("sign", value, n, error=0.0, reason="zero_variance")
+        return Curve("sign", value, n, error=0.0, least_p=2.0**-n, reason="zero_variance")
     return Curve("t", value, n, error, n - 1.0)
 
 

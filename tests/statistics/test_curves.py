@@ -234,3 +234,15 @@ def test_differences_that_rounding_alone_makes_are_none():
     assert len({a - b for a, b in zip(shifted, plain, strict=True)}) == 3
     curve = difference_curve(units(*plain), units(*shifted), shared=True)
     assert (curve.method, curve.reason) == ("sign", "zero_variance")
+
+
+def test_sides_of_one_value_each_are_divided_in_one_way_of_all():
+    # 8! / (4! 4!) = 70 divisions of eight units, of which one is at least as far above
+    curve = difference_curve(units(4, 4, 4, 4), units(3, 3, 3, 3), shared=False)
+    assert (curve.value, curve.test, curve.reason) == (-1.0, "exact permutation", "zero_variance")
+    assert curve.p_value() == pytest.approx(2 / 70)
+    assert curve.p_below(-0.5) == pytest.approx(1 / 70)
+    assert curve.p_below(-1.0) == curve.p_above(-0.5) == 1.0
+    assert curve.interval(0.95) == (None, None)
+    same = difference_curve(units(4, 4, 4), units(4, 4, 4), shared=False)
+    assert (same.value, same.p_value()) == (0.0, None)
