@@ -410,7 +410,7 @@ def _difference(
         )
         if how.design.repeat
         else None,
-        "reason": curve.reason or ("by_definition" if is_defined else None),
+        "reason": "by_definition" if is_defined else curve.reason,
     }
 
 

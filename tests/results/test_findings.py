@@ -74,6 +74,10 @@ def test_levels_with_maxima_of_their_own_are_neither_pooled_nor_compared(
             assert f"experiment_level {level}: {mean:.3f}" in text
         assert "experiment_level 1: 0.000" not in text
         assert not any(one.kind == "groups" and one.metric == id for one in told)
+    found = fastscore.compare(run, by="experiment_level", levels=["4", "5"], margin=0.1).differences
+    found = found.filter(pl.col("metric").is_in(["DEI", "CRRS"]))  # DEI rises by 0.5 in every pair
+    assert found["reason"].to_list() == ["by_definition"] * 2
+    assert found["p"].null_count() == found["p_no_worse"].null_count() == 2
 
 
 def test_quality_is_named_only_where_the_source_names_it(suite_runs: Mapping[str, Run]) -> None:
