@@ -1,8 +1,10 @@
-"""The README names targets and pages that exist."""
+"""The README names targets and pages that exist, and links lead to headings."""
 
+import functools
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,11 +21,34 @@ def test_make_targets_that_are_named_exist():
     assert set(named) <= set(targets)
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))])
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
+
+
+@functools.cache
+def anchors(page):
+    """Return the anchors of a page's headings, as GitHub and the site make them; both, or none."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    found, taken = set(), Counter()
+    for heading in re.findall(r"^#+ +(.+)$", text, flags=re.M):
+        words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+        slug = re.sub(r"[^\w\- ]", "", words).strip().replace(" ", "-")
+        on_site = re.sub(r"-+", "-", slug.encode("ascii", "ignore").decode())
+        if slug == on_site and not taken[slug]:  # a second heading has another suffix there
+            found.add(slug)
+        taken[slug] += 1
+    return found
+
+
+@pytest.mark.parametrize("page", [path.relative_to(ROOT).as_posix() for path in PAGES])
 def test_links_lead_somewhere(page):
-    text = (ROOT / page).read_text(encoding="utf-8")
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", text):
-        assert (ROOT / page).parent.joinpath(target).exists(), f"{page}: {target}"
+    for target in re.findall(
+        r"\]\((?!https?:)([^)\s]+)\)", (ROOT / page).read_text(encoding="utf-8")
+    ):
+        name, _, anchor = target.partition("#")
+        file = (ROOT / page).parent / name if name else ROOT / page
+        assert file.exists(), f"{page}: {target}"
+        if anchor and file.suffix == ".md":
+            assert anchor in anchors(file.resolve()), f"{page}: {target}"
 
 
 def test_significance_and_judges_are_linked():
