@@ -96,7 +96,7 @@ def simulate_preference_shift(quiet: bool, **given: Any) -> None:
         write_note(f"{done.refused:,} turns were refused by a model and are marked in the logs")
     write_note(
         f"next: fastscore score preference_shift {asked.output} --catalogue {asked.catalogue} "
-        "--segments metadata --embedder none -o RUN"
+        "--segments metadata -o RUN"
     )
 
 
