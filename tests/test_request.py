@@ -28,8 +28,11 @@ WRONG = {
         "x": "dim is 'x', expected an integer of at least 1.",
         True: "dim is True, expected an integer of at least 1.",
     },
-    "output": {3: "output is 3, expected str.", "a\0b": "The name 'a\\x00b' has a NUL, "},
-    "store": {b"x": "store is b'x', expected str."},
+    "output": {
+        3: "output is of type int, expected a path.",
+        "a\0b": "The name 'a\\x00b' has a NUL, ",
+    },
+    "store": {b"x": "store is of type bytes, expected a path."},
     "format": {"xml": "format is 'xml'. Known: 'csv', 'json', 'jsonl', 'parquet'."},
     "layout": {
         3: "layout is 3, expected str.",

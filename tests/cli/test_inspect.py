@@ -235,3 +235,12 @@ def test_chats_that_no_suite_reads_are_offered_to_a_judge(tmp_path):
         tried = fast(*words, "--dry-run", folder=tmp_path)
         assert tried.returncode == 0, tried.stderr
         assert "requests   1," in tried.stdout
+
+
+def test_one_key_that_is_missing_is_asked_for_and_texts_of_other_rows_are_no_pairs(tmp_path):
+    write_example("score_dialogue", tmp_path / "example")
+    renamed(tmp_path / "example" / "logs" / "dialogues.jsonl", {"prediction": "step_text"})
+    shown = fast("inspect", "example/logs", folder=tmp_path).stdout
+    asked = "prediction: absent or null in all rows. Name its key: --column prediction=KEY."
+    assert f"not score_dialogue: {asked}\n" in shown
+    assert "are pairs" not in shown

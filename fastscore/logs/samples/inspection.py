@@ -494,8 +494,10 @@ def _with_question(
     """
     flags, asked = in_shared_words(flags, source), _asked_by(error)
     asked = asked.replace(EXAMPLE, typed(error.example))
-    if not asked and flags and isinstance(error, MissingColumnsError):
-        asked = (error.hint or "").replace(LISTED, "")
+    if not asked and isinstance(error, MissingColumnsError):
+        needed = [need.place for need in required_columns(source) if need.holder is None]
+        if flags or len(error.absent) == 1 < len(needed):  # the rows have the rest
+            asked = (error.hint or "").replace(LISTED, "")
     if reason:
         why = error.reason.removesuffix(".")
         said = f"{reason} With {typed(flags)}: {why}. {asked}".strip()

@@ -368,6 +368,8 @@ def _pair_flags(source: Source, found: Profile) -> Reading:
             tuple(key.words): path for path, key in reversed(keys.items()) if key.are_texts
         }
         texts = [*reversed(spoken_by.values())]
+        if not array and sum(keys[path].count for path in texts) <= found.rows:
+            continue  # no object has two of them
         roles = roles_of_keys(texts)
         # a prediction and its truth are no pair
         sides = {side_of(path) for path in texts if path not in roles}
