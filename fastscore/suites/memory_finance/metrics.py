@@ -16,7 +16,7 @@ from fastscore.suites.declarations import Formula, Metric, NullRule, Ratio, Scal
 from fastscore.suites.showing import EvidenceRows, Mark, Row, disjoint, occurrences
 
 _M1, _M2, _M3, _M4, _M5 = (
-    f"MemFinRobot, eval/metric_caculate.md, section 3.{number}" for number in range(1, 6)
+    f"MemFinRobot, eval/metric_caculate.md, 3.{number} (M{number})" for number in range(1, 6)
 )
 MEMORY_SOURCES = ("short_term", "long_term", "profile")
 COMPLIANCE_LABELS = ("compliant", "minor_violation", "severe_violation")
