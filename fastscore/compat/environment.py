@@ -141,10 +141,7 @@ def judge_texts(texts: pl.Series, model: str, environment: "ScorerEnvironment") 
 
 
 def _view(
-    texts: pl.Series,
-    model: tuple[str, int],
-    encode: Callable[[list[str]], Vectors],
-    limit: int,
+    texts: pl.Series, model: tuple[str, int], encode: Callable[[list[str]], Vectors], limit: int
 ) -> VectorView:
     """Look texts up among those of earlier calls, and encode the rest."""
     keys = [(*model, text) for text in texts]

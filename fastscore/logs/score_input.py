@@ -23,13 +23,7 @@ from fastscore.logs.integrity.rejects import FileRejects, Reject, cut, describe_
 from fastscore.logs.read.columns import check_stored, convert_stored
 from fastscore.logs.read.lines import read_lines
 from fastscore.logs.read.mapped_rows import chat_lines, line_source, stored_source
-from fastscore.logs.read.rows import (
-    Part,
-    mapped_part,
-    part_schema,
-    read_files,
-    read_streams,
-)
+from fastscore.logs.read.rows import Part, mapped_part, part_schema, read_files, read_streams
 from fastscore.logs.samples.profile import Record
 from fastscore.logs.samples.records import read_records, row_records
 from fastscore.logs.samples.screening import screen

@@ -55,12 +55,7 @@ from fastscore.suites.judged import (
     list_ratings,
 )
 from fastscore.suites.sums import can_label
-from fastscore.terminal.grids import (
-    Format,
-    Grid,
-    column_of,
-    html_tables,
-)
+from fastscore.terminal.grids import Format, Grid, column_of, html_tables
 
 KEY = "dialogue"
 _MOST_CATEGORIES = 1_000

@@ -9,12 +9,7 @@ import polars as pl
 
 from fastscore.errors import UsageError, counted, listed, names_arguments
 from fastscore.files import ANALYSIS, check_output
-from fastscore.results.agreement import (
-    read_judgements,
-    read_ratings,
-    require_columns,
-    scores_in,
-)
+from fastscore.results.agreement import read_judgements, read_ratings, require_columns, scores_in
 from fastscore.results.differences import Inference
 from fastscore.results.findings import list_findings, read_headlines
 from fastscore.results.metric_text import write_csv

@@ -174,11 +174,7 @@ def concluded(
 
 
 def add_sides(
-    found: Found,
-    sides: Sequence[Side],
-    metrics: Sequence[Metric],
-    how: Inference,
-    notes: list[str],
+    found: Found, sides: Sequence[Side], metrics: Sequence[Metric], how: Inference, notes: list[str]
 ) -> None:
     """Compare the sides of one group with each other."""
     if not how.shares_units:

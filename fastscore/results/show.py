@@ -117,10 +117,7 @@ def show_summary(
 
 
 def summary_grid(
-    run: Run,
-    by: str | Sequence[str] = (),
-    cluster: str | None = None,
-    metrics: Sequence[str] = (),
+    run: Run, by: str | Sequence[str] = (), cluster: str | None = None, metrics: Sequence[str] = ()
 ) -> Grid:
     """Lay out the summary of a run as one table: of all of it, or a column for each group."""
     summary = summarise_run(run, by, cluster)

@@ -24,13 +24,7 @@ import polars as pl
 from fastscore_jit.system import peak_memory
 from fastscore_jit.threads import own_stop_flag
 
-from fastscore.errors import (
-    FastscoreError,
-    InputError,
-    RunConflictError,
-    StoreError,
-    UsageError,
-)
+from fastscore.errors import FastscoreError, InputError, RunConflictError, StoreError, UsageError
 from fastscore.files import cache_root
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.integrity.file_state import Shard
@@ -372,8 +366,7 @@ def _scanned_tables(run: _Execution, receipts: Sequence[Receipt]) -> dict[str, p
     """Scan the parts of each table."""
     return {
         table.name: pl.scan_parquet(
-            [run.folder / name for name in names_of_parts(receipts, table.name)],
-            glob=False,
+            [run.folder / name for name in names_of_parts(receipts, table.name)], glob=False
         )
         if receipts
         else pl.LazyFrame(schema=table.schema)
@@ -539,10 +532,7 @@ class Expected:
 
 
 def check_workers(
-    engine: Engine,
-    expected: Expected,
-    inputs: Sequence[InputFile],
-    unused: tuple[str, ...] = (),
+    engine: Engine, expected: Expected, inputs: Sequence[InputFile], unused: tuple[str, ...] = ()
 ) -> int:
     """Make sure that all workers see what this process sees; returns how many there are.
 

@@ -35,12 +35,7 @@ from fastscore.run.commit import (
     remove_temporaries,
 )
 from fastscore.run.context import RunContext
-from fastscore.run.manifest import (
-    MANIFEST_NAME,
-    DamagedManifestError,
-    Manifest,
-    read_manifest,
-)
+from fastscore.run.manifest import MANIFEST_NAME, DamagedManifestError, Manifest, read_manifest
 from fastscore.run.request import Request
 from fastscore.run.signature import EmbedderIdentity, deciding_differences, package_version
 from fastscore.run.writer import LOCK_NAME, FolderWriter, Writer

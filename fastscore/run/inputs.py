@@ -31,12 +31,7 @@ from fastscore.logs.inputs.frames import (
 )
 from fastscore.logs.objects import is_remote
 from fastscore.logs.plan.shards import Plan, plan_shards
-from fastscore.logs.read.chosen import (
-    ChosenDialogues,
-    choose_sample,
-    naming_source,
-    take_first,
-)
+from fastscore.logs.read.chosen import ChosenDialogues, choose_sample, naming_source, take_first
 from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.rows import read_files

@@ -357,11 +357,7 @@ def compute_rows(loaded: Loaded, rows: Rows, files: Sequence[str]) -> ShardScore
 
 
 def score_events(
-    loaded: Loaded,
-    files: Sequence[str],
-    events: Events,
-    found: RowCounts,
-    compared: TextsToEmbed,
+    loaded: Loaded, files: Sequence[str], events: Events, found: RowCounts, compared: TextsToEmbed
 ) -> ShardScores:
     """Score what was read, of files named in their order."""
     suite = loaded.suite

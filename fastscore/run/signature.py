@@ -50,10 +50,7 @@ class EmbedderIdentity:
 
 
 def signature(
-    suite: Suite,
-    options: Any,
-    embedder: EmbedderIdentity | None,
-    reading: Sequence[str] = (),
+    suite: Suite, options: Any, embedder: EmbedderIdentity | None, reading: Sequence[str] = ()
 ) -> str:
     """Return the signature of a suite's numbers with some options."""
     parts = [f"{PACKAGE}={__version__}", f"suite={suite.name}.{suite.version}"]

@@ -266,11 +266,7 @@ def _commit_texts(context: RunContext, shard: Shard, listed: pl.DataFrame) -> Re
             index=shard.index,
             fingerprint=context.fingerprint(shard.fingerprint),
             outputs=(commit_output(context, path, frame, {}),),
-            counts={
-                "distinct": listed.height,
-                "missing": int(listed["missing"].sum()),
-                "rows": 0,
-            },
+            counts={"distinct": listed.height, "missing": int(listed["missing"].sum()), "rows": 0},
         ),
     )
 
@@ -496,8 +492,7 @@ def parts_to_add_up(suite: Suite, receipts: Sequence[Receipt], workers: int) -> 
         dialogues += more
     return [
         Parts(
-            index,
-            {table.name: tuple(names_of_parts(group, table.name)) for table in suite.tables},
+            index, {table.name: tuple(names_of_parts(group, table.name)) for table in suite.tables}
         )
         for index, group in enumerate(groups)
     ]

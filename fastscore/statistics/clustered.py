@@ -101,11 +101,7 @@ class Clusters:
 
 
 def clustered_mean(
-    sums: npt.ArrayLike,
-    counts: npt.ArrayLike,
-    ends: Ends = UNBOUNDED,
-    *,
-    level: float = LEVEL,
+    sums: npt.ArrayLike, counts: npt.ArrayLike, ends: Ends = UNBOUNDED, *, level: float = LEVEL
 ) -> Estimate:
     """Return a mean over rows with an interval that takes clusters as the units."""
     totals, numbers = finite(sums, "sums"), finite(counts, "counts")

@@ -394,10 +394,7 @@ def _rows_of_offsets(buffers, offsets, start, rows):  # type: ignore[no-untyped-
         addresses[row] = address_of(data, first, lengths[row])
 
 
-@kernel(
-    "int64[:], uint8[:], int64, Views(out(int64[:]), out(int64[:]))",
-    fastmath=False,
-)
+@kernel("int64[:], uint8[:], int64, Views(out(int64[:]), out(int64[:]))", fastmath=False)
 def _rows_of_views(starts, views, start, rows):  # type: ignore[no-untyped-def]
     """Write the byte ranges of rows from ``start`` of a column of string views.
 

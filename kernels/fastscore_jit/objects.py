@@ -30,12 +30,7 @@ from fastscore_jit.declaring import (
     Declaration,
     Instruction,
 )
-from fastscore_jit.system import (
-    make_private_folder,
-    open_descriptor,
-    open_private,
-    processor_flags,
-)
+from fastscore_jit.system import make_private_folder, open_descriptor, open_private, processor_flags
 
 SHIPPED = Path(__file__).with_name("compiled")
 LIBRARY = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")

@@ -127,10 +127,7 @@ def _sort_groups(values, offsets, sizes, start, stop):  # type: ignore[no-untype
         sizes[group] = distinct
 
 
-@kernel(
-    "int32[:], int64[:], int64[:], out(int32[:]), out(int64[:]), int64, int64",
-    fastmath=False,
-)
+@kernel("int32[:], int64[:], int64[:], out(int32[:]), out(int64[:]), int64, int64", fastmath=False)
 def _count_groups(  # type: ignore[no-untyped-def]
     values, offsets, places, distinct, counts, start, stop
 ):

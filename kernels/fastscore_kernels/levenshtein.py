@@ -24,13 +24,7 @@ from fastscore_jit.memory import (
     load_word,
     store_word,
 )
-from fastscore_jit.threads import (
-    StoppedError,
-    interruptible,
-    is_stopped,
-    run_chunks,
-    stop_flag,
-)
+from fastscore_jit.threads import StoppedError, interruptible, is_stopped, run_chunks, stop_flag
 from fastscore_jit.validation import same_length
 
 from fastscore_kernels._lanes import (
@@ -42,12 +36,7 @@ from fastscore_kernels._lanes import (
     similarities,
 )
 from fastscore_kernels._sorting import STACK_SIZE, sort_ascending
-from fastscore_kernels._texts import (
-    all_ascii,
-    copy_bytes,
-    count_code_points,
-    strip_affixes,
-)
+from fastscore_kernels._texts import all_ascii, copy_bytes, count_code_points, strip_affixes
 
 
 @inlined
@@ -360,8 +349,7 @@ def _sort_by_columns(rows, columns, count):  # type: ignore[no-untyped-def]
 
 
 @kernel(
-    "Views(int64[:], int64[:]), Views(int64[:], int64[:]), int64[:], out(int32[:])",
-    fastmath=False,
+    "Views(int64[:], int64[:]), Views(int64[:], int64[:]), int64[:], out(int32[:])", fastmath=False
 )
 def long_distances(a: Views, b: Views, stop, out):  # type: ignore[no-untyped-def]
     """Write the distances (n,) that `lane_distances` left open; if stopped, some stay open."""

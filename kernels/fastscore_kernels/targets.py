@@ -13,13 +13,7 @@ import numpy.typing as npt
 from fastscore_jit.compiling import kernel
 from fastscore_jit.declaring import inlined
 from fastscore_jit.threads import run_chunks
-from fastscore_jit.validation import (
-    as_offsets,
-    as_rows,
-    as_vector,
-    read_only,
-    same_length,
-)
+from fastscore_jit.validation import as_offsets, as_rows, as_vector, read_only, same_length
 
 from fastscore_kernels.ragged import group_rows
 

@@ -114,13 +114,7 @@ def _is_one_of(data: Any, start: int, end: int, words: Any, offsets: Any) -> boo
     "uint8[:], int64[:], uint8[:], int64[:], uint8[:], out(int64[:]), out(uint8[:])", fastmath=False
 )
 def _write_words(
-    data: Any,
-    offsets: Any,
-    words: Any,
-    word_offsets: Any,
-    lower: Any,
-    out_offsets: Any,
-    out: Any,
+    data: Any, offsets: Any, words: Any, word_offsets: Any, lower: Any, out_offsets: Any, out: Any
 ) -> None:
     """Concatenate the words of each text."""
     size = 0

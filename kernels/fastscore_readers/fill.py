@@ -57,14 +57,7 @@ from fastscore_readers.json.tokens import (
     TRUE,
     unescape,
 )
-from fastscore_readers.json.walk import (
-    BEGIN,
-    END,
-    LINE,
-    N_ROWS,
-    START,
-    note_of,
-)
+from fastscore_readers.json.walk import BEGIN, END, LINE, N_ROWS, START, note_of
 
 INLINE = 12
 """The maximum length of a text stored in its view."""

@@ -300,10 +300,7 @@ class ModelFiles:
 
     def check_hashes(self) -> None:
         """Read the files and compare their SHA-256 with the manifest."""
-        known = (
-            (self.onnx_path, self.onnx_sha256),
-            (self.tokenizer_path, self.tokenizer_sha256),
-        )
+        known = ((self.onnx_path, self.onnx_sha256), (self.tokenizer_path, self.tokenizer_sha256))
         for path, expected in known:
             if not path.is_file():
                 raise HashMismatchError(
@@ -492,8 +489,7 @@ def source_hashes(
         path = source / name
         if not path.is_file():
             raise ModelExportError(
-                f"The folder {source} has no {name}.",
-                f"Expected {', '.join(names)} in it.",
+                f"The folder {source} has no {name}.", f"Expected {', '.join(names)} in it."
             )
         hashes[name] = file_sha256(path)
         if name in expected:

@@ -691,12 +691,7 @@ def _look(
 
 
 def _look_at(
-    path: str,
-    size: int,
-    formats: tuple[str, ...],
-    named_format: Format | None,
-    *,
-    is_named: bool,
+    path: str, size: int, formats: tuple[str, ...], named_format: Format | None, *, is_named: bool
 ) -> _Seen:
     """Tell what a file or an object of some size is by its name and its first bytes."""
     named, compression = _kind(path)

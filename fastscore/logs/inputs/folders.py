@@ -21,14 +21,7 @@ from urllib.parse import unquote
 import polars as pl
 
 from fastscore.errors import InputError
-from fastscore.files import (
-    SUFFIXES,
-    Compression,
-    Damage,
-    DamageError,
-    Read,
-    stays_below,
-)
+from fastscore.files import SUFFIXES, Compression, Damage, DamageError, Read, stays_below
 from fastscore.logs.objects import matches, open_file, size_of
 from fastscore.suites.declarations import Column, Source
 

@@ -122,11 +122,7 @@ def array_key(source: Source) -> bytes | None:
 
 
 def places(
-    scan: fill.LineScan,
-    keys: tuple[bytes, ...],
-    column: Column,
-    *,
-    names_dialogue: bool = False,
+    scan: fill.LineScan, keys: tuple[bytes, ...], column: Column, *, names_dialogue: bool = False
 ) -> Places:
     """Find a column's values: by its own name if present, else by its aliases in order."""
     numbers = [keys.index(name.encode()) for name in column.keys]

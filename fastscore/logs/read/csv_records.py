@@ -122,12 +122,7 @@ class _Scanner:
     header: bytes = b""
 
     def scan(
-        self,
-        data: UInt8Array,
-        *,
-        line: int = 1,
-        final: bool = True,
-        records: int = 1 << 62,
+        self, data: UInt8Array, *, line: int = 1, final: bool = True, records: int = 1 << 62
     ) -> LineScan:
         """Scan records. If the separator is not a comma, it is exchanged with commas."""
         how: dict[str, Any] = {
@@ -260,12 +255,7 @@ def cell_slots(header: bytes, keys: tuple[bytes, ...]) -> Int64Array:
 
 
 def _refusal(
-    found: LineScan,
-    header: bytes,
-    data: Block,
-    file: str,
-    offset: int,
-    columns: Sequence[Column],
+    found: LineScan, header: bytes, data: Block, file: str, offset: int, columns: Sequence[Column]
 ) -> Reject | None:
     """Return why the header makes all records of a file unreadable; None if it does not."""
 

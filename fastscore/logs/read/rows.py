@@ -34,12 +34,7 @@ from fastscore_readers.json.tokens import MAX_DEPTH
 from fastscore.files import Damage
 from fastscore.logs.inputs.chats import array_holds_rows
 from fastscore.logs.inputs.files import Format, InputFile
-from fastscore.logs.inputs.folders import (
-    Partition,
-    check_partition,
-    partition_of,
-    with_partition,
-)
+from fastscore.logs.inputs.folders import Partition, check_partition, partition_of, with_partition
 from fastscore.logs.integrity.file_state import (
     FileRange,
     FileState,
@@ -91,12 +86,7 @@ from fastscore.logs.read.mapped_rows import (
     stored_source,
     with_own_models,
 )
-from fastscore.logs.read.parquet import (
-    arrow_as_parquet,
-    is_arrow,
-    parquet_rows,
-    read_parquet,
-)
+from fastscore.logs.read.parquet import arrow_as_parquet, is_arrow, parquet_rows, read_parquet
 from fastscore.suites.declarations import ROW_SCHEMA, Chat, RejectReason, Source
 from fastscore.suites.identity import IDENTITY, NameSet, RunNames, identify, refuse_blank_ids
 
@@ -643,11 +633,7 @@ def _names(files: Sequence[str], parts: Int64Array) -> pl.Series:
 
 
 def read_files(
-    files: Sequence[InputFile],
-    source: Source,
-    *,
-    threads: int = 1,
-    limits: Limits = DEFAULT_LIMITS,
+    files: Sequence[InputFile], source: Source, *, threads: int = 1, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[Part]:
     """Read files in order. Memory is bounded by a few batches."""
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:

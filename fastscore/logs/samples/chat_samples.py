@@ -47,13 +47,7 @@ from fastscore.logs.samples.file_samples import FileSample, Known, sample_file
 from fastscore.logs.samples.findings import Finding
 from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, ROWS_SAMPLED, Record
 from fastscore.logs.samples.records import read_records, records
-from fastscore.suites.chats import (
-    ASSISTANT_ROLE,
-    SYSTEM_ROLE,
-    USER_ROLE,
-    ChatLayout,
-    ChatRows,
-)
+from fastscore.suites.chats import ASSISTANT_ROLE, SYSTEM_ROLE, USER_ROLE, ChatLayout, ChatRows
 from fastscore.suites.declarations import Source
 
 _DEEPEST, _DEEPEST_ID = 4, 2

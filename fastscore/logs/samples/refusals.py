@@ -297,10 +297,7 @@ LISTED = " `fastscore inspect` lists the keys of a log and the suites that it fi
 
 
 def _key_to_name(
-    source: Source,
-    unnamed: Sequence[RequiredColumn],
-    advice: Mapping[str, str],
-    found: Profile,
+    source: Source, unnamed: Sequence[RequiredColumn], advice: Mapping[str, str], found: Profile
 ) -> tuple[str, Sequence[Flag]]:
     """Ask for the keys of what no name is near, of speakers also whether they alternate."""
     asked = typed([column_flag(need.name, "KEY") for need in unnamed])

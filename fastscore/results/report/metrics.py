@@ -286,10 +286,7 @@ Binned = Mapping[str, tuple[list[float], list[int]]]
 
 
 def metrics_of(
-    suite: Suite,
-    shown: Sequence[Headlines],
-    comparisons: Mapping[str, Comparison],
-    charts: Charts,
+    suite: Suite, shown: Sequence[Headlines], comparisons: Mapping[str, Comparison], charts: Charts
 ) -> list[Values]:
     """Return what a page shows of every metric that a run summarises, headline metrics first."""
     declared = suite.metric_by_id

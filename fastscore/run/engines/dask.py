@@ -189,10 +189,7 @@ class DaskEngine:
 
 @contextmanager
 def open_engine(
-    address: str | None,
-    workers: int,
-    limits: Limits = DEFAULT_LIMITS,
-    check: Check = lambda: None,
+    address: str | None, workers: int, limits: Limits = DEFAULT_LIMITS, check: Check = lambda: None
 ) -> Iterator[DaskEngine]:
     """Connect to a scheduler, or start one with so many worker processes on this machine."""
     with contextlib.ExitStack() as stack:
@@ -234,10 +231,7 @@ def _local_cluster(workers: int) -> LocalCluster:
 @contextmanager
 def _own_processes(threads: int) -> Iterator[None]:
     """Say how worker processes begin; the package gives this one their environment as well."""
-    begun_with = {
-        "OMP_NUM_THREADS": str(threads),
-        **thread_variables(threads),
-    }
+    begun_with = {"OMP_NUM_THREADS": str(threads), **thread_variables(threads)}
     del begun_with[THREADS_VARIABLE]  # which we listen to ourselves: workers are told later
     before = {name: os.environ.get(name) for name in begun_with}
     settings = {

@@ -47,29 +47,13 @@ from fastscore.suites.group_travel.lexicon import (
     load_lexicon,
     normalise,
 )
-from fastscore.suites.group_travel.metrics.dialogue import (
-    check_days,
-    mark_syntheses,
-    mark_theory,
-)
-from fastscore.suites.group_travel.metrics.plan import (
-    check_itineraries,
-    choices_of,
-    ground_places,
-)
+from fastscore.suites.group_travel.metrics.dialogue import check_days, mark_syntheses, mark_theory
+from fastscore.suites.group_travel.metrics.plan import check_itineraries, choices_of, ground_places
 from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.schema import SOURCE
 from fastscore.suites.group_travel.similarity import number_compared
-from fastscore.suites.group_travel.turns import (
-    Turns,
-    canonical_slot,
-    name_conditions,
-    read_turns,
-)
-from fastscore.suites.grouping import (
-    factorize,
-    row_numbers,
-)
+from fastscore.suites.group_travel.turns import Turns, canonical_slot, name_conditions, read_turns
+from fastscore.suites.grouping import factorize, row_numbers
 from fastscore.suites.identity import identify
 
 _MEALS = "meals"

@@ -15,11 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Mask
-from fastscore_readers.json.tokens import (
-    ABSENT,
-    ARRAY,
-    OBJECT,
-)
+from fastscore_readers.json.tokens import ABSENT, ARRAY, OBJECT
 from fastscore_readers.json.walk import Shape
 
 from fastscore.suites.base import Events, Nulls
@@ -95,10 +91,7 @@ _SNAPSHOT_TEXTS = {
 _SNAPSHOT_LISTS = {"preferred_topics": "topics", "forbidden_assets": "assets"}
 _PROFILE: Shape = {**dict.fromkeys(_PROFILE_TEXTS), **{key: [None] for key in _PROFILE_LISTS}}
 _SNAPSHOT: Shape = {**dict.fromkeys(_SNAPSHOT_TEXTS), **{key: [None] for key in _SNAPSHOT_LISTS}}
-_NO_KEYS = {
-    "turn_row": np.zeros(0, np.int64),
-    "key": pl.Series([], dtype=pl.String),
-}
+_NO_KEYS = {"turn_row": np.zeros(0, np.int64), "key": pl.Series([], dtype=pl.String)}
 
 Columns = dict[str, Any]
 """Columns of one table: arrays and series."""

@@ -15,12 +15,7 @@ from fastscore_jit.bits import trailing_zeros
 from fastscore_jit.byte_blocks import byte_marks
 from fastscore_jit.compiling import kernel
 from fastscore_jit.declaring import always_inlined, inlined
-from fastscore_jit.memory import (
-    BLOCK,
-    block_at,
-    byte_at,
-    put_byte,
-)
+from fastscore_jit.memory import BLOCK, block_at, byte_at, put_byte
 
 from fastscore_readers.json.line_ends import count_line_ends, line_begins
 from fastscore_readers.json.tokens import (
@@ -71,12 +66,7 @@ class JsonElements:
 
 
 def elements(
-    data: UInt8Array,
-    *,
-    whole_array: bool,
-    place: int = AT_START,
-    line: int = 1,
-    final: bool = True,
+    data: UInt8Array, *, whole_array: bool, place: int = AT_START, line: int = 1, final: bool = True
 ) -> JsonElements:
     """Split a chunk of a document, without a byte order mark, into elements or consecutive values.
 

@@ -400,11 +400,7 @@ def _sections(drawn: Mapping[str, Drawing], tables: Tables) -> tuple[Section, ..
         return Section(title=title, text=text + note, drawings=found, listings=listings)
 
     return (
-        section(
-            "Models by scores",
-            "A column's heading sorts the models.",
-            models_table(tables),
-        ),
+        section("Models by scores", "A column's heading sorts the models.", models_table(tables)),
         section(
             "Scores and their parts",
             "TAS and CAS with what they are made of, over conversations.",
@@ -412,9 +408,7 @@ def _sections(drawn: Mapping[str, Drawing], tables: Tables) -> tuple[Section, ..
             figures=("distributions", "radar"),
         ),
         section(
-            "Turn by turn",
-            "How CC, CR and copying move in one dialogue.",
-            figures=("timelines",),
+            "Turn by turn", "How CC, CR and copying move in one dialogue.", figures=("timelines",)
         ),
         section(
             "Concepts that are missing or hallucinated",
