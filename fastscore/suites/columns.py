@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +15,9 @@ from fastscore_jit.arrays import Indices, Mask
 
 from fastscore.suites.declarations import (
     NULL_REASONS_DTYPE,
+    Column,
     Metric,
+    Needed,
     NullReason,
     NullRule,
     OutputColumn,
@@ -221,6 +223,10 @@ def column(
     return OutputColumn(name, dtype, description, metric=metric, nullable=nullable)
 
 
+optional = partial(column, nullable=True)
+"""Declares a column that may contain nulls."""
+
+
 def metric_column(metric: Metric, description: str = "", dtype: pl.DataType = REAL) -> OutputColumn:
     """Declare the column of a metric. Default of its description: the metric's name."""
     return column(
@@ -230,6 +236,18 @@ def metric_column(metric: Metric, description: str = "", dtype: pl.DataType = RE
         metric=metric.id,
         nullable=metric.can_be_null,
     )
+
+
+def text_field(name: str, description: str, *aliases: str, **declared: Any) -> Column:
+    """Declare a text column of a log that takes whole numbers too."""
+    told: dict[str, Any] = {"accepts": ("integer",), "aliases": aliases, "description": description}
+    return Column(name, "text", **{**told, **declared})
+
+
+def json_field(name: str, description: str, *needed_by: str, **declared: Any) -> Column:
+    """Declare a column of a log with values of any type."""
+    needed = Needed(needed_by)
+    return Column(name, "json", **{"description": description, "needed": needed, **declared})
 
 
 DIALOGUE_COLUMN = column(

@@ -1,16 +1,26 @@
 """What the suite reads and writes: data only."""
 
-from dataclasses import replace
 from functools import partial
 
 import polars as pl
 
 from fastscore.suites.chats import ChatRows
-from fastscore.suites.columns import BOOLEAN, DIALOGUE_COLUMN, REAL, TEXT, TEXTS, WHOLE, column
+from fastscore.suites.columns import (
+    BOOLEAN,
+    DIALOGUE_COLUMN,
+    REAL,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    column,
+    json_field,
+    metric_column,
+    optional,
+    text_field,
+)
 from fastscore.suites.declarations import (
     ALL_METRICS,
     NULL_REASONS_DTYPE,
-    Column,
     Metric,
     Needed,
     OutputColumn,
@@ -38,64 +48,41 @@ MEMBERS_DTYPE = pl.List(
 )
 
 
-_optional = partial(column, nullable=True)
-
-
-def _text(name: str, description: str, *aliases: str) -> Column:
-    return Column(
-        name,
-        "text",
-        accepts=("integer",),
-        aliases=aliases,
-        description=description,
-        needed=Needed(ALL_METRICS),
-    )
-
-
-def _cell(name: str, description: str, *, needed_by: tuple[str, ...] = ()) -> Column:
-    return Column(name, "json", description=description, needed=Needed(needed_by))
-
-
 _using = partial(metrics_using, METRICS)
+_text = partial(text_field, needed=Needed(ALL_METRICS))
 
 
 TURN_TEXTS = (
     _text("speaker", "System, or a member's name."),
-    replace(
-        _text("intent", "What the turn does, and for which slot: user_provide_cuisine."),
+    _text(
+        "intent",
+        "What the turn does, and for which slot: user_provide_cuisine.",
         vocabulary=INTENTS,
     ),
     _text("utterance", "What was said.", "text"),
 )
 TURN_CELLS = (
-    Column(
+    json_field(
         "metadata",
-        "json",
-        description="Of the first turn: the dialogue's; of a synthesis turn: the synthesis.",
+        "Of the first turn: the dialogue's; of a synthesis turn: the synthesis.",
         needed=Needed(affects=_using(METADATA)),
     ),
-    _cell("constraint_state", "What is decided after the turn, by slot."),
-    _cell("plan", "The plan; the dialogue's last one counts.", needed_by=_using(PLAN)),
+    json_field("constraint_state", "What is decided after the turn, by slot."),
+    json_field("plan", "The plan; the dialogue's last one counts.", *_using(PLAN)),
     *(
-        _cell(name, f"Records of {name[9:]} that the plan can draw on.")
+        json_field(name, f"Records of {name[9:]} that the plan can draw on.")
         for name in CATALOGUE_COLUMNS
     ),
 )
 SOURCE = Source(
     read_in_path=r"(?s)[^/]*$",
     columns=(
-        Column(
-            "dialogue_id",
-            "text",
-            accepts=("integer",),
-            description="Names the dialogue; without it the file does.",
-        ),
+        text_field("dialogue_id", "Names the dialogue; without it the file does."),
         *TURN_TEXTS,
         *TURN_CELLS,
-        Column(
+        json_field(
             "turns",
-            "json",
-            description="Array of a whole dialogue's turns, where a row is a dialogue.",
+            "Array of a whole dialogue's turns, where a row is a dialogue.",
             items=(*TURN_TEXTS, *TURN_CELLS),
         ),
     ),
@@ -128,13 +115,7 @@ _SUMS_OF_REALS = ("W1", "M12", "M14")
 
 def _ratio_columns(metric: Metric) -> tuple[OutputColumn, ...]:
     is_count = metric.scale.unit == "turns" and metric.micro is None
-    ratio = column(
-        metric.id,
-        WHOLE if is_count else REAL,
-        f"{metric.name}.",
-        metric=metric.id,
-        nullable=metric.can_be_null,
-    )
+    ratio = metric_column(metric, dtype=WHOLE if is_count else REAL)
     if metric.micro is None:
         return (ratio,)
     numerator, denominator = metric.micro
@@ -164,15 +145,15 @@ PAIRS = Table(
         column(
             "synthesis_phrase", BOOLEAN, "Whether the synthesis has a phrase of the preference."
         ),
-        _optional("synthesis_similarity", REAL, "Similarity to the nearest synthesis text."),
-        _optional("addressed_synthesis", BOOLEAN, "Whether M8a counts it. Null without synthesis."),
+        optional("synthesis_similarity", REAL, "Similarity to the nearest synthesis text."),
+        optional("addressed_synthesis", BOOLEAN, "Whether M8a counts it. Null without synthesis."),
         column("plan_hits", WHOLE, "Informative tokens that the plan's text has."),
         column("plan_phrase", BOOLEAN, "Whether the plan's text has a phrase of the preference."),
-        _optional("plan_similarity", REAL, "Similarity to the nearest line of the plan."),
-        _optional(
+        optional("plan_similarity", REAL, "Similarity to the nearest line of the plan."),
+        optional(
             "addressed_plan", BOOLEAN, "Whether M8b counts it. Null without a text of the plan."
         ),
-        _optional(
+        optional(
             "addressed",
             BOOLEAN,
             "Whether M8 counts it. Null without synthesis and text of the plan.",
@@ -180,28 +161,28 @@ PAIRS = Table(
         column(
             "wanted_rooms", TEXTS, "Room types that the preference wants. Empty if it names none."
         ),
-        _optional(
+        optional(
             "room_channel",
             BOOLEAN,
             "Whether a selected room is wanted. Null if no room type is named.",
         ),
         column("category_tokens", TEXTS, "Parts of categories that the preference names."),
-        _optional(
+        optional(
             "category_channel",
             BOOLEAN,
             "Whether a selected place has a named category. Null if none is named.",
         ),
-        _optional("lexical_hits", WHOLE, "Tokens that the slot's places and raw output have."),
-        _optional("lexical_channel", BOOLEAN, "Whether there are at least two lexical hits."),
-        _optional("place_similarity", REAL, "Similarity to the nearest selected place."),
-        _optional("semantic_channel", BOOLEAN, "Whether that similarity reaches the threshold."),
-        _optional(
+        optional("lexical_hits", WHOLE, "Tokens that the slot's places and raw output have."),
+        optional("lexical_channel", BOOLEAN, "Whether there are at least two lexical hits."),
+        optional("place_similarity", REAL, "Similarity to the nearest selected place."),
+        optional("semantic_channel", BOOLEAN, "Whether that similarity reaches the threshold."),
+        optional(
             "satisfied",
             BOOLEAN,
             "Whether any channel satisfies it (M10). Null without a plan, or if not actionable.",
         ),
-        _optional("slot_similarity", REAL, "M12 of the pair."),
-        _optional("resolution_similarity", REAL, "M14 of the pair."),
+        optional("slot_similarity", REAL, "M12 of the pair."),
+        optional("resolution_similarity", REAL, "M14 of the pair."),
     ),
 )
 
@@ -213,15 +194,15 @@ PLACES = Table(
         column("place", TEXT, "Its name as the plan has it first."),
         column("key", TEXT, "Its normalised name, by which it is looked up."),
         column("grounded", BOOLEAN, "Whether the catalogue has it."),
-        _optional(
+        optional(
             "explicit", BOOLEAN, "Whether a preference names the place. Null if not grounded."
         ),
-        _optional(
+        optional(
             "similarity",
             REAL,
             "Similarity to the nearest preference. Null if not grounded or nothing is compared.",
         ),
-        _optional(
+        optional(
             "serendipitous",
             BOOLEAN,
             "Whether it is near and not explicit. Null if the similarity is null.",
@@ -249,7 +230,7 @@ DIALOGUES = Table(
             "Name that dialogues of several conditions share: from the metadata, otherwise the "
             "id without the condition in it.",
         ),
-        _optional("group_type", TEXT, "family, spouses, colleagues, ..."),
+        optional("group_type", TEXT, "family, spouses, colleagues, ..."),
         *(column for metric in METRICS for column in _ratio_columns(metric)),
         *(
             column(

@@ -1,7 +1,5 @@
 """What the suite reads and writes: data only."""
 
-from functools import partial
-
 import polars as pl
 
 from fastscore.suites.chats import ChatRows
@@ -12,11 +10,13 @@ from fastscore.suites.columns import (
     TEXT,
     WHOLE,
     column,
+    json_field,
     metric_column,
+    optional,
+    text_field,
 )
 from fastscore.suites.declarations import (
     ALL_METRICS,
-    ANY_WORDS,
     NULL_REASONS_DTYPE,
     Column,
     Needed,
@@ -40,38 +40,16 @@ from fastscore.suites.guest_simulation.options import (
     TOOL_COLUMNS,
 )
 
-_optional = partial(column, nullable=True)
-
-
-def _text(
-    name: str,
-    description: str,
-    *aliases: str,
-    needed_by: tuple[str, ...] = (),
-    vocabulary: Vocabulary = ANY_WORDS,
-) -> Column:
-    return Column(
-        name,
-        "text",
-        accepts=("integer",),
-        aliases=aliases,
-        description=description,
-        needed=Needed(needed_by),
-        vocabulary=vocabulary,
-    )
-
 
 def _json(name: str, description: str, *given_by: str) -> Column:
-    needed_by = metrics_using(METRICS, name)
-    return Column(
-        name, "json", description=description, needed=Needed(needed_by, given_by=given_by)
-    )
+    needed = Needed(metrics_using(METRICS, name), given_by=given_by)
+    return json_field(name, description, needed=needed)
 
 
 SOURCE = Source(
     read_in_path=r"(?is)(?<![^/\\])exp[0-9]{1,9}(?=[/\\])|[^/\\]*$",
     columns=(
-        _text("conversation_id", "Names the conversation; without it the file is one."),
+        text_field("conversation_id", "Names the conversation; without it the file is one."),
         Column(
             "experiment_level",
             "integer",
@@ -82,33 +60,35 @@ SOURCE = Source(
                 given_by=("level", "a folder exp1 to exp5"),
             ),
         ),
-        _text("test_case", "Names the test case, the same at every level."),
-        _text("model", "The model of the conversation: a label.", "model_name"),
-        _text("message_id", "Names the message."),
-        _text(
+        text_field("test_case", "Names the test case, the same at every level."),
+        text_field("model", "The model of the conversation: a label.", "model_name"),
+        text_field("message_id", "Names the message."),
+        text_field(
             "role",
             "Who speaks; agent, guest and guest_simulation_* are the guest.",
-            needed_by=ALL_METRICS,
+            needed=Needed(ALL_METRICS),
             vocabulary=Vocabulary(
                 known=(*GUEST_ROLES, *OTHER_ROLES),
                 any_needed=(*(("role", word) for word in GUEST_ROLES), ("name", f"{GUEST_NAMES}*")),
             ),
         ),
-        _text("name", "The speaker's name; one that begins with guest is the guest."),
-        _text(
+        text_field("name", "The speaker's name; one that begins with guest is the guest."),
+        text_field(
             "content",
             "What is said; of the row test_case_info the test case as JSON.",
-            needed_by=ALL_METRICS,
+            needed=Needed(ALL_METRICS),
         ),
         _json("tool_calls", "The message's tool calls: Python's repr of them, or JSON."),
-        _text("is_ordering_complete", "State: yes or no."),
-        _text(
+        text_field("is_ordering_complete", "State: yes or no."),
+        text_field(
             "menu_exploration_style",
             "State: explores_menu or does_not_explore_menu.",
             "next_message_menu_exploration_style",
         ),
-        _text("mood_tone", "State: the mood.", "next_message_mood_tone"),
-        _text("ordering_style", "State: one_by_one or all_at_once.", "next_message_ordering_style"),
+        text_field("mood_tone", "State: the mood.", "next_message_mood_tone"),
+        text_field(
+            "ordering_style", "State: one_by_one or all_at_once.", "next_message_ordering_style"
+        ),
         _json(ORDER_COLUMN, "State: the list of items ordered so far."),
         _json("guest_persona", "The persona as an object, or its full name.", "personas"),
         _json("target_order", "The order that the guest was told to make.", "personas"),
@@ -138,7 +118,7 @@ _PLACE = (
     column("file", TEXT, "The input that holds the row."),
     column("line", WHOLE, "1-based line of the message, or of the conversation's first row."),
     DIALOGUE_COLUMN,
-    _optional("experiment_level", WHOLE, "The experiment level."),
+    optional("experiment_level", WHOLE, "The experiment level."),
 )
 
 MESSAGES = Table(
@@ -146,29 +126,29 @@ MESSAGES = Table(
     grain="a message of the guest",
     columns=(
         *_PLACE,
-        _optional("message_id", TEXT, "The log's id of the message."),
+        optional("message_id", TEXT, "The log's id of the message."),
         column("is_exit", BOOLEAN, "Whether the message is the word that ends the conversation."),
-        _optional(
+        optional(
             "state_source",
             pl.Enum([*STATE_SOURCES, "default"]),
             "Source of the state. Null without a state.",
         ),
         *(
-            _optional(name, TEXT, "The state that counts. Null without a state.")
+            optional(name, TEXT, "The state that counts. Null without a state.")
             for name in STATE_COLUMNS
         ),
         *(
-            _optional(
+            optional(
                 name,
                 BOOLEAN,
                 "Whether that part fits the persona's attributes. Null without such an attribute.",
             )
             for name in MATCH_COLUMNS
         ),
-        _optional(
+        optional(
             "message_score", REAL, "Part of the message in PAS, 0 to 1. Null if it does not count."
         ),
-        _optional(
+        optional(
             "order_source",
             pl.Enum(ORDER_SOURCES),
             "Source of the tracked order. Null if the message has none.",
@@ -198,20 +178,20 @@ DIALOGUES = Table(
         *_PLACE,
         column("conversation_id", TEXT, "The log's id. Default: the stem of its file."),
         column("test_case", TEXT, "The test case, the same at every level."),
-        _optional("model", TEXT, "The log's model."),
-        _optional("persona", TEXT, "The persona's full name."),
+        optional("model", TEXT, "The log's model."),
+        optional("persona", TEXT, "The persona's full name."),
         column("state_source", pl.Enum(STATE_SOURCES), "Source of the conversation's states."),
-        _optional(
+        optional(
             "order_source",
             pl.Enum(ORDER_SOURCES),
             "Source of the tracked orders. Null if there are none.",
         ),
-        _optional(
+        optional(
             "PAS_source",
             pl.Enum(PAS_SOURCES),
             "Compared with states: the persona's attributes, or words of its description.",
         ),
-        _optional(
+        optional(
             "ORA_source",
             pl.Enum(ORA_SOURCES),
             "Compared with the target: the final order, or the guest's words.",

@@ -11,7 +11,10 @@ from fastscore.suites.columns import (
     TEXTS,
     WHOLE,
     column,
+    json_field,
     metric_column,
+    optional,
+    text_field,
 )
 from fastscore.suites.declarations import (
     ALL_METRICS,
@@ -64,10 +67,6 @@ def _ids(*metrics: Metric) -> tuple[str, ...]:
     return tuple(metric.id for metric in metrics)
 
 
-def _json(name: str, description: str, *needed_by: str) -> Column:
-    return Column(name, "json", description=description, needed=Needed(needed_by))
-
-
 def _label(name: str, description: str) -> Column:
     return Column(name, "text", otherwise="null", description=description)
 
@@ -88,27 +87,18 @@ COMPLIANCE_LABEL = Column(
 SOURCE = Source(
     read_in_path="",
     columns=(
-        Column(
-            "dialog_id",
-            "text",
-            accepts=("integer",),
-            description="Names the dialogue; dialogues of one id count together in M1 and M3-M5.",
+        text_field(
+            "dialog_id", "Names the dialogue; dialogues of one id count together in M1 and M3-M5."
         ),
-        Column("run_id", "text", accepts=("integer",), description="The run that was traced."),
-        Column(
-            "trace_version",
-            "text",
-            accepts=("integer",),
-            description="Version of the trace's layout; v1 without one.",
-        ),
+        text_field("run_id", "The run that was traced."),
+        text_field("trace_version", "Version of the trace's layout; v1 without one."),
         _label("scenario_type", "The kind of conversation, for grouping."),
         _label("difficulty", "How hard it is, for grouping."),
         _label("dialog_status", "ok, partial, failed or skipped; only counted."),
-        Column(
+        json_field(
             "turns",
-            "json",
-            description="Array of traced turns; null is none.",
-            needed=Needed(ALL_METRICS),
+            "Array of traced turns; null is none.",
+            *ALL_METRICS,
             items=(
                 Column(
                     "pred_assistant_text",
@@ -116,35 +106,38 @@ SOURCE = Source(
                     description="The assistant's reply.",
                     needed=Needed(ALL_METRICS),
                 ),
-                _json("turn_pair_id", "The number of the turn."),
+                json_field("turn_pair_id", "The number of the turn."),
                 TURN_STATUS,
-                Column(
+                json_field(
                     "gt_turn_tags",
-                    "json",
-                    description="Object: what the turn's labels require.",
+                    "Object: what the turn's labels require.",
                     needed=Needed(
                         _ids(*RECALL_METRICS, *RISK_METRICS, *EXPLANATION_METRICS),
                         affects=("compliance_label_acc",),
                     ),
                 ),
-                _json("recall", "Object: what the assistant was reminded of."),
-                _json("compliance", "Object: violations that the assistant's own check found."),
-                _json("profile_snapshot", "Object: the profile as the assistant knew it."),
+                json_field("recall", "Object: what the assistant was reminded of."),
+                json_field(
+                    "compliance", "Object: violations that the assistant's own check found."
+                ),
+                json_field("profile_snapshot", "Object: the profile as the assistant knew it."),
                 Column("user_text", "text", description="What the user said."),
                 Column("role", "text", description="Who speaks, where a turn is one text."),
                 Column("text", "text", description="What is said, where a turn is one text."),
             ),
         ),
-        _json(
+        json_field(
             "valid_dialog",
             "Whether the dialogue is scored at all: any value, by its truth.",
             *ALL_METRICS,
         ),
-        _json(
+        json_field(
             "profile_gt", "Object: the user's labelled profile, or null.", *_ids(*PROFILE_METRICS)
         ),
-        _json("blueprint", "Object whose forbidden_list names phrases that no reply may have."),
-        _json("raw_turns", "Array of the dataset's turns, which history keys count, or null."),
+        json_field(
+            "blueprint", "Object whose forbidden_list names phrases that no reply may have."
+        ),
+        json_field("raw_turns", "Array of the dataset's turns, which history keys count, or null."),
     ),
     formats=("jsonl", "json"),
     row_dialogues=("jsonl", "json"),
@@ -158,7 +151,7 @@ _PLACE = (
     column("file", TEXT, "The input that holds the dialogue."),
     column("line", WHOLE, "1-based line of the dialogue."),
     DIALOGUE_COLUMN,
-    column("dialog_id", TEXT, "The trace's dialog_id.", nullable=True),
+    optional("dialog_id", TEXT, "The trace's dialog_id."),
     column("run_id", TEXT, "The trace's run_id. Default: empty."),
     column("trace_version", TEXT, "The trace's version. Default: v1."),
 )
@@ -229,11 +222,7 @@ DIALOGUES = Table(
     grain="a line of a trace",
     columns=(
         *_PLACE,
-        *(
-            column(label, TEXT, f"The trace's {label}.", nullable=True)
-            for label in LABELS
-            if label != "run_id"
-        ),
+        *(optional(label, TEXT, f"The trace's {label}.") for label in LABELS if label != "run_id"),
         column("valid", BOOLEAN, "Whether the dialogue is scored: the truth of valid_dialog."),
         column("eligible_m2", BOOLEAN, "Valid and with a labelled profile that is not empty."),
         *(column(name, WHOLE, description) for name, description in _COUNTS.items()),

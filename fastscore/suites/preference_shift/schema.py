@@ -12,7 +12,10 @@ from fastscore.suites.columns import (
     TEXTS,
     WHOLE,
     column,
+    json_field,
     metric_column,
+    optional,
+    text_field,
 )
 from fastscore.suites.declarations import (
     ALL_METRICS,
@@ -43,32 +46,24 @@ _WHOLES = pl.List(pl.Int64())
 SOURCE = Source(
     read_in_path=r"(?s)[^/]*$",
     columns=(
-        Column(
+        text_field(
             "session_id",
-            "text",
-            accepts=("integer",),
-            aliases=("dialogue_id", "id"),
-            description="Names the conversation; without one, the file's name does.",
+            "Names the conversation; without one, the file's name does.",
+            "dialogue_id",
+            "id",
         ),
-        Column(
-            "model_name",
-            "text",
-            accepts=("integer",),
-            aliases=("model",),
-            description="The recommender that answers; conversations are grouped by it.",
+        text_field(
+            "model_name", "The recommender that answers; conversations are grouped by it.", "model"
         ),
-        Column(
+        text_field(
             "true_genre",
-            "text",
-            accepts=("integer",),
+            "The genre that the simulated user began with; only carried along.",
             otherwise="null",
-            description="The genre that the simulated user began with; only carried along.",
         ),
-        Column(
+        json_field(
             "conversation",
-            "json",
-            description="Array of turns {speaker, text, user_meta}; a bare array of turns is one.",
-            needed=Needed(ALL_METRICS),
+            "Array of turns {speaker, text, user_meta}; a bare array of turns is one.",
+            *ALL_METRICS,
             items=(
                 Column(
                     "speaker",
@@ -78,26 +73,20 @@ SOURCE = Source(
                     vocabulary=Vocabulary(known=SPEAKERS, needed=SPEAKERS),
                 ),
                 Column("text", "text", description="What is said.", needed=Needed(ALL_METRICS)),
-                Column(
+                json_field(
                     "user_meta",
-                    "json",
+                    "Object of a user turn's constraints, and whether it is a shift.",
+                    *metrics_using(DIALOGUE_METRICS, "user_meta"),
                     aliases=("meta",),
-                    description="Object of a user turn's constraints, and whether it is a shift.",
-                    needed=Needed(metrics_using(DIALOGUE_METRICS, "user_meta")),
                 ),
             ),
         ),
-        Column(
+        json_field(
             "shift_events",
-            "json",
-            description="Array of objects whose turn is the number of a user turn, or null.",
-            needed=Needed(metrics_using(DIALOGUE_METRICS, "shift_events")),
+            "Array of objects whose turn is the number of a user turn, or null.",
+            *metrics_using(DIALOGUE_METRICS, "shift_events"),
         ),
-        Column(
-            "judge",
-            "json",
-            description="Object of a judge's scores by name, carried along for the analysis.",
-        ),
+        json_field("judge", "Object of a judge's scores by name, carried along for the analysis."),
     ),
     formats=("json", "jsonl", "parquet"),
     row_dialogues=("json", "jsonl", "parquet"),
@@ -121,7 +110,7 @@ _PLACE = (
     column("file", TEXT, "The input that holds the conversation."),
     column("line", WHOLE, "1-based line, row or element of the conversation in it."),
     DIALOGUE_COLUMN,
-    column("model", TEXT, "The log's model_name.", nullable=True),
+    optional("model", TEXT, "The log's model_name."),
 )
 _DELTA_COLUMNS = (
     column("missing_concepts", TEXTS, "Concepts of the user alone, field=value, sorted."),
@@ -141,15 +130,14 @@ TURNS = Table(
         column("user_concepts", TEXTS, "E(U): the user's concepts, field=value, sorted."),
         column("system_concepts", TEXTS, "E(S): the system's concepts, sorted."),
         *_DELTA_COLUMNS,
-        column(
+        optional(
             "gold_concepts",
             TEXTS,
             "Concepts that the DST scores expect of the system. Null without constraints.",
-            nullable=True,
         ),
-        column("user_text", TEXT, "The user's text. Null if it is missing.", nullable=True),
-        column("system_text", TEXT, "The system's answer. Null if it is missing.", nullable=True),
-        column("user_meta", TEXT, "The user turn's metadata as JSON.", nullable=True),
+        optional("user_text", TEXT, "The user's text. Null if it is missing."),
+        optional("system_text", TEXT, "The system's answer. Null if it is missing."),
+        optional("user_meta", TEXT, "The user turn's metadata as JSON."),
         NULL_REASONS_COLUMN,
     ),
 )
@@ -176,19 +164,17 @@ SHIFTS = Table(
         column("shift", WHOLE, "1-based number in the conversation."),
         column("turn", WHOLE, "The user turn at which the preference shifts, 1-based."),
         column("in_dialogue", BOOLEAN, "Whether the conversation has that turn."),
-        column(
+        optional(
             "recovered",
             BOOLEAN,
             "Whether a turn of the window meets the recovery test. Null if no turn is known to "
             "meet it and a turn lacks a text.",
-            nullable=True,
         ),
         metric_column(SHIFT_METRICS[0], dtype=WHOLE),
-        column(
+        optional(
             "recovered_cosine",
             BOOLEAN,
             "Whether CR alone meets its threshold in the window. Null if unknown.",
-            nullable=True,
         ),
         metric_column(SHIFT_METRICS[1], dtype=WHOLE),
         metric_column(SHIFT_METRICS[2]),
@@ -222,7 +208,7 @@ DIALOGUES = Table(
             TEXT,
             "The log's session_id. Default: the stem of its file, and its place there.",
         ),
-        column("true_genre", TEXT, "The log's true_genre.", nullable=True),
+        optional("true_genre", TEXT, "The log's true_genre."),
         *(column(name, WHOLE, description) for name, description in _COUNTS.items()),
         column("i_around_shifts_sum", REAL, "Sum of i over those turns."),
         column("has_shift_metadata", BOOLEAN, "Whether the log carries shift metadata."),
@@ -232,7 +218,7 @@ DIALOGUES = Table(
             metric_column(metric, dtype=WHOLE if metric.scale.unit == "concepts" else REAL)
             for metric in DIALOGUE_METRICS
         ),
-        column("judge", TEXT, "The log's judge scores as JSON.", nullable=True),
+        optional("judge", TEXT, "The log's judge scores as JSON."),
         NULL_REASONS_COLUMN,
     ),
 )

@@ -1,7 +1,5 @@
 """What the suite reads and writes: data only."""
 
-from dataclasses import replace
-
 import polars as pl
 
 from fastscore.suites.columns import (
@@ -12,6 +10,8 @@ from fastscore.suites.columns import (
     WHOLE,
     column,
     metric_column,
+    optional,
+    text_field,
 )
 from fastscore.suites.declarations import ALL_METRICS, Column, Needed, Source, Table, Vocabulary
 from fastscore.suites.score_dialogue import metrics
@@ -22,10 +22,6 @@ GROUPS = ("miner_uid", "challenge_uid", "challenge_type")
 
 STATUSES = ("ok", "no_steps")
 STATUS_DTYPE = pl.Enum(STATUSES)
-
-
-def _label(name: str, description: str, *aliases: str) -> Column:
-    return Column(name, "text", accepts=("integer",), aliases=aliases, description=description)
 
 
 SOURCE = Source(
@@ -76,14 +72,15 @@ SOURCE = Source(
             description="What was said (event utterance_complete).",
             needed=Needed(ALL_METRICS),
         ),
-        _label("dialogue_uid", "Names the dialogue; without it the file is the dialogue."),
-        _label("challenge_uid", "The challenge to which the dialogue belongs."),
-        replace(
-            _label("challenge_type", "The kind of challenge; the dialogue's first one counts."),
+        text_field("dialogue_uid", "Names the dialogue; without it the file is the dialogue."),
+        text_field("challenge_uid", "The challenge to which the dialogue belongs."),
+        text_field(
+            "challenge_type",
+            "The kind of challenge; the dialogue's first one counts.",
             otherwise="null",
         ),
-        _label("miner_uid", "The miner that predicted.", "miner"),
-        _label("miner_hotkey", "The miner's hotkey.", "hotkey"),
+        text_field("miner_uid", "The miner that predicted.", "miner"),
+        text_field("miner_hotkey", "The miner's hotkey.", "hotkey"),
     ),
     dialogue_key=DIALOGUE_KEY,
     variants=(("challenge", "challenge_uid"), ("miner", "miner_uid"), ("hotkey", "miner_hotkey")),
@@ -106,12 +103,7 @@ STEPS = Table(
             "The step's last prediction, stripped of white space and of one final "
             "EOF. Empty without a prediction.",
         ),
-        column(
-            "line",
-            WHOLE,
-            "1-based line of the prediction. Null if the step has none.",
-            nullable=True,
-        ),
+        optional("line", WHOLE, "1-based line of the prediction. Null if the step has none."),
         metric_column(metrics.LEXICAL_SIMILARITY, "1 - edit distance / length of the longer text."),
         metric_column(metrics.SEMANTIC_COSINE_RAW, "Cosine of prediction and ground truth."),
         metric_column(metrics.SEMANTIC_SIMILARITY, "Similarity of meaning by the semantic mode."),
@@ -136,12 +128,7 @@ UTTERANCES = Table(
             "The last ground truth, stripped of white space and of one final EOF.",
         ),
         column("total_steps", WHOLE, "Steps of the utterance."),
-        column(
-            "best_step",
-            WHOLE,
-            "Earliest step of the highest utility. Null without steps.",
-            nullable=True,
-        ),
+        optional("best_step", WHOLE, "Earliest step of the highest utility. Null without steps."),
         metric_column(metrics.U_BEST, "Utility of the best step. Null without steps."),
         column("status", STATUS_DTYPE, "ok, or no_steps: nothing to score."),
         column("line", WHOLE, "1-based line of the last utterance_complete."),
@@ -154,7 +141,7 @@ DIALOGUES = Table(
     grain="a dialogue",
     columns=(
         DIALOGUE_COLUMN,
-        *(column(label, TEXT, f"The log's {label}.", nullable=True) for label in LABELS),
+        *(optional(label, TEXT, f"The log's {label}.") for label in LABELS),
         column("file", TEXT, "Input of the dialogue's first row."),
         column("n_utterances", WHOLE, "Completed utterances."),
         column("n_scored", WHOLE, "Completed utterances that have steps."),
