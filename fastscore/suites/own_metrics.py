@@ -687,11 +687,16 @@ def suite(
                 f"Suite {name!r}: repeat {repeat!r} is not one of several columns that name a "
                 f"dialogue: {', '.join(key)}."
             )
+        several = len(key) > 1
+        ids = {
+            column: replace(_column(name, column, str, required=several), accepts=("integer",))
+            for column in key
+        }
         read = [
-            _column(name, column, kind, required=column not in key or len(key) > 1)
-            for column, kind in {**dict.fromkeys(key, str), **columns}.items()
+            _column(name, column, kind, required=column not in key or several)
+            for column, kind in (ids | dict(columns)).items()
         ]
-        labels = [_label(name, column) for column in read if column.name in key and len(key) > 1]
+        labels = [_label(name, column) for column in read if column.name in key and several]
         table = Table(
             name=DIALOGUES,
             grain="a dialogue",
