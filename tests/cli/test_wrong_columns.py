@@ -316,3 +316,14 @@ def test_logs_that_fit_no_suite_keep_the_advice(tmp_path):
     with pytest.raises(fastscore.FastscoreError) as caught:
         fastscore.score(tmp_path / "other.jsonl", fastscore.ScoreDialogue(lex_weight=1.0))
     assert "These logs fit" not in str(caught.value)
+
+
+def test_renamed_rows_of_a_suite_of_arrays_are_told_of_the_layout_of_turns(tmp_path):
+    rows = [{"conv": "c1", "speaker": who, "said": "Heat"} for who in ("USER", "SYSTEM")]
+    log = write(tmp_path / "log.jsonl", rows)
+    typed = ("--column", "session_id=conv", "--column", "text=said")
+    code, _, error = score("preference_shift", tmp_path, log, *typed)
+    assert code == 3
+    assert "If each row is a turn, add --layout turns. Name their keys: " in error
+    code, _, error = score("preference_shift", tmp_path, log, *typed, "--layout", "turns")
+    assert code == 0, error

@@ -303,6 +303,9 @@ def _key_to_name(
     asked = typed([column_flag(need.name, "KEY") for need in unnamed])
     named = f"Name {'its key' if len(unnamed) == 1 else 'their keys'}: {asked}. "
     rows = source.chat_rows
+    is_mapped = source.asked_for and not (source.chat and source.chat.layout.is_row_per_turn)
+    if rows and is_mapped and unnamed[0].name == rows.array:
+        named = f"If each row is a turn, add {typed([layout_flag(ROW_PER_TURN)])}. {named}"
     if rows is not None and unnamed[0].name == rows.speaker:
         keys = keys_beside(unnamed[0], source, advice, found)
         changing = [path for path, key in keys.items() if key.may_take_turns and not _counts(path)]
