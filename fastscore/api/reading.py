@@ -64,11 +64,7 @@ from fastscore.logs.samples.profile import (
     all_columns,
 )
 from fastscore.logs.samples.records import read_records
-from fastscore.logs.samples.refusals import (
-    MissingColumnsError,
-    UnknownWordsError,
-    suggest_words,
-)
+from fastscore.logs.samples.refusals import MissingColumnsError, UnknownWordsError, suggest_words
 from fastscore.logs.samples.rewrites import chats_of_lines
 from fastscore.logs.samples.screening import screen
 from fastscore.logs.score_input import LogsWarning, ScoreInput, scan_rejects, scan_rows

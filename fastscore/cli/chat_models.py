@@ -165,9 +165,7 @@ def judge_command(as_json: bool, quiet: bool, **given: Any) -> None:
 def _annotating(written: str) -> Callable[[Command], Command]:
     """Return what gives a command the options of annotations."""
     options = settings_options(
-        AskingAboutLogs,
-        model={"envvar": "FASTSCORE_ANNOTATE_MODEL"},
-        output={"help": written},
+        AskingAboutLogs, model={"envvar": "FASTSCORE_ANNOTATE_MODEL"}, output={"help": written}
     )
     return lambda command: options(quiet_option(model_options(command)))
 

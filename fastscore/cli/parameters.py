@@ -467,10 +467,7 @@ _WORDS: dict[str, Words] = {
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command(
-    "completion",
-    epilog='Example: eval "$(fastscore completion bash)"',
-)
+@click.command("completion", epilog='Example: eval "$(fastscore completion bash)"')
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion_command(shell: str) -> None:
     """Print the script that completes fastscore's words in SHELL."""

@@ -14,13 +14,7 @@ from fastscore.cli.parameters import PATH, HeadedCommand, HeadedOption, option, 
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, parse_map
 from fastscore.logs.inputs.layout import layout_names
-from fastscore.run.request import (
-    HOW_IT_RUNS,
-    SETTINGS,
-    WHAT_IS_SCORED,
-    WHERE_THINGS_ARE,
-    Request,
-)
+from fastscore.run.request import HOW_IT_RUNS, SETTINGS, WHAT_IS_SCORED, WHERE_THINGS_ARE, Request
 from fastscore.settings.options import (
     CHANGES_SCORE,
     MAP_TABLES,
@@ -347,11 +341,7 @@ def _example(suite: str) -> str:
 
 def _callback(suite: Suite) -> Any:
     def run_suite(
-        inputs: tuple[str, ...],
-        dry_run: bool,
-        quiet: bool,
-        as_json: bool,
-        **given: Any,
+        inputs: tuple[str, ...], dry_run: bool, quiet: bool, as_json: bool, **given: Any
     ) -> int:
         from fastscore.api.advice import fitting_suite_named
         from fastscore.run.drive import execute

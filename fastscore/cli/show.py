@@ -85,12 +85,7 @@ def metrics_command(names: tuple[str, ...], as_json: bool) -> None:
     the reasons of nulls, and the section of its source. The head of a suite has the sources to
     cite, and what is known of the agreement with people.
     """
-    from fastscore.results.metric_text import (
-        find_metrics,
-        metric_names,
-        metrics_json,
-        metrics_text,
-    )
+    from fastscore.results.metric_text import find_metrics, metric_names, metrics_json, metrics_text
 
     suites = find_metrics(names)
     if as_json:

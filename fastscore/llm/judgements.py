@@ -39,12 +39,7 @@ from fastscore.llm.client import (
     describe_asking,
     expect_requests,
 )
-from fastscore.llm.requests import (
-    Judging,
-    StrPath,
-    check_members,
-    object_schema,
-)
+from fastscore.llm.requests import Judging, StrPath, check_members, object_schema
 from fastscore.llm.spending import (
     FAILURES,
     MANIFEST,

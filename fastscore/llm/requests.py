@@ -18,13 +18,7 @@ import orjson
 
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.files import cache_root, hash_bytes
-from fastscore.llm.spending import (
-    NO_PRICES,
-    Meter,
-    Prices,
-    UnusableError,
-    parse_prices,
-)
+from fastscore.llm.spending import NO_PRICES, Meter, Prices, UnusableError, parse_prices
 from fastscore.logs.inputs.column_map import ColumnMap, requested_map
 from fastscore.run.request import SETTINGS
 from fastscore.settings.options import check_arguments, check_settings, setting, settings_of
@@ -474,9 +468,7 @@ class Judging(AskingAboutLogs):
         "preference_shift, finance for memory_finance, otherwise assistant]",
     )
     repeats: int = setting(
-        1,
-        "Judgements of each dialogue: 1, or a multiple of the number of dimensions.",
-        minimum=1,
+        1, "Judgements of each dialogue: 1, or a multiple of the number of dimensions.", minimum=1
     )
     files_from: Path | None = None
 

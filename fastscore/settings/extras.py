@@ -43,8 +43,7 @@ def missing_package(module: str, purpose: str) -> UsageError:
     extra = _EXTRA_OF.get(module)
     command = install_command(extra) if extra else f"pip install {module}"
     return UsageError(
-        f"{purpose} needs the package {module}, which is not installed.",
-        f"Run: {command}",
+        f"{purpose} needs the package {module}, which is not installed.", f"Run: {command}"
     )
 
 

@@ -537,8 +537,7 @@ class TomlTable:
     def fault(self, name: str, found: object, expected: str) -> UsageError:
         """Return the error that names a value and what is expected."""
         return UsageError(
-            f"{self.source}: {self._full(name)} is {found!r:.80}, expected {expected}.",
-            self.hint,
+            f"{self.source}: {self._full(name)} is {found!r:.80}, expected {expected}.", self.hint
         )
 
     def table(

@@ -20,13 +20,7 @@ import polars as pl
 from fastscore.errors import FastscoreError, RunConflictError, UsageError
 from fastscore.files import EXPERIMENT, check_output
 from fastscore.llm.client import ChatClient, Expectation
-from fastscore.llm.judgements import (
-    JUDGEMENTS,
-    PAIRS,
-    check_repeats,
-    load_rubric,
-    question_of,
-)
+from fastscore.llm.judgements import JUDGEMENTS, PAIRS, check_repeats, load_rubric, question_of
 from fastscore.llm.pairwise import run_judging
 from fastscore.llm.requests import (
     Answer,

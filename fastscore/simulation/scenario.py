@@ -61,9 +61,7 @@ class Simulation(Scenario):
     )
     ids: str = ""
     workers: int = setting(
-        1,
-        "Number of shards simulated at once. Default: the number of processors.",
-        minimum=1,
+        1, "Number of shards simulated at once. Default: the number of processors.", minimum=1
     )
     output: Path = setting(MISSING, "The folder of logs.", flags=("-o", "--output"))
     overwrite: bool = setting(False, "Replace an existing simulation in -o.")

@@ -27,12 +27,7 @@ import numpy.typing as npt
 from fastscore_jit.arrays import Vectors
 from fastscore_jit.threads import raise_if_stopped
 from fastscore_models.export import ExportedModel, find_exported, is_export_of, list_exported
-from fastscore_models.recipe import (
-    ModelExportError,
-    NotExportedError,
-    list_recipes,
-    load_recipe,
-)
+from fastscore_models.recipe import ModelExportError, NotExportedError, list_recipes, load_recipe
 
 from fastscore.errors import ModelError, UsageError
 from fastscore.files import cache_root

@@ -79,10 +79,7 @@ def list_segments(folder: Path) -> list[str]:
 
 
 def write_segment(
-    folder: Path,
-    ids: SortedIds,
-    vectors: npt.NDArray[np.float32],
-    positions: npt.NDArray[np.intp],
+    folder: Path, ids: SortedIds, vectors: npt.NDArray[np.float32], positions: npt.NDArray[np.intp]
 ) -> str:
     """Write and commit a segment."""
     faiss: Any = load("faiss", "A store of vectors")

@@ -136,10 +136,7 @@ class VectorStore:
 
     @classmethod
     def of(
-        cls,
-        embedder: "Embedder",
-        *,
-        root: str | os.PathLike[str] | None = None,
+        cls, embedder: "Embedder", *, root: str | os.PathLike[str] | None = None
     ) -> "VectorStore":
         """Open the store of an embedder, in which `get_or_embed` embeds what is missing.
 
@@ -164,13 +161,7 @@ class VectorStore:
         return store
 
     @classmethod
-    def open(
-        cls,
-        fingerprint: str,
-        dim: int,
-        *,
-        root: Path | None = None,
-    ) -> "VectorStore":
+    def open(cls, fingerprint: str, dim: int, *, root: Path | None = None) -> "VectorStore":
         """Open the store of a fingerprint below a folder of stores, making it if there is none.
 
         It is a StoreError if the folder holds another kind of store, or is not to be trusted.

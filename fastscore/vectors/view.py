@@ -116,9 +116,7 @@ class SortedIds(NamedTuple):
         return np.column_stack((self.first, self.second))
 
 
-def distinct_ids(
-    ids: TextIds,
-) -> tuple[SortedIds, npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def distinct_ids(ids: TextIds) -> tuple[SortedIds, npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Sort ids and drop repeats."""
     first, second, positions, inverse = fastscore_kernels.distinct_ids(ids)
     return SortedIds(first, second), positions, inverse
