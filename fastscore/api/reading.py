@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -88,8 +89,7 @@ _NAMED = 3
 _MOST_CHARACTERS = 600
 """From here on the inputs, or the flags, of a command are written in a shorter way."""
 _MOST_KEYS, _MOST_KEYS_READ, _KEY_CHARACTERS, _REASON_CHARACTERS = 200, 20, 200, 1600
-"""How many keys are shown of a file, and of one that is read without naming any; and how much of a
-key and of a reason."""
+"""How many keys are shown of a file, and of one that is read without naming any; sizes of texts."""
 
 
 def commands(inspection: Inspection, suites: Mapping[str, Suite]) -> dict[str, str]:
@@ -99,19 +99,12 @@ def commands(inspection: Inspection, suites: Mapping[str, Suite]) -> dict[str, s
     for suite, (inputs, flags) in _best_inputs(inspection).items():
         if suite == CHATS:
             continue
-        required = [
-            part
-            for field in dataclasses.fields(suites[suite].options)
-            if field.metadata.get("required")
-            for part in (flag_name(field.name), "FILE")
-        ]
-        logs, options, before = shlex.join(inputs), shlex.join(flags), ""
-        if len(logs) > _MOST_CHARACTERS:
-            logs = _pattern_of(inputs)
+        files = [(flag_name(name), "FILE") for name in _required_options(suites[suite])]
+        logs, options, before = _joined(inputs), shlex.join(flags), ""
         if len(options) > _MOST_CHARACTERS:
             options = f"--layout {suite}.toml"
             before = f"fastscore inspect {logs} --as-layout {suite} > {suite}.toml; "
-        words = ("fastscore score", suite, logs, "-o", next(outputs), options, *required)
+        words = ("fastscore score", suite, logs, "-o", next(outputs), options, *chain(*files))
         found[suite] = before + " ".join(word for word in words if word)
     return found
 
@@ -126,16 +119,22 @@ def judge_command(inspection: Inspection, output: Path | None = None) -> str:
 
 def _judging(inputs: Sequence[str], flags: Sequence[str], output: Path | None = None) -> str:
     """Return the command of a judge."""
-    logs = shlex.join(inputs)
-    logs = logs if len(logs) <= _MOST_CHARACTERS else _pattern_of(inputs)
     folder = shlex.quote(str(output or next(free_names("judgements"))))
     model = "--model MODEL --base-url URL"
-    words = ("fastscore judge", logs, "-o", folder, shlex.join(flags), model)
+    words = ("fastscore judge", _joined(inputs), "-o", folder, shlex.join(flags), model)
     return " ".join(word for word in words if word)
 
 
-def _pattern_of(paths: Sequence[str]) -> str:
-    """Return the glob that matches just these paths; a placeholder if there is none."""
+def _required_options(suite: Suite) -> list[str]:
+    return [
+        each.name for each in dataclasses.fields(suite.options) if each.metadata.get("required")
+    ]
+
+
+def _joined(paths: Sequence[str]) -> str:
+    """Write paths, or if they are long the glob that matches just them; a placeholder if none."""
+    if len(joined := shlex.join(paths)) <= _MOST_CHARACTERS:
+        return joined
     suffixes = {os.path.splitext(path)[1] for path in paths}
     pattern = os.path.join(os.path.dirname(paths[0]), f"*{suffixes.pop()}")
     is_exact = not suffixes and {*glob.glob(pattern)} == {*paths}
@@ -324,13 +323,10 @@ def _show_shape(console: "Console", group: Sequence[InspectedFile]) -> None:
 
 def _show_lack(console: "Console", need: RequiredColumn) -> None:
     without = f"  without {' or '.join((need.place, *need.column.needed.given_by))}"
-    if need.column.needed.by:
-        console.print(
-            f"{without}, null everywhere: {', '.join(need.column.needed.by)}", soft_wrap=True
-        )
-    if need.column.needed.affects:
-        kept = ", ".join(need.column.needed.affects)
-        console.print(f"{without}, scored all the same: {kept}", soft_wrap=True)
+    needed = need.column.needed
+    for what, names in (("null everywhere", needed.by), ("scored all the same", needed.affects)):
+        if names:
+            console.print(f"{without}, {what}: {', '.join(names)}", soft_wrap=True)
 
 
 def _key_grid(rows: Sequence[Mapping[str, Any]]) -> Grid:
@@ -377,17 +373,11 @@ def scan(
     Parameters
     ----------
     source
-        A file, folder or glob, several of them, a frame, or rows, as `score` takes.
+        Logs, a frame or rows, as `score` takes.
     suite
         The suite whose columns are read: its name or its options.
-    columns
-        Keys of columns that have another key in the logs: ``{"prediction": "guess.text"}``.
-    values
-        The suite's values for the values of a text column: ``{"event": {"guess": "predicted"}}``.
-    layout
-        A named layout or the TOML file of one, as `score` takes.
-    alternate, sort_by, dialogue, without
-        As of `score`.
+    columns, values, layout, alternate, sort_by, dialogue, without
+        Where the columns are in the logs, as `score` takes them.
     rejects
         Scan the rejected lines instead: place, field, reason, found value.
     workers
@@ -484,11 +474,7 @@ def _try_reading(file: InputFile, suite_name: str, columns: ColumnMap) -> Trial:
         said = [turn for _, turn in turns_of_chats(rows.frame) if isinstance(turn, dict)]
         n_said = sum(bool(turn.get("role") and turn.get("content")) for turn in said)
         return Trial(n_said, rows.rejects.height, _fault(rows.rejects, file.path))
-    required = {
-        field.name: "FILE"
-        for field in dataclasses.fields(suite.options)
-        if field.metadata.get("required")
-    }
+    required = dict.fromkeys(_required_options(suite), "FILE")
     rows = replace(rows, frame=rows.frame.head(MOST_ROWS_SAMPLED))
     options = build_options(suite.options, required)
     events = suite.read(rows.frame, options)

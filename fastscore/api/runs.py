@@ -48,8 +48,7 @@ class Run(runs.Run, metaclass=_Listed):
     Parameters
     ----------
     path
-        The run directory, or the address of a run in an object store. Of scores in memory: what
-        was scored, as messages name it.
+        The run directory, or its address in an object store. In memory: what was scored.
     manifest
         The run's manifest.
     verify

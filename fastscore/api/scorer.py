@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from fastscore.vectors.embedder import Embed, Embedder
 
 ROWS_AT_ONCE = 100_000
-"""Number of rows of a stream to score together, as each call has a fixed cost of some
-milliseconds."""
+"""Number of rows of a stream to score together: each call has a fixed cost of milliseconds."""
 
 
 @names_arguments

@@ -83,9 +83,8 @@ def score(
     Parameters
     ----------
     source
-        A file, folder or glob, or several of them. Or a frame: polars, pandas, Arrow, DuckDB or a
-        dataset with ``to_polars``. Or dicts, in a list or a generator. A frame has the columns that
-        the suite's logs have.
+        A file, folder or glob, or several of them. Or a frame with the columns of the suite's logs:
+        polars, pandas, Arrow, DuckDB or a dataset with ``to_polars``. Or dicts, also generated.
     suite
         The suite's options, for example ``fastscore.ScoreDialogue(lex_weight=1.0)``. The name of a
         suite means its defaults: ``"score_dialogue"``.
@@ -93,8 +92,7 @@ def score(
         Metrics of your own beside the suite's: functions decorated with `fastscore.metric`, Python
         files of them, or the names of installed ones.
     output
-        A run directory. Scoring into the same directory again finishes an interrupted run. Without
-        it the scores stay in memory.
+        A run directory, where the same call finishes an interrupted run. Default: in memory.
     embedder
         A model's name, the folder of an exported model, an `Embedder`, or a function from a list of
         texts to a matrix. None or ``"none"`` turns the semantic part off, if the suite allows it.
@@ -107,8 +105,7 @@ def score(
     dim
         The dimension to which vectors are truncated. Default: the model's own.
     store
-        The folder of vector stores. Default: with `output`, the folder in the cache. Without
-        `output`, no vectors are kept.
+        The folder of vector stores. Default: the one in the cache. Without `output`: none.
     workers
         Number of shards of a run to score at once. Default: one per processor.
     engine
@@ -122,18 +119,15 @@ def score(
         Maximum memory of the process in MiB, in any stage of a run, or while reading without
         `output`. Default: three quarters of the machine's.
     max_unpacked, max_ratio
-        Maximum unpacked size of a compressed file in MiB, and maximum ratio of unpacked to packed
-        size beyond 64 MiB.
+        Maximum unpacked MiB of a compressed file, and unpacked / packed size beyond 64 MiB.
     columns
         Keys of columns that have another key in the logs: ``{"text": "turns[].content"}``.
     values
         The suite's values for the values of a text column: ``{"speaker": {"user": "USER"}}``.
     layout
-        A named layout (``"openai"``, ``"sharegpt"``) or a layout's TOML file. `columns` and
-        `values` take precedence over it.
+        A named layout (``"openai"``) or a TOML file. `columns` and `values` take precedence.
     alternate
-        Who begins, if no turn names its speaker: ``"user"`` or ``"assistant"``. Turns then take
-        turns.
+        Who begins, if turns name no speaker and alternate: ``"user"`` or ``"assistant"``.
     sort_by
         The key of a turn by which the turns of each dialogue are sorted.
     dialogue
@@ -158,8 +152,7 @@ def score(
     Returns
     -------
     Run
-        The scores: tables, summary, rejects and signature. Runs are compared, reported, plotted and
-        explained, in memory as on disk.
+        Tables, summary, rejects and signature, with the same functions in memory as on disk.
 
     Raises
     ------

@@ -129,8 +129,7 @@ def pass_k(
     repeats
         The column that tells repeats of a task apart, such as the trial. Default: the suite's.
     task
-        The columns of the tasks, separated by commas, then the units of the intervals too.
-        Default: the suite's pairs and units.
+        Columns of the tasks, separated by commas: also units. Default: the suite's pairs and units.
     by
         A label column whose values are estimated by themselves.
     metrics

@@ -361,8 +361,7 @@ def annotate(
     logs
         Files and folders of logs.
     what
-        ``concepts`` of every text of preference_shift, or ``states`` of every guest's message of
-        guest_simulation.
+        ``concepts`` of texts of preference_shift, or ``states`` of guests of guest_simulation.
     model
         The model's name at its server.
     output

@@ -156,10 +156,7 @@ _RETRY_HEADER = "x-stainless-retry-count"
 
 
 def _spellings(key: str) -> list[tuple[str, int]]:
-    """Return a key in lower case as a server may repeat it, and the shortest part that tells of it.
-
-    As it is or quoted; in hex, or in base64 after any number of bytes.
-    """
+    """Return spellings of a key that a server may repeat, and the shortest part of each to hide."""
     content = key.encode()
     after = (b64encode(bytes(n) + content).decode()[-(-8 * n // 6) :].rstrip("=") for n in range(3))
     spelt = [(key, _SHORTEST_KEY), (quote(key, safe=""), _SHORTEST_KEY)]
@@ -207,8 +204,7 @@ class ChatClient:
     def ask(self, request: ChatRequest) -> Answer:
         """Return the answer to a request.
 
-        Raises `SampleError` if this request alone failed, `BudgetError`, `ModelServerError` if none
-        can succeed, or `ClosedError`.
+        Raises `SampleError` if only this request failed, another error if none can succeed.
         """
         key = request.key(self.options.endpoint)
         while True:
@@ -438,16 +434,13 @@ _CENT = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What will be asked of chat models if nothing is asked again; `kept` of it is not sent.
-
-    Without prices ``cost`` is None.
-    """
+    """What will be asked of chat models if nothing is asked again; `kept` of it is not sent."""
 
     requests: int
     kept: int
     prompt_tokens: int
     completion_tokens: int
-    cost: float | None
+    cost: float | None  # None without prices
 
     def lines(self) -> Iterator[str]:
         """Say it in words."""
@@ -515,10 +508,7 @@ _FRAMING = ("content-encoding", "content-length", "transfer-encoding")
 
 
 class _Timed:
-    """What opens connections, or one, whose reads and writes end with the request's deadline.
-
-    A server that drips bytes has no more time than others.
-    """
+    """A connection, or what opens them, that ends with the deadline even if bytes drip in."""
 
     def __init__(self, inner: Any, under_way: threading.local) -> None:
         self._inner, self._under_way = inner, under_way

@@ -5,10 +5,9 @@ the model told why, and in the end listed as a failure with its text. Nothing is
 Repeats show the dimensions in rotated order, each order equally often, so that the position of a
 dimension neither biases its mean nor is taken for noise.
 
-``judgements.jsonl`` has a line a dialogue with the means over its repeats, as ``--judge`` of
-`fastscore analyse` and `compare` reads it; ``repeats.parquet`` every score; ``failures.jsonl``
-every repeat without one, with the answer; ``summary.json`` agreement, consistency, and the checks
-of position and length.
+``judgements.jsonl`` has a line a dialogue with the means over its repeats, as ``--judge`` reads it;
+``repeats.parquet`` every score; ``failures.jsonl`` every repeat without one, with the answer;
+``summary.json`` agreement, consistency, and the checks of position and length.
 """
 
 import os
@@ -52,7 +51,7 @@ from fastscore.llm.transcripts import DATA, Transcript, quoted, read_dialogues
 from fastscore.run.commit import commit_json, commit_lines, commit_table
 from fastscore.run.progress import Reporter
 from fastscore.run.writer import LOCK_NAME, run_lock
-from fastscore.settings.options import TEXT_BYTES, TomlTable, parse_toml, read_option_file
+from fastscore.settings.options import TomlTable, parse_toml, read_named_file
 from fastscore.statistics.agreement import clustered_correlation, krippendorff_alpha
 from fastscore.statistics.clustered import Clusters, Estimate, clustered_mean
 from fastscore.statistics.curves import difference_curve
@@ -122,10 +121,7 @@ def load_rubric(named: StrPath) -> Rubric:
     if name in rubric_names():
         content = files(__package__).joinpath("rubrics", f"{name}.toml").read_bytes()
     elif path.suffix == ".toml":
-        try:
-            content = read_option_file(path, TEXT_BYTES)
-        except OSError as error:
-            raise UsageError(f"rubric {name}: cannot be read: {error.strerror}.") from error
+        content = read_named_file(path, f"rubric {name}")
     else:
         raise UsageError(
             f"Unknown rubric {name!r}.", did_you_mean(name, rubric_names()) + " Or a file."
@@ -193,8 +189,7 @@ def _prompt(prompts: TomlTable, name: str) -> str:
 
 
 SCORE_SCHEMA: dict[str, pl.DataType] = {
-    "row": pl.Int64(),
-    "repeat": pl.Int64(),
+    **dict.fromkeys(("row", "repeat"), pl.Int64()),
     "dimension": pl.String(),
     **dict.fromkeys(("position", "score", "attempts"), pl.Int64()),
 }
@@ -202,8 +197,7 @@ SCORE_SCHEMA: dict[str, pl.DataType] = {
 position of the rubric it was asked (from 1), and after how many answers it came."""
 
 FAILURE_SCHEMA: dict[str, pl.DataType] = {
-    "row": pl.Int64(),
-    "repeat": pl.Int64(),
+    **dict.fromkeys(("row", "repeat"), pl.Int64()),
     **dict.fromkeys(("kind", "reason", "expected", "answer"), pl.String()),
     "attempts": pl.Int64(),
 }
@@ -309,8 +303,7 @@ def _write(
 ) -> dict[str, Any]:
     """Write a judge's folder of answers, by dialogue and repeat from 0; return its summary.
 
-    A dialogue is scored if all of its repeats were read. Means over fewer would weigh the orders of
-    the dimensions unequally.
+    A dialogue is scored if all repeats were read: fewer would weigh the orders unequally.
     """
     expected = f"an object of whole numbers from {rubric.low} to {rubric.high}"
     scored: list[tuple[Any, ...]] = []
@@ -548,19 +541,14 @@ def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) ->
     rubric = rubric_of(asked.rubric, suite)
     check_repeats(rubric, asked.repeats)
     tasks = [(row, repeat) for row in range(len(dialogues)) for repeat in range(asked.repeats)]
-
-    def write(
-        answers: Sequence[Structured[dict[str, int]] | None], described: dict[str, Any]
-    ) -> dict[str, Any]:
-        by_task = dict(zip(tasks, answers, strict=True))
-        return _write(asked.output, dialogues, by_task, rubric, described)
-
     return judge_samples(
         asked,
         (suite, rubric, dialogues),
         tasks,
         lambda task: question_of(dialogues[task[0]], rubric, task[1], asked),
-        write,
+        lambda answers, described: _write(
+            asked.output, dialogues, dict(zip(tasks, answers, strict=True)), rubric, described
+        ),
         reporter,
         meter,
         answer=orjson.dumps(dict.fromkeys(rubric.questions, rubric.high)).decode(),
@@ -583,8 +571,7 @@ def judge_samples(
     """Ask about parts of samples, have the answers written and summarised, and record the costs.
 
     `judged` are the suite, the rubric and the dialogues that are shown; `answer` is as long as
-    usual ones, `more` what else describes the judgements. The folder is held meanwhile, and has
-    nothing of others.
+    usual ones, `more` what else describes the judgements.
     """
     if asked.dry_run:
         requests = (question(task).request for task in tasks)
@@ -645,10 +632,7 @@ def count_cut_turns(dialogues: Sequence[Transcript], rubric: Rubric, reporter: R
 
 
 def show_judgements(summary: dict[str, Any], folder: Path, *, as_json: bool) -> None:
-    """Print the summary of judged dialogues or pairs.
-
-    As JSON, or as a table of dimensions, and the failures.
-    """
+    """Print the summary of judged dialogues or pairs: JSON, or a table and the failures."""
     if as_json:
         write_line(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
         return

@@ -82,18 +82,12 @@ def run_judging(asked: Judging, reporter: Reporter, meter: Meter | None = None) 
         raise UsageError(f"A has logs of {suite}, B of {suite_b}.", "Compare logs of one suite.")
     rubric = rubric_of(asked.rubric, suite)
     pairs = pair_up(side_a, side_b)
-
-    def write(
-        answers: Sequence[Structured[Verdict] | None], described: dict[str, Any]
-    ) -> dict[str, Any]:
-        return _write(asked, pairs, answers, rubric, described)
-
     return judge_samples(
         asked,
         (suite, rubric, [side for pair in pairs for side in pair]),
         [(row, first) for row in range(len(pairs)) for first in (A, B)],
         lambda task: _question(pairs[task[0]], task[1], rubric, asked),
-        write,
+        lambda answers, described: _write(asked, pairs, answers, rubric, described),
         reporter,
         meter,
         answer=_TYPICAL_REASON + '"personalization": "1", ' * len(questions_of(rubric)),
@@ -174,10 +168,7 @@ def _write(
     rubric: Rubric,
     described: dict[str, Any],
 ) -> dict[str, Any]:
-    """Write a folder of judged pairs, each with an answer for A first and one for B first.
-
-    Returns its summary. An answer is None if it was not asked for.
-    """
+    """Write a folder of judged pairs, with answers for A first and B first; return its summary."""
     members = tuple(questions_of(rubric))
     digest = hash_bytes(f"{rubric.digest} {PROMPTS_DIGEST} {DATA}".encode())
     judged_by = f"{described['model']} by {rubric.name} in pairs {digest[:12]}"
@@ -233,11 +224,8 @@ def summarise_pairs(name: str, lines: Sequence[Mapping[str, Any]]) -> dict[str, 
     """Describe one dimension of judged pairs."""
     verdicts = [line["verdict"][name] for line in lines]
     wins, losses = verdicts.count(A), verdicts.count(B)
-    rate = clustered_mean(
-        [{A: 1.0, TIE: 0.5, B: 0.0}[verdict] for verdict in verdicts],
-        [1.0] * len(verdicts),
-        (0.0, 1.0),
-    )
+    points = [{A: 1.0, TIE: 0.5, B: 0.0}[verdict] for verdict in verdicts]
+    rate = clustered_mean(points, [1.0] * len(points), (0.0, 1.0))
     answers = [tuple(order["answer"][name] for order in line["orders"]) for line in lines]
     decided = wins + losses
 
@@ -288,8 +276,7 @@ def judge(
 ) -> Judged:
     """Judge dialogues by a chat model and a rubric, or two systems in pairs.
 
-    Every answer is kept, so that the same call goes on after an interruption and asks nothing
-    twice.
+    Every answer is kept: the same call goes on after an interruption.
 
     Parameters
     ----------

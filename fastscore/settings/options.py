@@ -84,11 +84,9 @@ def option(
     names_file
         Whether the value is a file's path; the signature then has the hash of its content.
     names_folder
-        The pattern of the files to use if the value is a folder's path; the signature then has the
-        hash of their names and content.
+        The pattern of files in a folder's path; the signature then hashes their names and content.
     built_in
-        The default file if the value is empty, beside the module of the options. Its hash is then
-        part of the signature.
+        The file beside the module of the options if the value is empty; the signature hashes it.
     names_masked_model
         Whether the value names a masked language model; the signature then has its fingerprint.
     required
@@ -186,8 +184,7 @@ def setting(
 ) -> Any:
     """Declare a field of a request: what its values keep to, and its option on the command line.
 
-    Bounds of a list hold for its items. ``in_manifest``: a run's manifest has it, though no number
-    depends on it.
+    Bounds of a list hold for its items. ``in_manifest``: a run's manifest has it.
     """
     rules = dict(locals())
     return dataclasses.field(default=rules.pop("default"), metadata=rules)
@@ -478,13 +475,19 @@ def _too_large(most: int) -> OSError:
     return OSError(errno.EFBIG, f"it is larger than {most >> 20:,} MiB")
 
 
+def read_named_file(
+    path: str | os.PathLike[str], source: str, *, takes_pipe: bool = False
+) -> bytes:
+    """Return a file's content of at most `TEXT_BYTES`; a `UsageError` names the source."""
+    try:
+        return read_option_file(path, TEXT_BYTES, takes_pipe=takes_pipe)
+    except OSError as error:
+        raise UsageError(f"{source}: cannot be read: {error.strerror}.") from error
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file, or a pipe, of at most `TEXT_BYTES`."""
-    try:
-        content = read_option_file(path, TEXT_BYTES, takes_pipe=True)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}.") from error
-    return parse_toml(content, str(path))
+    return parse_toml(read_named_file(path, str(path), takes_pipe=True), str(path))
 
 
 MAP_TABLES = ("columns", "values")
@@ -544,8 +547,7 @@ class TomlTable:
         self, name: str, required: Collection[str], optional: Collection[str] = ()
     ) -> "TomlTable":
         """Return a table that has all required names, and no others but the optional ones."""
-        values = self._mapping(name, "a table")
-        table = replace(self, key=self._full(name), values=values)
+        table = self._inner(name, "a table")
         table.check_names(required, optional)
         return table
 
@@ -594,11 +596,10 @@ class TomlTable:
 
     def texts_by_name(self, name: str) -> dict[str, tuple[str, ...]]:
         """Return a table of lists of one text or more under any names, at least one."""
-        found = self._mapping(name, "a table of lists of texts")
-        if not found:
-            raise self.fault(name, found, "a table of at least one list of texts")
-        inner = replace(self, key=self._full(name), values=found)
-        return {each: inner.texts(each) for each in found}
+        inner = self._inner(name, "a table of lists of texts")
+        if not inner.values:
+            raise self.fault(name, inner.values, "a table of at least one list of texts")
+        return {each: inner.texts(each) for each in inner.values}
 
     def choices(self, name: str, known: Collection[str]) -> tuple[str, ...]:
         """Return a list of some of the known words."""
@@ -613,7 +614,10 @@ class TomlTable:
 
     def words(self, name: str) -> tuple[str, ...]:
         """Return a list of words, which may be empty."""
-        return self._words(name, self.values[name])
+        found = self.values[name]
+        if not isinstance(found, list):
+            raise self.fault(name, found, "a list of words")
+        return tuple(self._word(name, word) for word in found)
 
     def patterns(self, name: str) -> tuple[str, ...]:
         """Return a list of one regular expression or more, in the syntax of polars."""
@@ -639,17 +643,17 @@ class TomlTable:
 
     def word_by_name(self, name: str) -> dict[str, str]:
         """Return a table of words under any names."""
-        found = self._mapping(name, "a table of words")
-        return {inner: self._word(f"{name}.{inner}", word) for inner, word in found.items()}
+        inner = self._inner(name, "a table of words")
+        return {each: inner.word(each) for each in inner.values}
 
     def words_by_name(
         self, name: str, known: Collection[str] | None = None
     ) -> dict[str, tuple[str, ...]]:
         """Return a table of lists of words under any names, or some of the known ones."""
-        found = self._mapping(name, "a table of lists of words")
+        inner = self._inner(name, "a table of lists of words")
         if known is not None:
-            replace(self, key=self._full(name), values=found).check_names((), known)
-        return {inner: self._words(f"{name}.{inner}", words) for inner, words in found.items()}
+            inner.check_names((), known)
+        return {each: inner.words(each) for each in inner.values}
 
     def check_names(self, required: Collection[str], optional: Collection[str] = ()) -> None:
         """Refuse a table with another name than these, or without a required one."""
@@ -666,11 +670,11 @@ class TomlTable:
     def _full(self, name: str) -> str:
         return f"{self.key}.{name}" if self.key else name
 
-    def _mapping(self, name: str, expected: str) -> dict[str, Any]:
+    def _inner(self, name: str, expected: str) -> "TomlTable":
         found = self.values[name]
         if not isinstance(found, dict):
             raise self.fault(name, found, expected)
-        return found
+        return replace(self, key=self._full(name), values=found)
 
     def _text(self, name: str, found: object) -> str:
         if not isinstance(found, str) or not found.strip():
@@ -683,23 +687,13 @@ class TomlTable:
             raise self.fault(name, found, "a word that is not blank, on one line")
         return found
 
-    def _words(self, name: str, found: object) -> tuple[str, ...]:
-        if not isinstance(found, list):
-            raise self.fault(name, found, "a list of words")
-        return tuple(self._word(name, word) for word in found)
-
 
 _LEXICON = "lexicon.toml"
 
 
 def lexicon_content(path: str, package: str) -> bytes:
     """Return the bytes of a lexicon."""
-    if not path:
-        return _built_in(package)
-    try:
-        return read_option_file(path, TEXT_BYTES)
-    except OSError as error:
-        raise UsageError(f"lexicon {path}: cannot be read: {error.strerror}.") from error
+    return read_named_file(path, f"lexicon {path}") if path else _built_in(package)
 
 
 @cache

@@ -160,9 +160,8 @@ def restate_constraints(constraints: Mapping[str, Sequence[str]]) -> str:
 class CallableAgent:
     """Answers by a callable of the user's own.
 
-    It is called with the conversation so far, a list of turns as logs have them, and returns a text
-    or a mapping with ``text`` and, where it has them, ``constraints`` and ``rec_titles``. A class
-    is instantiated for every session.
+    It is called with the turns so far, as logs have them, and returns a text, or a mapping with
+    ``text`` and maybe ``constraints`` and ``rec_titles``. A class makes an object a session.
     """
 
     name: str
@@ -262,8 +261,7 @@ class ModelAgent:
         return (
             f"{OPENAI}{self.name} {asked.endpoint} temperature={asked.temperature} "
             f"tokens={asked.answer_tokens} off-catalogue={self.off_catalogue} "
-            f"refusals={self.refusals} {_READING} "
-            f"{PROMPTS_DIGEST}"
+            f"refusals={self.refusals} {_READING} {PROMPTS_DIGEST}"
         )
 
     def open(self, draws: Draws) -> Respond:
@@ -688,8 +686,7 @@ def _simulate_asking(
 ) -> Simulated:
     """Simulate what is left with chat models; record what that costs and which sessions fail.
 
-    A shard is written with its last session. One of which a session failed has no receipt: the
-    next run makes it again.
+    A shard of which a session failed has no receipt: the next run makes it again.
     """
     simulation, state, before = world.simulation, world.simulation.output / STATE, client.spent
     tasks = [(shard, number) for shard in left for number in shard.sessions]

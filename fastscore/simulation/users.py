@@ -24,9 +24,8 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from fastscore.errors import UsageError
 from fastscore.files import hash_bytes
-from fastscore.settings.options import TEXT_BYTES, TomlTable, parse_toml, read_option_file
+from fastscore.settings.options import TomlTable, parse_toml, read_named_file, read_option_file
 from fastscore.suites.preference_shift.catalogue import (
     NAME,
     PLOT,
@@ -235,24 +234,22 @@ def _retrieval(path: str, digest: str) -> Retrieval:
         known.append(surface)
         for row in dict.fromkeys(rows):
             values[row].setdefault(name, []).append(surface)
-    items = tuple(
-        Item(
-            (of_item.get(NAME) or [title])[0],
-            plot,
-            {name: tuple(each) for name, each in of_item.items()},
-        )
-        for title, plot, of_item in zip(catalogue.items["title"], plots, values, strict=True)
-    )
+    found = zip(catalogue.items["title"], plots, map(_tuples, values), strict=True)
+    items = tuple(Item(of.get(NAME, (title,))[0], plot, of) for title, plot, of in found)
     titles = sorted({item.title for item in items if item.title})
     return Retrieval(
         digest,
         items,
-        {name: tuple(known) for name, known in surfaces.items()},
+        _tuples(surfaces),
         index,
         AhoCorasick(list(places)),
         tuple(places.values()),
         AhoCorasick(titles, matchkind=MatchKind.LeftmostLongest),
     )
+
+
+def _tuples(lists: Mapping[str, list[str]]) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(each) for name, each in lists.items()}
 
 
 def _text(value: object) -> str:
@@ -309,11 +306,8 @@ class Policy:
 def load_policy(path: Path | None = None) -> Policy:
     """Read a policy; the built-in one where no file is named."""
     source = str(path) if path else "the built-in user.toml"
-    try:
-        built_in = files(__package__).joinpath("user.toml")
-        content = read_option_file(path, TEXT_BYTES) if path else built_in.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{source}: cannot be read: {error.strerror}.") from error
+    built_in = files(__package__).joinpath("user.toml")
+    content = read_named_file(path, source) if path else built_in.read_bytes()
     top = TomlTable(source, "", parse_toml(content, source))
     top.check_names(("rates", "turns", "limits", "focus", "reference", "phrases"))
     rates, limits = top.table("rates", _RATES), top.table("limits", _LIMITS)
@@ -377,8 +371,7 @@ _SLOT = re.compile(r"\{(genre|focus|bridge)\}")
 class UserTurn:
     """What a user will say, and its metadata as logs have them.
 
-    ``{reference}`` in the phrase becomes a title that the system named, chosen by `draw` (from 0 to
-    below 1), or else `otherwise`.
+    ``{reference}`` in the phrase becomes a title that the system named, by `draw`, or `otherwise`.
     """
 
     phrase: str

@@ -78,10 +78,7 @@ class TextGroup(NamedTuple):
 
 
 def load_tokenizer(path: Path, max_tokens: int | None) -> Any:
-    """Load a tokenizer that truncates at `max_tokens`, special ones included, and never pads.
-
-    None truncates nothing.
-    """
+    """Load a tokenizer that truncates at `max_tokens` (None: nowhere), special ones included."""
     from tokenizers import Tokenizer
 
     try:
@@ -169,8 +166,7 @@ class Embedder:
     Raises
     ------
     ModelError
-        If the model is unknown, not exported, or damaged, or the precision or device cannot be
-        used here.
+        If the model is unknown, not exported or damaged, or cannot run here as asked.
     UsageError
         If `precision`, `device` or `threads` cannot be used.
 
@@ -471,11 +467,9 @@ def _check_name(name: str) -> None:
 
 def check_model_name(name: "str | FunctionEmbedder") -> None:
     """Refuse the name of a model that there is not, exported or yet to be."""
-    if (
-        isinstance(name, str)
-        and not is_model_folder(name)
-        and name not in list_exported(cache_root())
-    ):
+    if isinstance(name, FunctionEmbedder) or is_model_folder(name):
+        return
+    if name not in list_exported(cache_root()):
         with export_errors_explained():
             _check_name(name)
 

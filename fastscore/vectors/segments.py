@@ -231,10 +231,7 @@ def remove_segment(folder: Path, name: str) -> None:
 
 
 def set_aside(folder: Path, name: str) -> None:
-    """Rename a damaged segment's files so that no reader lists it.
-
-    Its files are kept until `remove_garbage` finds them old.
-    """
+    """Rename a damaged segment's files, so that no reader lists it, until they are garbage."""
     for suffix in (IDS_SUFFIX, INDEX_SUFFIX):
         path = folder / (name + suffix)
         aside = path.with_name(path.name + DAMAGED_SUFFIX)
@@ -250,16 +247,11 @@ def _read_header(raw: bytes, path: Path) -> tuple[int, int, int, int]:
     """Return vectors, dim, index bytes and CRC-32 of the ids."""
     try:
         header = json.loads(raw)
-        if len(raw) != _HEADER_BYTES or header["format"] != SEGMENT_FORMAT:
+        kind = len(raw), header["format"], header["dtype"]
+        if kind != (_HEADER_BYTES, SEGMENT_FORMAT, _DTYPE):
             raise ValueError
-        if header["dtype"] != _DTYPE:
-            raise ValueError
-        return (
-            int(header["vectors"]),
-            int(header["dim"]),
-            int(header["index_bytes"]),
-            int(header["ids_crc32"]),
-        )
+        count, dim = int(header["vectors"]), int(header["dim"])
+        return count, dim, int(header["index_bytes"]), int(header["ids_crc32"])
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedSegmentError(f"{path}: the header cannot be read") from error
 
@@ -401,10 +393,7 @@ class OpenSegments:
         )
 
     def _open_listed(self, known: dict[str, Segment]) -> tuple[dict[str, Segment], bool]:
-        """Open the listed segments that are not known; say whether one vanished meanwhile.
-
-        A vanished segment was compacted: its vectors are in one listed next time.
-        """
+        """Open the listed segments that are not known; say whether one was compacted meanwhile."""
         segments: dict[str, Segment] = {}
         vanished = False
         for name in list_segments(self.folder):

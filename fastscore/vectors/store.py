@@ -75,10 +75,7 @@ def merge_groups(
 
 
 def remove_garbage(folder: Path, age: float) -> None:
-    """Remove what is older than `age` seconds and no reader opens.
-
-    That is unfinished files, indexes without ids, and the files of segments set aside as damaged.
-    """
+    """Remove old unfinished files, indexes without ids, and segments set aside as damaged."""
     names = set(os.listdir(folder))
     oldest = time.time() - age
     for name in names:
@@ -411,8 +408,7 @@ def embed_missing(
 ) -> int:
     """Embed the texts that a store lacks, each distinct one once.
 
-    Texts go in windows, shortest first; a window is on disk before the next begins, so a killed
-    run loses one at most.
+    Texts go in windows, shortest first. A window is on disk before the next begins.
     """
     distinct = as_series(texts).drop_nulls().unique()
     ids = text_ids(distinct)

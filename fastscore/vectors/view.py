@@ -69,13 +69,9 @@ def as_series(texts: "Texts") -> "pl.Series":
         series = pl.Series(texts, dtype=pl.String, strict=True)
     else:
         series = pl.Series(texts)
-    if series.dtype == pl.Null:
-        return series.cast(pl.String)
-    if series.dtype != pl.String:
-        if isinstance(series.dtype, pl.Categorical | pl.Enum):
-            return series.cast(pl.String)
+    if not isinstance(series.dtype, pl.String | pl.Categorical | pl.Enum | pl.Null):
         raise TypeError(f"Texts have dtype {series.dtype}: expected strings.")
-    return series
+    return series.cast(pl.String)
 
 
 def as_texts(texts: object) -> "pl.Series":
@@ -83,9 +79,8 @@ def as_texts(texts: object) -> "pl.Series":
     try:
         return as_series(texts)
     except TypeError as error:
-        found = f"type {type(texts).__name__}"
-        if hasattr(texts, "dtype"):
-            found = f"dtype {texts.dtype}"
+        dtype = getattr(texts, "dtype", None)
+        found = f"type {type(texts).__name__}" if dtype is None else f"dtype {dtype}"
         raise UsageError(f"`texts` is of {found}; expected a Series or list of strings.") from error
 
 
