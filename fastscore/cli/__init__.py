@@ -64,6 +64,7 @@ def suite_verbs() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in found if entry.name not in VERBS}
 
 
+_WITHOUT_A_FILE = ("group_travel", "guest_simulation", "memory_finance", "score_dialogue")
 _OPTION = re.compile(r"^--\w[\w-]*")
 
 
@@ -72,21 +73,15 @@ class _Verbs(SuggestingGroup):
 
     context_class = Context
     elsewhere: Mapping[str, str] = {
-        "csv": "summary RUN --format csv",
+        **dict.fromkeys(("csv", "export"), "summary RUN --format csv"),
+        **dict.fromkeys(("eval", "evaluate", "run"), "score SUITE LOGS -o RUN"),
+        **{suite: f"score {suite} LOGS -o RUN" for suite in _WITHOUT_A_FILE},
+        "preference_shift": "score preference_shift LOGS -o RUN --catalogue FILE",
         "diff": "compare RUN RUN2",
-        "eval": "score SUITE LOGS -o RUN",
-        "evaluate": "score SUITE LOGS -o RUN",
-        "export": "summary RUN --format csv",
-        "group_travel": "score group_travel LOGS -o RUN",
-        "guest_simulation": "score guest_simulation LOGS -o RUN",
         "help": "--help",
         "leaderboard": "compare RUN --by COLUMN",
         "list": "runs",
-        "memory_finance": "score memory_finance LOGS -o RUN",
         "plot": "report RUN",
-        "preference_shift": "score preference_shift LOGS -o RUN --catalogue FILE",
-        "run": "score SUITE LOGS -o RUN",
-        "score_dialogue": "score score_dialogue LOGS -o RUN",
         "show": "summary RUN",
         "suites": "metrics",
         "validate": "inspect LOGS",

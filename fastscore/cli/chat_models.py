@@ -268,13 +268,7 @@ def _report_annotations(done: "Annotated", asked: "AskingAboutLogs", *, quiet: b
 @option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @quiet_option
 def experiment_command(
-    file: Path,
-    output: Path | None,
-    dry_run: bool,
-    replay: bool,
-    workers: int,
-    as_json: bool,
-    quiet: bool,
+    file: Path, output: Path | None, dry_run: bool, as_json: bool, quiet: bool, **how: Any
 ) -> None:
     """Run the experiment of FILE, a TOML file: agents × sessions of preference_shift.
 
@@ -322,9 +316,7 @@ def experiment_command(
         return
     if output is None:
         raise UsageError("No folder is named.", "Name one with -o EXPERIMENT.")
-    summary = run_experiment(
-        experiment, output, reporter(quiet=quiet), workers=workers, replay=replay
-    )
+    summary = run_experiment(experiment, output, reporter(quiet=quiet), **how)
     if as_json:
         write_line(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
     elif not quiet:

@@ -19,7 +19,7 @@ from fastscore.cli.parameters import (
 )
 from fastscore.errors import EXIT_CHECK_FAILED, UsageError
 from fastscore.statistics import ALPHA
-from fastscore.terminal import write_line, write_note
+from fastscore.terminal import result_console, write_line, write_note
 from fastscore.terminal.grids import Format
 
 COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compared and shown"
@@ -212,7 +212,6 @@ def check_command(
     )
     from fastscore.results.runs import open_run
     from fastscore.run.commit import commit_bytes
-    from fastscore.terminal import result_console
     from fastscore.terminal.grids import print_grid, print_notes
 
     given = {} if config is None else read_table(config)

@@ -1,12 +1,11 @@
 """Verbs about what is installed: ``models``, ``vectors``, ``kernels`` and ``doctor``."""
 
-import functools
 import json
 import platform
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import partial, wraps
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 from fastscore_jit.objects import cache_folder, processor_level
 
-from fastscore.cli.parameters import SuggestingGroup, json_option, option, quiet_option
+from fastscore.cli.parameters import (
+    SuggestingGroup,
+    json_option,
+    option,
+    quiet_option,
+    several,
+)
 from fastscore.cli.score import declared_setting
 from fastscore.errors import EXIT_CHECK_FAILED, FastscoreError
 from fastscore.files import cache_root
@@ -167,13 +172,13 @@ _STORE_OPTIONS = (
 def _with_store(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of a model's store; it takes the open ``store``."""
 
-    @functools.wraps(verb)
+    @wraps(verb)
     def call(
         *, embedder: str, precision: Precision, device: DeviceName, store: Path | None, **given: Any
     ) -> None:
         verb(store=open_store(embedder, store, precision, device), **given)
 
-    return functools.reduce(lambda made, add: add(made), reversed(_STORE_OPTIONS), call)
+    return several(*_STORE_OPTIONS)(call)
 
 
 @click.group("vectors", cls=SuggestingGroup, epilog="Example: fastscore vectors list")
@@ -318,7 +323,7 @@ def _examinations() -> Iterator[tuple[str, Callable[[], str]]]:
         for name in names:
             yield name, partial(_package, name, extra)
     for name in suite_names():
-        yield f"suite {name}", partial(_title, name)
+        yield f"suite {name}", partial(lambda suite: load_suite(suite).title, name)
     yield "cache", _writable
     yield "model", _default_model
     yield "vectors", _default_store
@@ -332,10 +337,6 @@ def _package(name: str, extra: str | None) -> str:
         if extra is None:
             raise FastscoreError(f"not installed; run `pip install {name}`") from None
         return f"not installed; {install_command(extra)} adds it"
-
-
-def _title(suite: str) -> str:
-    return load_suite(suite).title
 
 
 def _writable() -> str:

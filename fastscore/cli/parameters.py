@@ -25,6 +25,11 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
+def several(*options: Callable[[Any], Any]) -> Callable[[Verb], Verb]:
+    """Give a command several options, listed in this order."""
+    return lambda verb: functools.reduce(lambda made, add: add(made), reversed(options), verb)
+
+
 def format_option(help: str, among: Sequence[str] = ()) -> Callable[[Verb], Verb]:
     """Give a command ``--format``, and ``--json`` for one of its values; it takes ``format``."""
     from fastscore.terminal.grids import FORMATS
@@ -116,52 +121,32 @@ cluster_option = functools.partial(
 
 def design_options(**declared: Any) -> Callable[[Verb], Verb]:
     """Give a command the options that change a suite's design: pairs, and the unit."""
-
-    def decorate(verb: Verb) -> Verb:
-        cluster = cluster_option(**declared)
-        unpaired = option(
-            "--unpaired",
-            is_flag=True,
-            help="Compare all dialogues as independent samples.",
-            **declared,
-        )
-        pair_by = option(
+    unpaired = "Compare all dialogues as independent samples."
+    return several(
+        option(
             "--pair-by",
             metavar="COLUMN",
             help="Columns whose equal values are a pair, separated by commas, or a regular "
             "expression with one group that finds the pair's name in the dialogue id. Default: "
             "the suite's.",
             **declared,
-        )
-        return pair_by(unpaired(cluster(verb)))
-
-    return decorate
+        ),
+        option("--unpaired", is_flag=True, help=unpaired, **declared),
+        cluster_option(**declared),
+    )
 
 
 def scores_options(
     columns: str = "judge_columns", scale: str = "judge_scale", **declared: Any
 ) -> Callable[[Verb], Verb]:
     """Give a command the options of files of scores: more columns, and the range of scores."""
-
-    def decorate(verb: Verb) -> Verb:
-        ranged = option(
-            "--judge-range",
-            scale,
-            type=(float, float),
-            default=(1, 5),
-            help="The smallest and largest possible score. Others are refused and counted.",
-            **declared,
-        )
-        named = option(
-            "--judge-column",
-            columns,
-            multiple=True,
-            help="Another column that contains scores. Repeatable.",
-            **declared,
-        )
-        return named(ranged(verb))
-
-    return decorate
+    column = "Another column that contains scores. Repeatable."
+    extremes = "The smallest and largest possible score. Others are refused and counted."
+    bounds: dict[str, Any] = {"type": (float, float), "default": (1, 5), "help": extremes}
+    return several(
+        option("--judge-column", columns, multiple=True, help=column, **declared),
+        option("--judge-range", scale, **bounds, **declared),
+    )
 
 
 class HeadedCommand(click.Command):
@@ -475,6 +460,5 @@ def completion_command(shell: str) -> None:
 
     program = click.get_current_context().find_root().command
     completion = get_completion_class(shell)
-    if completion is None:
-        raise click.UsageError(f"no completion for {shell}")
+    assert completion is not None
     write_line(completion(program, {}, "fastscore", "_FASTSCORE_COMPLETE").source())

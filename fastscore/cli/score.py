@@ -4,13 +4,14 @@ import dataclasses
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from fastscore.api.examples import example_names, example_options
-from fastscore.cli.parameters import PATH, HeadedCommand, HeadedOption, option, prepared
+from fastscore.cli.parameters import PATH, HeadedCommand, HeadedOption, option, prepared, several
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, parse_map
 from fastscore.logs.inputs.layout import layout_names
@@ -191,14 +192,10 @@ def declared_setting(setting: "dataclasses.Field[Any]") -> tuple[tuple[str, ...]
 
 def settings_options(request: Any, **instead: Mapping[str, Any]) -> Callable[[Command], Command]:
     """Give a command the options of a request's fields, some declared otherwise."""
-
-    def decorate(command: Command) -> Command:
-        for each in reversed(settings_of(request)):
-            flags, declared = declared_setting(each)
-            command = option(*flags, **{**declared, **instead.get(each.name, {})})(command)
-        return command
-
-    return decorate
+    every = ((each.name, *declared_setting(each)) for each in settings_of(request))
+    return several(
+        *(option(*flags, **{**given, **instead.get(name, {})}) for name, flags, given in every)
+    )
 
 
 def _click_type(hint: Any, rules: Mapping[str, Any]) -> Any:
@@ -299,7 +296,7 @@ def _suite_command(suite: Suite) -> click.Command:
             *suite_options(suite),
             *run_options(suite),
         ],
-        callback=_callback(suite),
+        callback=partial(_score, suite),
         short_help=suite.title,
         help=f"{suite.title}\n\n{_in_and_out(suite)}\n\nEvery option also has an environment "
         "variable, and a key in a TOML file (--config): the long flag with underscores. Keys are "
@@ -339,49 +336,45 @@ def _example(suite: str) -> str:
     return f"{written}; fastscore score {suite} example/logs -o run {options}".rstrip()
 
 
-def _callback(suite: Suite) -> Any:
-    def run_suite(
-        inputs: tuple[str, ...], dry_run: bool, quiet: bool, as_json: bool, **given: Any
-    ) -> int:
-        from fastscore.api.advice import fitting_suite_named
-        from fastscore.run.drive import execute
-        from fastscore.run.progress import reporter
+def _score(
+    suite: Suite, inputs: tuple[str, ...], dry_run: bool, quiet: bool, as_json: bool, **given: Any
+) -> int:
+    from fastscore.api.advice import fitting_suite_named
+    from fastscore.run.drive import execute, preview
+    from fastscore.run.progress import reporter
 
-        if not inputs:
-            raise UsageError("No INPUT is named.", "Name a file, a folder or a glob; - is stdin.")
-        if given["output"] is None and not dry_run:
-            raise UsageError("No run directory is named.", "Name one with -o RUN.")
-        options = {each.name: given.pop(each.name) for each in dataclasses.fields(suite.options)}
-        shard_size = given.pop("shard_size")
-        # flags win over the file
-        configured: ColumnMap = click.get_current_context().meta.get(CONFIGURED, NO_MAP)
-        request = Request(
-            suite=suite.name,
-            options=options,
-            inputs=inputs,
-            shard_bytes=None if shard_size is None else shard_size * MIB,
-            **given | typed_map(given, configured),
-        )
-        progress = reporter(quiet=quiet)
-        if dry_run:
-            from fastscore.results.show import show_plan
-            from fastscore.run.drive import preview
+    if not inputs:
+        raise UsageError("No INPUT is named.", "Name a file, a folder or a glob; - is stdin.")
+    if given["output"] is None and not dry_run:
+        raise UsageError("No run directory is named.", "Name one with -o RUN.")
+    options = {each.name: given.pop(each.name) for each in dataclasses.fields(suite.options)}
+    shard_size = given.pop("shard_size")
+    # flags win over the file
+    configured: ColumnMap = click.get_current_context().meta.get(CONFIGURED, NO_MAP)
+    request = Request(
+        suite=suite.name,
+        options=options,
+        inputs=inputs,
+        shard_bytes=None if shard_size is None else shard_size * MIB,
+        **given | typed_map(given, configured),
+    )
+    progress = reporter(quiet=quiet)
+    if dry_run:
+        from fastscore.results.show import show_plan
 
-            with fitting_suite_named(request):
-                plan = preview(request, progress)
-            show_plan(plan, as_json=as_json)
-            return 0
         with fitting_suite_named(request):
-            outcome = execute(request, progress)
-        if outcome.is_scored and (as_json or not quiet):
-            from fastscore.results.show import show_outcome
-
-            show_outcome(request.folder, as_json=as_json)
-        if outcome.refusal is not None:
-            raise outcome.refusal
+            plan = preview(request, progress)
+        show_plan(plan, as_json=as_json)
         return 0
+    with fitting_suite_named(request):
+        outcome = execute(request, progress)
+    if outcome.is_scored and (as_json or not quiet):
+        from fastscore.results.show import show_outcome
 
-    return run_suite
+        show_outcome(request.folder, as_json=as_json)
+    if outcome.refusal is not None:
+        raise outcome.refusal
+    return 0
 
 
 def typed_map(given: Mapping[str, Any], configured: ColumnMap = NO_MAP) -> dict[str, Any]:

@@ -40,7 +40,6 @@ def inspect_command(logs: tuple[str, ...], as_json: bool, as_layout: str | None)
     from fastscore.api.reading import commands, inspect, layout_of, show_inspection
     from fastscore.logs.samples.inspection import as_json as plain_values
     from fastscore.suites.registry import load_suite, suite_names
-    from fastscore.terminal import result_console
 
     suites = {name: load_suite(name) for name in suite_names()}
     found = inspect(*logs)
@@ -217,14 +216,7 @@ def runs_command(folder: Path, output: Path | None, as_json: bool) -> None:
 @option("--seed", type=click.IntRange(min=0), help="Seed of --random. Default: 0.")
 @option("--json", "as_json", is_flag=True, help="Print all evidence as JSON.")
 def explain_command(
-    run: Path,
-    dialogue: str | None,
-    metric: str | None,
-    worst: str | None,
-    best: str | None,
-    random: bool,
-    seed: int | None,
-    as_json: bool,
+    run: Path, dialogue: str | None, metric: str | None, as_json: bool, **choice: Any
 ) -> None:
     """Show how METRIC of DIALOGUE in RUN was computed. Default: every metric of dialogues.
 
@@ -236,9 +228,9 @@ def explain_command(
     """
     from fastscore.results.explaining import explain, print_explanations
 
-    if (worst or best or random) and dialogue is not None and metric is None:
+    is_chosen = any(choice[how] for how in ("worst", "best", "random"))
+    if is_chosen and dialogue is not None and metric is None:
         dialogue, metric = None, dialogue
-    choice: dict[str, Any] = {"worst": worst, "best": best, "random": random, "seed": seed}
     found = explain(run, dialogue, metric, **choice)
     if as_json:
         write(found.json)
