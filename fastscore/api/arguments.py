@@ -90,6 +90,5 @@ def _is_suite(given: Any) -> bool:
     """Return whether an argument is a suite, its name, or options of one."""
     if isinstance(given, str):
         return given in suite_names()
-    if isinstance(given, Suite):
-        return True
-    return is_dataclass(given) and not isinstance(given, type) and hasattr(given, "suite")
+    is_made = is_dataclass(given) and not isinstance(given, type)
+    return isinstance(given, Suite) or (is_made and hasattr(given, "suite"))

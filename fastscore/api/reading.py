@@ -118,7 +118,6 @@ def judge_command(inspection: Inspection, output: Path | None = None) -> str:
 
 
 def _judging(inputs: Sequence[str], flags: Sequence[str], output: Path | None = None) -> str:
-    """Return the command of a judge."""
     folder = shlex.quote(str(output or next(free_names("judgements"))))
     model = "--model MODEL --base-url URL"
     words = ("fastscore judge", _joined(inputs), "-o", folder, shlex.join(flags), model)
@@ -273,12 +272,10 @@ def _answer(inspection: Inspection, typed: Mapping[str, str]) -> Iterator[str]:
         trials = [fit.trial for fit in fits if fit.trial]
         n_scored = sum(trial.n_scored for trial in trials)
         n_rejects = sum(trial.n_rejects for trial in trials)
-        rejected = ""
-        if n_rejects:
-            rejected = f", {counted(n_rejects, 'rejects')}: --max-rejects 1 scores the others"
+        rejects = f", {counted(n_rejects, 'rejects')}: --max-rejects 1 scores the others"
         of_files = f"{len(fits):,} of {counted(n_files, 'files')}"
         scored = f"scores {n_scored:,} turns or steps of the first rows"
-        yield f"{suite} reads {of_files} and {scored}{rejected}"
+        yield f"{suite} reads {of_files} and {scored}{rejects if n_rejects else ''}"
     if inspection.files and not any(each.found.rows for each in inspection.files):
         yield "No row was found in any of it."
     elif not typed:

@@ -226,7 +226,6 @@ class Scorer:
         return frame
 
     def _read(self, frame: pl.DataFrame, first_line: int) -> Iterator[Part]:
-        """Read rows by the suite's columns."""
         if not frame.height:
             return iter(())
         return read_frame(frame, self._loaded.source, first_line=first_line, has_places=True)

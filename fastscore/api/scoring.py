@@ -97,11 +97,9 @@ def score(
         A model's name, the folder of an exported model, an `Embedder`, or a function from a list of
         texts to a matrix. None or ``"none"`` turns the semantic part off, if the suite allows it.
     precision
-        The precision in which the model runs: ``"fp32"``, or ``"bf16"`` where the processor can and
-        `fastscore models verify` has measured its accuracy.
+        ``"fp32"``, or ``"bf16"`` if `fastscore models verify` has measured its accuracy here.
     device
-        Where the model runs: ``"cuda"`` is an NVIDIA GPU, with the extra `cuda`, if
-        `fastscore models verify --device cuda` has measured the accuracy.
+        ``"cuda"`` is an NVIDIA GPU, and needs the extra `cuda` and `models verify --device cuda`.
     dim
         The dimension to which vectors are truncated. Default: the model's own.
     store
@@ -116,8 +114,7 @@ def score(
         The share of rejected lines above which scoring raises. The scored dialogues of a run are
         still committed, and `open_run` reads them. Fewer rejects in memory give a `RejectsWarning`.
     max_memory
-        Maximum memory of the process in MiB, in any stage of a run, or while reading without
-        `output`. Default: three quarters of the machine's.
+        Maximum memory of the process in MiB. Default: three quarters of the machine's.
     max_unpacked, max_ratio
         Maximum unpacked MiB of a compressed file, and unpacked / packed size beyond 64 MiB.
     columns

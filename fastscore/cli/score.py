@@ -93,6 +93,9 @@ def _option(*flags: str, **declared: Any) -> click.Option:
     return HeadedOption(flags, envvar=environment_name(_key(flags)), **declared)
 
 
+_how = partial(_option, heading=HOW_IT_RUNS)
+
+
 def _trust_store(ctx: click.Context, parameter: click.Parameter, is_trusted: bool) -> None:
     """Have this process, and the workers that it starts, trust stores."""
     if is_trusted:
@@ -101,9 +104,8 @@ def _trust_store(ctx: click.Context, parameter: click.Parameter, is_trusted: boo
 
 def run_options(suite: Suite) -> list[click.Option]:
     """Return the options of every run: those of its request, and what the command line adds."""
-    shard_size = _option(
+    shard_size = _how(
         "--shard-size",
-        heading=HOW_IT_RUNS,
         type=click.IntRange(min=1),
         help=f"Maximum MiB of input in a shard.  [default: {suite.source.shard_bytes // MIB}]",
     )
@@ -142,22 +144,9 @@ _ADDED: Mapping[str, tuple[click.Option, ...]] = {
         ),
     ),
     "overwrite": (
-        _option(
-            "--dry-run",
-            heading=HOW_IT_RUNS,
-            is_flag=True,
-            help="Show the planned work and write nothing.",
-        ),
-        _option(
-            "-q", "--quiet", heading=HOW_IT_RUNS, is_flag=True, help="Print nothing but errors."
-        ),
-        _option(
-            "--json",
-            "as_json",
-            heading=HOW_IT_RUNS,
-            is_flag=True,
-            help="Print the summary as JSON.",
-        ),
+        _how("--dry-run", is_flag=True, help="Show the planned work and write nothing."),
+        _how("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
+        _how("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
     ),
 }
 """Options of the command line alone, by the setting that they follow."""

@@ -422,13 +422,10 @@ def _dimension(scores: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str
         "units": means["unit"].n_unique(),
     }
     reasons = {
-        "mean": mean.reason,
-        "low": mean.reason,
-        "high": mean.reason,
+        **dict.fromkeys(("mean", "low", "high"), mean.reason),
         "all_repeats_agree": "too_few_values" if n_repeats > 1 else ONE_REPEAT,
         "by_position": no_position,
-        "length_rho": length.reason,
-        "length_p": length.reason,
+        **dict.fromkeys(("length_rho", "length_p"), length.reason),
     }
     return {**found, "nulls": {name: reasons[name] for name in reasons if found[name] is None}}
 

@@ -291,8 +291,8 @@ def judge(
     suite
         The suite of the logs. Default: the run's, or the only one that reads them.
     layout, columns, values, alternate, sort_by, dialogue, without
-        Where chats are in the logs, as `score` takes them. The columns of chats are ``id``,
-        ``model``, ``messages``, ``role`` and ``content``.
+        As for `score`. The columns of chats are ``id``, ``model``, ``messages``, ``role``,
+        ``content``.
     rubric
         A bundled rubric or a TOML file. Default: ``pepper`` for preference_shift, ``finance`` for
         memory_finance, otherwise ``assistant``.
@@ -305,8 +305,7 @@ def judge(
     dry_run
         Estimate requests and tokens. Nothing is asked or written.
     **models
-        How the model is asked, by the names of the command's options: ``base_url``,
-        ``temperature``, ``max_requests``, ``prices`` and others.
+        How the model is asked, by the names of the command's options, such as ``base_url``.
 
     Returns
     -------

@@ -97,8 +97,7 @@ def find_logs(
     output: Path | None = None,
 ) -> Logs:
     """Find logs, and the suite whose logs they are; chats of any kind need none."""
-    folders = [one for one in inputs if (Path(one) / MANIFEST_NAME).is_file()]
-    if folders:
+    if any((Path(one) / MANIFEST_NAME).is_file() for one in inputs):
         return _logs_of_run(inputs, suite)
     if suite is not None and (suite not in suite_names() or not _can_be_judged(suite)):
         raise _refused(suite)
@@ -201,10 +200,8 @@ def read_dialogues(
             f"the first {first['file']}:{first['line']} ({first['reason']})."
         )
     if silent:
-        place = "{}:{}".format(*silent[0])
-        reporter.note(
-            f"Not judged: {counted(len(silent), 'chats')} without a turn, the first {place}."
-        )
+        chats, place = counted(len(silent), "chats"), "{}:{}".format(*silent[0])
+        reporter.note(f"Not judged: {chats} without a turn, the first {place}.")
     one = dialogues[0]
     is_unnamed = logs.suite == CHATS and one.dialogue == f"{one.file}:{one.line}"
     if is_unnamed and len(dialogues) == 1 and len(one.turns) >= _MANY_TURNS:
@@ -260,7 +257,6 @@ def _screen_chats(given: ScoreInput, source: Source, columns: ColumnMap) -> None
 
 
 def _check_speakers(dialogues: Iterable[Transcript], *, is_row_per_turn: bool) -> None:
-    """Refuse a dialogue whose speakers are unknown."""
     in_arrays = " If turns alternate and the user begins, type --alternate user."
     for each in dialogues:
         if not any(speaker for speaker, _ in each.turns):

@@ -23,6 +23,7 @@ from fastscore.llm.client import ChatClient, Expectation
 from fastscore.llm.judgements import JUDGEMENTS, PAIRS, check_repeats, load_rubric, question_of
 from fastscore.llm.pairwise import run_judging
 from fastscore.llm.requests import (
+    OPENAI,
     Answer,
     ChatRequest,
     Judging,
@@ -93,9 +94,8 @@ class Experiment(Scenario):
     @property
     def asks_models(self) -> bool:
         """Whether a chat model takes part."""
-        return bool(self.judge) or any(
-            name.startswith("openai:") for name in (*self.agents, self.user)
-        )
+        names = (*self.agents, self.user)
+        return bool(self.judge) or any(name.startswith(OPENAI) for name in names)
 
     @property
     def all_sessions(self) -> int:
@@ -104,9 +104,8 @@ class Experiment(Scenario):
 
     def place(self, of_all: str, judge: JudgePart) -> str:
         """Return a folder of a judge: that of all, or one in it if there are several."""
-        several = len(self.judge) > 1
         name = _folder_name(f"{judge.model}-{Path(judge.rubric).stem}")
-        return f"{of_all}/{name}" if several else of_all
+        return f"{of_all}/{name}" if len(self.judge) > 1 else of_all
 
 
 def read_experiment(path: Path) -> Experiment:
@@ -373,10 +372,9 @@ def _analyse(experiment: Experiment, folder: Path) -> Path:
 
 def _compare_raters(experiment: Experiment, folder: Path, reporter: Reporter) -> None:
     """Compare judges with each other and with people, and rank agents by verdicts on pairs."""
-    of_judges = [
-        folder / experiment.place(JUDGED, judge) / JUDGEMENTS for judge in experiment.judge
-    ]
-    in_pairs = [judge for judge in experiment.judge if judge.pairs]
+    judges = experiment.judge
+    of_judges = [folder / experiment.place(JUDGED, judge) / JUDGEMENTS for judge in judges]
+    in_pairs = [judge for judge in judges if judge.pairs]
     verdicts = [folder / experiment.place(VERDICTS, judge) / PAIRS for judge in in_pairs]
     for judge, path in zip(in_pairs, verdicts, strict=True):
         parts = (
@@ -384,12 +382,10 @@ def _compare_raters(experiment: Experiment, folder: Path, reporter: Reporter) ->
             for a, b in combinations(experiment.agents, 2)
         )
         commit_bytes(path, b"".join(part.read_bytes() for part in parts))
-    rubrics = [load_rubric(judge.rubric) for judge in experiment.judge]
+    rubrics = [load_rubric(judge.rubric) for judge in judges]
     columns = tuple(dict.fromkeys(name for rubric in rubrics for name in rubric.questions))
-    scale = (
-        min((one.low for one in rubrics), default=1),
-        max((one.high for one in rubrics), default=5),
-    )
+    low, high = (one.low for one in rubrics), (one.high for one in rubrics)
+    scale = min(low, default=1), max(high, default=5)
     people = experiment.people
     files: dict[str, list[Path]] = {
         "scores": [*of_judges, *([people.scores] if people.scores else [])],

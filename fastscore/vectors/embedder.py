@@ -292,8 +292,7 @@ class Embedder:
         series = without_nulls(texts)
         vectors = np.empty((len(series), width), np.float32)
         run, tokenizer = self._load()
-        done = 0
-        batches = self._batches(series, tokenizer)
+        done, batches = 0, self._batches(series, tokenizer)
         calls = calls_at_once(self.precision, self.threads, self.device)
         with closing(run_batches(run, batches, calls)) as outputs:
             for output, rows in outputs:

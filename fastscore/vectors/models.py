@@ -137,10 +137,9 @@ def export_masked_model(folder: Path, name: str | None = None) -> MaskedModel:
             "its config.json, model.safetensors and tokenizer.json."
         )
     require("embed", "Exporting a model")
+    label = folder.resolve().name if name is None else name
     with export_errors_explained():
-        return export_masked(
-            name if name is not None else folder.resolve().name, cache_root(), folder
-        )
+        return export_masked(label, cache_root(), folder)
 
 
 def list_masked_models() -> list[str]:
@@ -260,11 +259,8 @@ def list_stores(root: Path | None) -> list[StoreListing]:
             store = VectorStore.open(about["fingerprint"], about["dim"], root=folder)
             model, precision = known.get(about["fingerprint"], (None, None))
             stats = store.stats()
-            found.append(
-                StoreListing(
-                    store.folder, model, precision, stats.vectors, stats.segments, stats.bytes
-                )
-            )
+            sizes = stats.vectors, stats.segments, stats.bytes
+            found.append(StoreListing(store.folder, model, precision, *sizes))
     return sorted(found, key=lambda each: -each.bytes)
 
 
