@@ -9,7 +9,7 @@ from fastscore.errors import UsageError, did_you_mean
 from fastscore.logs.score_input import ScoreInput
 from fastscore.run.request import SETTINGS, Request
 from fastscore.suites.base import Suite
-from fastscore.suites.registry import load_suite, suite_names
+from fastscore.suites.registry import is_installed, load_suite, suite_names
 
 SuiteName = Literal[
     "group_travel", "guest_simulation", "memory_finance", "preference_shift", "score_dialogue"
@@ -41,6 +41,15 @@ def request_of(arguments: Mapping[str, Any], call: str = "score") -> Request:
     options = None if call == "scan" else options
     settings = {each.name: arguments[each.name] for each in SETTINGS if each.name in arguments}
     return Request(suite=suite, options=options, **logs, **settings)
+
+
+def check_workers_find(suite: str) -> None:
+    """Refuse a suite that only this process declares."""
+    if not is_installed(suite):
+        raise UsageError(
+            f"Suite {suite!r} is declared in this process alone, and workers do not find it.",
+            "Install it by an entry point of the group fastscore.suites.",
+        )
 
 
 def unknown_keyword(name: str, suite: Any, call: str = "score(logs, ") -> TypeError:

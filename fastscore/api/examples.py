@@ -45,7 +45,7 @@ class Example:
             name: value if name == "lex_weight" else None if value == "none" else repr(value)
             for name, value in zip(flags, self.options[1::2], strict=True)
         }
-        embedder = "".join(f", {name}={given.pop(name)}" for name in ("embedder",) if name in given)
+        embedder = f", embedder={given.pop('embedder')}" if "embedder" in given else ""
         own = ", ".join(f"{name}={value}" for name, value in given.items())
         options = f"fastscore.{load_suite(self.suite).options.__name__}({own})"
         return (

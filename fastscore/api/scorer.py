@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, Never
 import numpy as np
 import polars as pl
 
-from fastscore.api.arguments import SuiteName, TableName, request_of, unknown_keyword
+from fastscore.api.arguments import (
+    SuiteName,
+    TableName,
+    check_workers_find,
+    request_of,
+    unknown_keyword,
+)
 from fastscore.errors import InputError, UsageError, did_you_mean, names_arguments, warn_caller
 from fastscore.logs.inputs.column_map import map_source
 from fastscore.logs.inputs.frames import as_frame
@@ -34,7 +40,6 @@ from fastscore.suites.identity import (
     with_ids,
 )
 from fastscore.suites.own_metrics import OwnMetric
-from fastscore.suites.registry import is_installed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,12 +111,7 @@ class Scorer:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        if not is_installed(self._request.suite):
-            raise UsageError(
-                f"Suite {self._request.suite!r} is declared in this process alone, and workers do "
-                "not find it.",
-                "Install it by an entry point of the group fastscore.suites.",
-            )
+        check_workers_find(self._request.suite)
         return {"_request": self._request, "_screened": self._screened, "table": self.table}
 
     def __repr__(self) -> str:

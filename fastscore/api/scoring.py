@@ -10,7 +10,7 @@ import polars as pl
 from fastscore_jit.threads import own_stop_flag
 
 from fastscore.api.advice import fitting_suite_named
-from fastscore.api.arguments import SuiteName, request_of, unknown_keyword
+from fastscore.api.arguments import SuiteName, check_workers_find, request_of, unknown_keyword
 from fastscore.api.runs import Run, open_run
 from fastscore.errors import UsageError, names_arguments, warn_caller
 from fastscore.logs.inputs.files import Format
@@ -36,7 +36,6 @@ from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.identity import RunNames
 from fastscore.suites.own_metrics import OwnMetric
-from fastscore.suites.registry import is_installed
 from fastscore.suites.summary import summarise
 
 if TYPE_CHECKING:
@@ -168,12 +167,8 @@ def score(
     if _others:
         raise unknown_keyword(next(iter(_others)), suite)
     request = request_of(locals())
-    if engine != LOCAL and not is_installed(request.suite):
-        raise UsageError(
-            f"Suite {request.suite!r} is declared in this process alone, and workers do not "
-            "find it.",
-            "Install it by an entry point of the group fastscore.suites.",
-        )
+    if engine != LOCAL:
+        check_workers_find(request.suite)
     if engine != LOCAL and _function(request) is not None:
         raise UsageError(
             f"The engine is {engine!r}, and the embedder is a function of this process.",

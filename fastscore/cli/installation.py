@@ -137,13 +137,11 @@ def models_verify(name: str, precision: Precision | None, device: DeviceName) ->
         f"{found.test_difference:.1e} (ONNX SHA-256 {found.exported.onnx_sha256})"
     )
     if found.reference_difference is not None:
-        write_line(
-            f"fp32: within {found.reference_difference:.1e} of sentence-transformers' vectors"
-        )
+        off = f"{found.reference_difference:.1e}"
+        write_line(f"fp32: within {off} of sentence-transformers' vectors")
     width = max(len(row.label) for row in found.accuracies) + 2
-    write_line(
-        f"{'':<{width}}{'cos mean':>10}{'cos min':>10}{'spearman':>10}{'p99':>10}{'batch':>10}"
-    )
+    columns = ("cos mean", "cos min", "spearman", "p99", "batch")
+    write_line(" " * width + "".join(f"{column:>10}" for column in columns))
     for row in found.accuracies:
         write_line(
             f"{row.label:<{width}}{row.cosine_mean:>10.5f}{row.cosine_min:>10.5f}"

@@ -172,9 +172,8 @@ def annotate_states(asked: AskingAboutLogs, reporter: Reporter, *, level: int = 
     if not asked_rows:
         raise InputError(f"{', '.join(asked.inputs)}: no guest says anything.")
     enums = {name: {"type": "string", "enum": list(words)} for name, words in STATE_WORDS.items()}
-    item = object_schema(
-        {"name": {"type": "string"}, "quantity": {"type": "integer", "minimum": 1}}
-    )
+    quantity = {"type": "integer", "minimum": 1}
+    item = object_schema({"name": {"type": "string"}, "quantity": quantity})
     schema = object_schema({**enums, ORDER_COLUMN: {"type": "array", "items": item}})
     messages = _guest_messages(rows, asked_rows)
     own = ("exp*", FAILURES, MANIFEST, "manifest.spending.json")
@@ -254,9 +253,8 @@ def _write_states(
 
 
 def _rows(asked: AskingAboutLogs, suite: SuiteName, reporter: Reporter) -> pl.DataFrame:
-    source = map_source(
-        load_suite(suite).source, layout_map(asked.layout, suite) | asked.column_map
-    )
+    columns = layout_map(asked.layout, suite) | asked.column_map
+    source = map_source(load_suite(suite).source, columns)
     request = Request(suite=suite, inputs=asked.inputs, options=None)
     is_mapped = bool(asked.layout or asked.column_map)
     with nullcontext() if is_mapped else fitting_suite_named(request):
@@ -415,10 +413,8 @@ def annotate(
     elif catalogue is None:
         raise UsageError("catalogue is missing: concepts are values of its items.")
     else:
-        path = os.fspath(catalogue)
-        done = annotate_concepts(
-            asked, path, reporter, fields=fields, merge_speakers=merge_speakers
-        )
+        how: dict[str, Any] = {"fields": fields, "merge_speakers": merge_speakers}
+        done = annotate_concepts(asked, os.fspath(catalogue), reporter, **how)
     if done.refusal is not None:
         raise done.refusal
     return done

@@ -373,9 +373,8 @@ class ChatClient:
                 if closed.is_set():
                     raise ClosedError
                 is_retry = request.headers.get(_RETRY_HEADER, "0") != "0"
-                bound = meter.reserve(
-                    len(request.content), options.answer_tokens, is_retry=is_retry
-                )
+                sent, received = len(request.content), options.answer_tokens
+                bound = meter.reserve(sent, received, is_retry=is_retry)
                 under_way.deadline = time.monotonic() + options.timeout
                 try:
                     response = super().send(request, **{**given, "stream": True})
@@ -491,9 +490,8 @@ def _read_whole(response: "httpx2.Response", request: "httpx2.Request") -> "http
         try:
             content = bytearray(zlib.decompressobj(47).decompress(content, MOST_BYTES + 1))
         except zlib.error as error:
-            raise httpx2.RemoteProtocolError(
-                f"a response that cannot be unpacked: {error}"
-            ) from None
+            reason = f"a response that cannot be unpacked: {error}"
+            raise httpx2.RemoteProtocolError(reason) from None
     elif packed != "identity":
         raise httpx2.RemoteProtocolError(f"a response packed as {packed!r:.40}")
     if len(content) > MOST_BYTES:

@@ -450,10 +450,8 @@ def _positions(
     if scores.is_empty():
         return None, "too_few_values"
     deviation = (pl.col("score") - pl.col("score").mean().over("row")).alias("deviation")
-    by_position = (
-        scores.with_columns(deviation).group_by("position").agg(pl.col("deviation").mean())
-    )
-    rows = by_position.sort("position").iter_rows()
+    by_position = scores.with_columns(deviation).group_by("position")
+    rows = by_position.agg(pl.col("deviation").mean()).sort("position").iter_rows()
     return {str(position): mean for position, mean in rows}, None
 
 
@@ -634,9 +632,8 @@ def show_judgements(summary: dict[str, Any], folder: Path, *, as_json: bool) -> 
         write_line(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
         return
     noun, shown = ("pairs", _PAIR_COLUMNS) if "pairs" in summary else ("dialogues", _COLUMNS)
-    judged = (
-        f"{summary[f'{noun}_judged']:,} of {summary[noun]:,} {noun} judged by {summary['model']}"
-    )
+    n_judged, n, model = summary[f"{noun}_judged"], summary[noun], summary["model"]
+    judged = f"{n_judged:,} of {n:,} {noun} judged by {model}"
     if noun == "pairs":
         only = f"{counted(summary['only_in_a'], 'dialogues')} only in A"
         judged += f", the win rate is A's; {only}, {summary['only_in_b']:,} in B"

@@ -157,10 +157,8 @@ class Segment:
             descriptor = open_trusted(self._index_path)
         except FileNotFoundError as error:
             raise VanishedSegmentError(self.name) from error
-        chunks = [
-            slice(start, min(start + _ROWS_PER_CHUNK, rows))
-            for start in range(0, rows, _ROWS_PER_CHUNK)
-        ]
+        starts = range(0, rows, _ROWS_PER_CHUNK)
+        chunks = [slice(start, min(start + _ROWS_PER_CHUNK, rows)) for start in starts]
         try:
             threads = min(available_processors(), len(chunks) // _CHUNKS_PER_THREAD)
             if threads <= 1:  # a pool costs more than it saves
