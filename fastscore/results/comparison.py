@@ -252,11 +252,9 @@ def document_grids(comparison: Comparison, metrics: Sequence[str] = ()) -> list[
             known = did_you_mean(metric, comparison.metric_by_id)
             raise UsageError(f"The comparison has no metric {metric!r}.", known)
     if metrics:
-        tables = {name: getattr(comparison, name) for name in SCHEMAS}
         shown = pl.col("metric").is_in(metrics)
-        comparison = replace(
-            comparison, **{name: rows.filter(shown) for name, rows in tables.items()}
-        )
+        tables = {name: getattr(comparison, name).filter(shown) for name in SCHEMAS}
+        comparison = replace(comparison, **tables)
     return [*paper_grids(comparison), *comparison_grids(comparison)]
 
 

@@ -697,7 +697,7 @@ def _note_file_faults(messages: pl.DataFrame, faults: FileFaults, problems: Prob
     A row holds one fault, and the log may have one of its own there.
     """
     found = faults.missing | faults.bad
-    faulty = messages.filter(pl.col("conversation").is_in(list(found)))
+    faulty = messages.filter(C("conversation").is_in(list(found)))
     places_of = faulty.group_by("conversation", maintain_order=True).agg("place")
     for conversation, places in places_of.iter_rows():
         problem = found[conversation]

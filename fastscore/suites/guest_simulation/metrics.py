@@ -29,16 +29,16 @@ BEHAVIOURS = ("ordering_style", "menu_exploration_style", "mood_tone")
 _SOURCE = "Simulation quality assessment metrics, section"
 _PERFECT, _NOTHING = {"at_least": 1.0, "at_most": 1.0}, {"at_least": 0.0, "at_most": 0.0}
 _STATES_BAD = NullRule(
-    pl.col("states_bad"), "bad_input", "the conversation's file of states cannot be read"
+    C("states_bad"), "bad_input", "the conversation's file of states cannot be read"
 )
 _STATES_MISSING = NullRule(
-    pl.col("states_missing"), "missing_input", "the conversation has no file of states"
+    C("states_missing"), "missing_input", "the conversation has no file of states"
 )
 
 
 def _nothing(when: pl.Expr, text: str) -> NullRule:
     """Make a rule that the published profile lacks: there the value is 0."""
-    return NullRule(when & ~pl.col("published"), "not_applicable", f"{text} (published: 0)")
+    return NullRule(when & ~C("published"), "not_applicable", f"{text} (published: 0)")
 
 
 PAS = Metric(
@@ -61,11 +61,11 @@ PAS = Metric(
         ),
     ),
     null_when=(
-        NullRule(pl.col("persona_bad"), "bad_input", "the persona cannot be read"),
+        NullRule(C("persona_bad"), "bad_input", "the persona cannot be read"),
         _STATES_BAD,
-        NullRule(pl.col("persona_code") < 0, "missing_input", "the conversation has no persona"),
+        NullRule(C("persona_code") < 0, "missing_input", "the conversation has no persona"),
         _STATES_MISSING,
-        _nothing(pl.col("n_scored_messages") == 0, "no message of the guest has a state"),
+        _nothing(C("n_scored_messages") == 0, "no message of the guest has a state"),
     ),
     evidence=(
         EvidenceRows(
@@ -140,7 +140,7 @@ BVS = Metric(
     null_when=(
         _STATES_BAD,
         _STATES_MISSING,
-        _nothing(pl.col("n_states") < 2, "the guest has fewer than two states"),
+        _nothing(C("n_states") < 2, "the guest has fewer than two states"),
     ),
     evidence=(
         EvidenceRows(columns=("n_states", "n_transitions")),
@@ -148,7 +148,7 @@ BVS = Metric(
             table="messages",
             names=("message_id",),
             columns=BEHAVIOURS,
-            where=pl.col("state_source").is_not_null(),
+            where=C("state_source").is_not_null(),
         ),
     ),
     derivation=_variance,
@@ -192,25 +192,23 @@ ORA = Metric(
         ),
     ),
     null_when=(
-        NullRule(pl.col("target_bad"), "bad_input", "the target cannot be read"),
+        NullRule(C("target_bad"), "bad_input", "the target cannot be read"),
         NullRule(
-            pl.col("has_target") & pl.col("order_broken"),
-            "bad_input",
-            "the final order cannot be read",
+            C("has_target") & C("order_broken"), "bad_input", "the final order cannot be read"
         ),
         NullRule(
-            pl.col("has_target") & pl.col("states_bad"),
+            C("has_target") & C("states_bad"),
             "bad_input",
             "the conversation's file of states cannot be read",
         ),
-        NullRule(~pl.col("has_target"), "missing_input", "the conversation has no target order"),
+        NullRule(~C("has_target"), "missing_input", "the conversation has no target order"),
         _STATES_MISSING,
         NullRule(
-            pl.col("words_missing"),
+            C("words_missing"),
             "missing_input",
             "words are compared and no message of the guest has a content (published: 0)",
         ),
-        _nothing(pl.col("nothing_to_order"), "both sets of names are empty or the guest is silent"),
+        _nothing(C("nothing_to_order"), "both sets of names are empty or the guest is silent"),
     ),
     evidence=(
         EvidenceRows(columns=("ORA_source", "n_final_names", "n_target_names", "n_common_names")),
@@ -264,14 +262,12 @@ DEI = Metric(
     ),
     null_when=(
         NullRule(
-            (pl.col("experiment_level").is_not_null() & ~pl.col("experiment_level").is_in(LEVELS)),
+            (C("experiment_level").is_not_null() & ~C("experiment_level").is_in(LEVELS)),
             "bad_input",
             "the level is outside 1 to 5",
         ),
-        NullRule(
-            pl.col("experiment_level").is_null(), "missing_input", "the conversation has no level"
-        ),
-        _nothing(pl.col("n_guest_messages") == 0, "the guest has no message"),
+        NullRule(C("experiment_level").is_null(), "missing_input", "the conversation has no level"),
+        _nothing(C("n_guest_messages") == 0, "the guest has no message"),
     ),
     evidence=(
         EvidenceRows(

@@ -24,30 +24,24 @@ COMPLIANT, MINOR, SEVERE = range(len(COMPLIANCE_LABELS))
 REFUSING, RECITING = "always refusing", "reciting all keywords"
 
 NO_M1_TURN = NullRule(
-    pl.col("m1_turns") == 0,
+    C("m1_turns") == 0,
     "not_applicable",
     "no turn of status ok has a reply and a resolvable memory key",
 )
 NO_RISK_TURN = NullRule(
-    pl.col("m3_turns") == 0,
-    "not_applicable",
-    "no turn of status ok has a reply and a required risk tag",
+    C("m3_turns") == 0, "not_applicable", "no turn of status ok has a reply and a required risk tag"
 )
-NO_REPLY = NullRule(pl.col("m4_turns") == 0, "not_applicable", "no turn of status ok has a reply")
+NO_REPLY = NullRule(C("m4_turns") == 0, "not_applicable", "no turn of status ok has a reply")
 NO_RUBRIC_TURN = NullRule(
-    pl.col("m5_turns") == 0,
-    "not_applicable",
-    "no turn of status ok has a reply and a required element",
+    C("m5_turns") == 0, "not_applicable", "no turn of status ok has a reply and a required element"
 )
-NOT_VALID = NullRule(~pl.col("valid"), "not_applicable", "the dialogue is not valid")
-NO_PROFILE = NullRule(
-    ~pl.col("has_profile"), "missing_input", "the dialogue has no labelled profile"
-)
+NOT_VALID = NullRule(~C("valid"), "not_applicable", "the dialogue is not valid")
+NO_PROFILE = NullRule(~C("has_profile"), "missing_input", "the dialogue has no labelled profile")
 NO_ELEMENT = NullRule(
-    pl.col("rubric_required").list.len() == 0, "not_applicable", "no element is required"
+    C("rubric_required").list.len() == 0, "not_applicable", "no element is required"
 )
 UNANSWERED = NullRule(
-    pl.col("is_unanswered"),
+    C("is_unanswered"),
     "missing_input",
     "the turn of status ok has no reply (never in the profile published)",
 )
@@ -91,7 +85,7 @@ def _of_turns(eligible: str, *columns: str, **which: Any) -> tuple[EvidenceRows,
             table="turns",
             names=("turn_pair_id",),
             columns=columns,
-            where=pl.col(eligible),
+            where=C(eligible),
             text="reply",
             **which,
         ),
@@ -105,7 +99,7 @@ def _of_profile(field: str, *columns: str) -> tuple[EvidenceRows, ...]:
             table="profile",
             names=("found_in",),
             columns=columns,
-            where=pl.col("field") == field,
+            where=C("field") == field,
             text="replies",
             marks=_marking("texts", "replies"),
         ),

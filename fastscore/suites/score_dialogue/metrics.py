@@ -15,6 +15,7 @@ from fastscore_kernels import (
     mean_pair_cosine_groups,
     segment_first_argmax,
 )
+from polars import col as C
 
 from fastscore.suites.columns import list_column
 from fastscore.suites.declarations import Formula, Metric, NullRule, Scale
@@ -29,24 +30,22 @@ _SOURCE = "score_dialogue README (babelbit_subnet, commit 5b7869b)"
 _RANGE = "The range is [0, 1], and [-1, 1] if `--semantic cosine` has weight."
 _EXTENSION = "Extension of fastscore: Salazar et al. 2020, Masked Language Model Scoring, section 2"
 
-NO_LEXICAL = NullRule(pl.col("is_lexical_off"), "not_applicable", "`--lex-weight` is 0")
-NO_SEMANTIC = NullRule(pl.col("is_semantic_off"), "not_applicable", "`--lex-weight` is 1")
+NO_LEXICAL = NullRule(C("is_lexical_off"), "not_applicable", "`--lex-weight` is 0")
+NO_SEMANTIC = NullRule(C("is_semantic_off"), "not_applicable", "`--lex-weight` is 1")
 NO_COSINE = NullRule(
-    pl.col("is_cosine_off"), "not_applicable", "`--lex-weight` is 1 or `--semantic` is jaccard"
+    C("is_cosine_off"), "not_applicable", "`--lex-weight` is 1 or `--semantic` is jaccard"
 )
 NO_BASELINE = NullRule(
-    pl.col("is_baseline_off"),
-    "not_applicable",
-    "`--lex-weight` is 1 or `--semantic` is not calibrated",
+    C("is_baseline_off"), "not_applicable", "`--lex-weight` is 1 or `--semantic` is not calibrated"
 )
-NO_MODEL = NullRule(pl.col("is_perplexity_off"), None, "`--pppl-model` is not given")
-NO_STEP = NullRule(pl.col("total_steps") == 0, "missing_input", "the utterance has no step")
-NOTHING_SCORED = NullRule(pl.col("n_scored") == 0, "missing_input", "no utterance was scored")
+NO_MODEL = NullRule(C("is_perplexity_off"), None, "`--pppl-model` is not given")
+NO_STEP = NullRule(C("total_steps") == 0, "missing_input", "the utterance has no step")
+NOTHING_SCORED = NullRule(C("n_scored") == 0, "missing_input", "no utterance was scored")
 PREDICTION_WITHOUT_TOKEN = NullRule(
-    pl.col("pppl_prediction").is_null(), "not_applicable", "the prediction has no token"
+    C("pppl_prediction").is_null(), "not_applicable", "the prediction has no token"
 )
 GROUND_TRUTH_WITHOUT_TOKEN = NullRule(
-    pl.col("pppl_ground_truth").is_null(), "not_applicable", "the ground truth has no token"
+    C("pppl_ground_truth").is_null(), "not_applicable", "the ground truth has no token"
 )
 
 _TEXTS = (
@@ -314,7 +313,7 @@ SEMANTIC_BASELINE_B = Metric(
             table="utterances",
             names=("utterance_index",),
             columns=("ground_truth",),
-            where=pl.col("ground_truth") != "",
+            where=C("ground_truth") != "",
         ),
     ),
     reading="The cosine of unrelated texts of the dialogue. 0 with fewer than two texts.",
@@ -353,8 +352,6 @@ def run_facts(options: ScoreDialogue) -> dict[str, bool]:
         "is_perplexity_off": not options.pppl_model,
     }
 
-
-C = pl.col
 
 SMALLEST_RANGE = 1e-6
 """The least that 1 - b counts as, so that a baseline of 1 divides by something."""

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import polars as pl
+from polars import col as C
 
 from fastscore.suites.columns import list_column, put_at
 from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Scale
@@ -60,28 +61,28 @@ def check_days(
     """Count the checks of each plan and those that it passes."""
     days = plans.select(plan=pl.int_range(pl.len()), day=pl.int_ranges("n_days"))
     days = days.explode("day").drop_nulls()
-    meals = names.filter(pl.col("kind").is_in(MEALS))
+    meals = names.filter(C("kind").is_in(MEALS))
     dishes = meals.group_by("plan", "day", "kind", maintain_order=True).agg(
-        pl.col("normal").str.join(" ")
+        C("normal").str.join(" ")
     )
     menu = [
-        dishes.filter(pl.col("kind") == meal).select("plan", "day", pl.col("normal").alias(meal))
+        dishes.filter(C("kind") == meal).select("plan", "day", C("normal").alias(meal))
         for meal in MEALS
     ]
     for each in (*menu, _timely_days(stops, strict_overnight)):
         days = days.join(each, on=("plan", "day"), how="left", maintain_order="left")
-    filled = pl.sum_horizontal(pl.col(MEALS).is_not_null())
-    varies = pl.col("lunch").ne_missing(pl.col("dinner"))
-    is_timed = pl.col("is_in_time").is_not_null()
+    filled = pl.sum_horizontal(C(MEALS).is_not_null())
+    varies = C("lunch").ne_missing(C("dinner"))
+    is_timed = C("is_in_time").is_not_null()
     return days.group_by("plan", maintain_order=True).agg(
-        passed=(filled + varies + pl.col("is_in_time").fill_null(False)).sum().cast(pl.Int64),
+        passed=(filled + varies + C("is_in_time").fill_null(False)).sum().cast(pl.Int64),
         checks=(4 + is_timed.cast(pl.Int64)).sum(),
     )
 
 
 def _timely_days(stops: pl.DataFrame, strict_overnight: bool) -> pl.DataFrame:
     """Tell for each day with a stop whose times can be read whether its stops follow each other."""
-    start, end, day = pl.col("start"), pl.col("end"), pl.struct("plan", "day")
+    start, end, day = C("start"), C("end"), pl.struct("plan", "day")
     timed = stops.drop_nulls(["start", "end"])
     is_last = day.ne_missing(day.shift(-1))
     if not strict_overnight:
@@ -92,11 +93,11 @@ def _timely_days(stops: pl.DataFrame, strict_overnight: bool) -> pl.DataFrame:
     return (
         timed.select("plan", "day", is_in_time=in_time)
         .group_by("plan", "day")
-        .agg(pl.col("is_in_time").all())
+        .agg(C("is_in_time").all())
     )
 
 
-_VOICES_TELL = pl.col("multi_user") | (pl.col("multi_user_source") == "content")
+_VOICES_TELL = C("multi_user") | (C("multi_user_source") == "content")
 """A single user is one voice whoever speaks, unless the voices decide that there is one."""
 
 M1 = use.ratio(
@@ -109,21 +110,18 @@ M1 = use.ratio(
     ),
     null_when=(
         NullRule(
-            pl.col("no_voice") & _VOICES_TELL,
+            C("no_voice") & _VOICES_TELL,
             "missing_input",
             "the speaker of a preference was not given",
         ),
         NullRule(
-            (
-                pl.col("no_speaker")
-                & pl.all_horizontal(pl.col("member_count", "listed_members").is_null())
-            ),
+            (C("no_speaker") & pl.all_horizontal(C("member_count", "listed_members").is_null())),
             "missing_input",
             "members are counted by speakers and a speaker was not given",
         ),
-        NullRule(pl.col("M1_den") == 0, "missing_input", "no member is known"),
+        NullRule(C("M1_den") == 0, "missing_input", "no member is known"),
     ),
-    evidence=(use.of_turns("kind", where=pl.col("kind") == PROVIDE),),
+    evidence=(use.of_turns("kind", where=C("kind") == PROVIDE),),
     reading="1: every member stated a preference. A single user of four members gives 0.25.",
     example="4 of 4 members speak: 4 / 4 = 1. A single user of 4 members: 1 / 4 = 0.25.",
     note=(
@@ -142,19 +140,19 @@ M6 = use.ratio(
     ),
     null_when=(
         NullRule(
-            pl.col("no_acceptance") & ~pl.col("everyone_accepts"),
+            C("no_acceptance") & ~C("everyone_accepts"),
             "missing_input",
             "the speaker of an acceptance was not given",
         ),
         NullRule(
-            pl.col("no_voice") & _VOICES_TELL & pl.col("anyone_accepts"),
+            C("no_voice") & _VOICES_TELL & C("anyone_accepts"),
             "missing_input",
             "the speaker of a preference was not given",
         ),
-        NullRule(~pl.col("anyone_accepts"), "not_applicable", "no turn accepts or approves"),
+        NullRule(~C("anyone_accepts"), "not_applicable", "no turn accepts or approves"),
     ),
     evidence=(
-        use.of_turns("kind", where=pl.col("kind").is_in([ACCEPT_PLAN, APPROVE]), names=("member",)),
+        use.of_turns("kind", where=C("kind").is_in([ACCEPT_PLAN, APPROVE]), names=("member",)),
     ),
     reading="Acceptance is scripted in the published system, where the rate is always 1.",
     example="2 of 4 members accept: 2 / 4 = 0.5.",
@@ -168,7 +166,7 @@ M7_TOTAL_TURNS = Metric(
         r"\mathrm{M7\_total\_turns} = |T|", ("T", "turns with an intent or an utterance")
     ),
     scale=Scale("neither", maximum=None, unit="turns"),
-    evidence=(use.of_turns("is_counted", where=pl.col("is_counted")),),
+    evidence=(use.of_turns("is_counted", where=C("is_counted")),),
     derivation="{M7_total_turns} turns",
     reading="The length of the dialogue. Neither direction is better.",
     example="28 turns, all of them with an utterance: 28.",
@@ -187,12 +185,10 @@ M7_TURNS_PER_SLOT = use.ratio(
     scale=Scale("neither", maximum=None, unit="turns"),
     null_when=(
         NullRule(
-            pl.col("M7_turns_per_slot_den") == 0,
-            "not_applicable",
-            "no preference is stated for a slot",
+            C("M7_turns_per_slot_den") == 0, "not_applicable", "no preference is stated for a slot"
         ),
     ),
-    evidence=(use.of_turns("is_counted", where=pl.col("is_counted")),),
+    evidence=(use.of_turns("is_counted", where=C("is_counted")),),
     reading="The length of the dialogue for each topic. Neither direction is better.",
     example="28 turns about 7 slots: 28 / 7 = 4.",
     role="part",
@@ -207,7 +203,7 @@ M7_FEEDBACK_TURN_OVERHEAD = Metric(
         ("F", "turns of feedback, by members or the system"),
     ),
     scale=Scale("neither", maximum=None, unit="turns"),
-    evidence=(use.of_turns("kind", where=pl.col("kind").is_in(FEEDBACK)),),
+    evidence=(use.of_turns("kind", where=C("kind").is_in(FEEDBACK)),),
     derivation="{M7_feedback_turn_overhead} turns",
     reading="The turns that feedback adds. Neither direction is better.",
     example="2 turns of members and 1 of the system: 3.",
@@ -220,19 +216,19 @@ M7_FEEDBACK_TURN_OVERHEAD = Metric(
 
 def count_turns(dialogues: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """Count who speaks and accepts in each dialogue, and its turns."""
-    kind, is_everyone = pl.col("kind"), pl.col("is_everyone")
-    is_member = ~pl.col("is_system") & (pl.col("member") != "")
+    kind, is_everyone = C("kind"), C("is_everyone")
+    is_member = ~C("is_system") & (C("member") != "")
     provides = kind == PROVIDE
     accepts = kind.is_in([ACCEPT_PLAN, APPROVE]) & is_member
-    member, slot = pl.col("member_row"), pl.col("slot")
+    member, slot = C("member_row"), C("slot")
     counts = turns.group_by("dialogue_row").agg(
         providers=member.filter(provides & is_member).n_unique(),
         speakers=member.filter(is_member & ~is_everyone).n_unique(),
         accepting=member.filter(accepts & ~is_everyone).n_unique(),
         everyone_accepts=(accepts & is_everyone).any(),
         anyone_accepts=accepts.any(),
-        M7_total_turns=pl.col("is_counted").sum(),
-        M7_turns_per_slot_num=pl.col("is_counted").sum(),
+        M7_total_turns=C("is_counted").sum(),
+        M7_turns_per_slot_num=C("is_counted").sum(),
         M7_turns_per_slot_den=slot.filter(provides).n_unique(),
         M7_feedback_turn_overhead=kind.is_in(FEEDBACK).sum(),
     )
@@ -240,7 +236,7 @@ def count_turns(dialogues: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     voices = pl.when("multi_user").then("providers").otherwise(1)
     accepting = pl.when("everyone_accepts").then("M6_den").otherwise("accepting")
     return (
-        counts.with_columns(pl.col(pl.UInt32).cast(pl.Int64))
+        counts.with_columns(C(pl.UInt32).cast(pl.Int64))
         .join(stated, on="dialogue_row")
         .with_columns(
             M1_den=pl.coalesce("member_count", "listed_members", "speakers"),
@@ -275,11 +271,11 @@ M2 = use.ratio(
         use.NO_SYNTHESIS,
         use.UNKNOWN_PREFERENCE,
         NullRule(
-            pl.col("M2_unknown") > 0,
+            C("M2_unknown") > 0,
             "missing_input",
             "an utterance that could have named a conflict was not given",
         ),
-        NullRule(pl.col("M2_den") == 0, "not_applicable", "members diverge on no slot"),
+        NullRule(C("M2_den") == 0, "not_applicable", "members diverge on no slot"),
     ),
     evidence=(_of_syntheses("names_conflict", "has_conflict", "description"),),
     reading="The share of real disagreements that the system recognises.",
@@ -305,11 +301,11 @@ M3 = use.ratio(
     null_when=(
         use.NO_SYNTHESIS,
         NullRule(
-            pl.col("M3_unknown") > 0,
+            C("M3_unknown") > 0,
             "missing_input",
             "an utterance that could have explained a slot was not given",
         ),
-        NullRule(pl.col("M3_den") == 0, "not_applicable", "no slot has a synthesis"),
+        NullRule(C("M3_den") == 0, "not_applicable", "no slot has a synthesis"),
     ),
     evidence=(_of_syntheses("is_explained", "explanation"),),
     reading="The share of syntheses with a reason. Most longer utterances count as one.",
@@ -330,7 +326,7 @@ M4 = use.ratio(
     ),
     null_when=(
         NullRule(
-            pl.col("use_social_theory") & (pl.col("M4_den") == 0),
+            C("use_social_theory") & (C("M4_den") == 0),
             "not_applicable",
             "social theory is used and no actionable slot has a synthesis",
         ),
@@ -353,9 +349,9 @@ M4B = use.ratio(
     scale=Scale("lower"),
     null_when=(
         NullRule(
-            pl.col("no_system_text"), "missing_input", "the utterance of such a turn was not given"
+            C("no_system_text"), "missing_input", "the utterance of such a turn was not given"
         ),
-        NullRule(pl.col("M4b_den") == 0, "not_applicable", "the dialogue has no such turn"),
+        NullRule(C("M4b_den") == 0, "not_applicable", "the dialogue has no such turn"),
     ),
     evidence=(use.of_turns("quotes_theory", names=("kind", "slot")),),
     reading="The share of turns that quote theory instead of applying it. Lower is better.",
@@ -376,15 +372,12 @@ M5 = use.ratio(
     ),
     null_when=(
         NullRule(
-            pl.col("enable_feedback") & (pl.col("M5_den") == 0),
+            C("enable_feedback") & (C("M5_den") == 0),
             "not_applicable",
             "feedback is enabled and no slot is flagged as a conflict",
         ),
     ),
-    evidence=(
-        _of_syntheses("has_conflict"),
-        use.of_turns("kind", where=pl.col("kind").is_in(FEEDBACK)),
-    ),
+    evidence=(_of_syntheses("has_conflict"), use.of_turns("kind", where=C("kind").is_in(FEEDBACK))),
     reading="The share of flagged conflicts that are followed up. Words do not count as a flag.",
     example="3 slots are flagged and each has feedback: 3 / 3 = 1.",
     fixed_where=(Fixed("enable_feedback", False, only_in=("C5",)),),
@@ -427,7 +420,7 @@ def mark_syntheses(synthesis: pl.DataFrame, lexicon: "Lexicon") -> pl.DataFrame:
     utterances = pl.Series(codes[: synthesis.height])
     return synthesis.with_columns(
         names_conflict=names.head(synthesis.height) | names.tail(synthesis.height),
-        is_explained=pl.col("explanation").is_not_null()
+        is_explained=C("explanation").is_not_null()
         | (n_tokens.gather(utterances) >= _LEAST_TOKENS),
     )
 
@@ -440,7 +433,7 @@ def count_syntheses(
     ``M2_unknown`` and ``M3_unknown`` are the slots that an utterance which was not given could
     have counted.
     """
-    quotes_theory = pl.col("quotes_theory")
+    quotes_theory = C("quotes_theory")
     quoting = (
         frames["turns"]
         .group_by("dialogue_row")
@@ -451,9 +444,9 @@ def count_syntheses(
         counts = counts.join(part, on="dialogue_row", how="left", maintain_order="left")
     return counts.select(
         "dialogue_row",
-        pl.when("use_social_theory").then(pl.col("^M4_.*$")),
-        pl.when("enable_feedback").then(pl.col("^M5_.*$")),
-        pl.col("^M(2|3|4b)_.*$"),
+        pl.when("use_social_theory").then(C("^M4_.*$")),
+        pl.when("enable_feedback").then(C("^M5_.*$")),
+        C("^M(2|3|4b)_.*$"),
     )
 
 
@@ -463,30 +456,30 @@ def _count_slots(frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
         frames["synthesis"]
         .group_by(_OF_SLOT)
         .agg(
-            pl.col("is_explained").any(),
-            pl.col("has_utterance").all(),
-            pl.col("has_strategy").any(),
-            pl.col("has_conflict").fill_null(False).any(),
+            C("is_explained").any(),
+            C("has_utterance").all(),
+            C("has_strategy").any(),
+            C("has_conflict").fill_null(False).any(),
         )
     )
     with_feedback = (
         frames["turns"]
-        .filter(pl.col("kind").is_in(FEEDBACK))
+        .filter(C("kind").is_in(FEEDBACK))
         .select(_OF_SLOT)
         .unique()
         .with_columns(has_feedback=True)
     )
-    actionable, conflict = pl.col("slot").is_in(ACTIONABLE), pl.col("has_conflict")
+    actionable, conflict = C("slot").is_in(ACTIONABLE), C("has_conflict")
     return (
         slots.join(with_feedback, on=_OF_SLOT, how="left")
         .group_by("dialogue_row")
         .agg(
-            M3_num=pl.col("is_explained").sum(),
+            M3_num=C("is_explained").sum(),
             M3_den=pl.len(),
-            M3_unknown=(~pl.col("is_explained") & ~pl.col("has_utterance")).sum(),
-            M4_num=(actionable & pl.col("has_strategy")).sum(),
+            M3_unknown=(~C("is_explained") & ~C("has_utterance")).sum(),
+            M4_num=(actionable & C("has_strategy")).sum(),
             M4_den=actionable.sum(),
-            M5_num=(conflict & pl.col("has_feedback").fill_null(False)).sum(),
+            M5_num=(conflict & C("has_feedback").fill_null(False)).sum(),
             M5_den=conflict.sum(),
         )
     )
@@ -500,14 +493,14 @@ def _count_divergence(
     divergent = _divergent_slots(
         pairs.select(*_OF_SLOT, want=_wish_sets(pairs, wishes, informative))
     )
-    flagged = pl.col("has_conflict").fill_null(False) | pl.col("names_conflict")
+    flagged = C("has_conflict").fill_null(False) | C("names_conflict")
     detected_slots = (
         frames["synthesis"]
         .group_by(_OF_SLOT)
-        .agg(flagged.any().alias("detected"), pl.col("has_utterance").all())
+        .agg(flagged.any().alias("detected"), C("has_utterance").all())
     )
-    detected = pl.col("detected").fill_null(False)
-    silent = ~pl.col("has_utterance").fill_null(True)
+    detected = C("detected").fill_null(False)
+    silent = ~C("has_utterance").fill_null(True)
     return (
         divergent.join(detected_slots, on=_OF_SLOT, how="left")
         .group_by("dialogue_row")
@@ -528,12 +521,12 @@ def _wish_sets(pairs: pl.DataFrame, wishes: pl.DataFrame, informative: Informati
     )
 
     def everyone_names(column: str) -> pl.Expr:
-        return (pl.col(column).list.len() > 0).all().over("slot_row")
+        return (C(column).list.len() > 0).all().over("slot_row")
 
     return named.select(
-        pl.when((pl.col("slot") == "lodging") & everyone_names("wanted_rooms"))
+        pl.when((C("slot") == "lodging") & everyone_names("wanted_rooms"))
         .then("wanted_rooms")
-        .when(pl.col("slot").is_in(CATEGORY_SLOTS) & everyone_names("category_tokens"))
+        .when(C("slot").is_in(CATEGORY_SLOTS) & everyone_names("category_tokens"))
         .then("category_tokens")
         .otherwise("tokens")
     ).to_series()
@@ -541,11 +534,11 @@ def _wish_sets(pairs: pl.DataFrame, wishes: pl.DataFrame, informative: Informati
 
 def _divergent_slots(wishes: pl.DataFrame) -> pl.DataFrame:
     """Return the slots on which the wishes of two members have a Jaccard index below 0.5."""
-    a, b = pl.col("want"), pl.col("want_other")
+    a, b = C("want"), C("want_other")
     n_common = a.list.set_intersection(b).list.len()
     jaccard = n_common / (a.list.len() + b.list.len() - n_common)
     stated = wishes.filter(a.list.len() > 0).with_row_index("member")
     two_members = stated.join(stated, on=_OF_SLOT, suffix="_other").filter(
-        pl.col("member") < pl.col("member_other")
+        C("member") < C("member_other")
     )
     return two_members.filter(jaccard < DIVERGENT_BELOW).select(_OF_SLOT).unique()

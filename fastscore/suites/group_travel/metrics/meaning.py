@@ -1,6 +1,7 @@
 """M8 and M12 to M14: how near plans and resolutions are to preferences, in words and meaning."""
 
 import polars as pl
+from polars import col as C
 
 from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Scale
 from fastscore.suites.group_travel.metrics import sources as use
@@ -16,7 +17,7 @@ from fastscore.suites.group_travel.similarity import (
 from fastscore.suites.showing import EvidenceRows
 
 _NOTHING_COMPARED = NullRule(
-    pl.col("n_compared") == 0,
+    C("n_compared") == 0,
     "not_applicable",
     "every actionable preference is a placeholder, such as N/A",
 )
@@ -41,7 +42,7 @@ M8 = use.ratio(
         use.UNKNOWN_SYNTHESIS,
         use.NO_PREFERENCE,
         NullRule(
-            ~pl.col("enable_synthesis") & (pl.col("M8b_den") == 0),
+            ~C("enable_synthesis") & (C("M8b_den") == 0),
             "missing_input",
             "synthesis is not enabled and the plan has no text",
         ),
@@ -91,9 +92,7 @@ M8B = use.ratio(
         use.UNKNOWN_PREFERENCE,
         use.UNKNOWN_PRESENTATION,
         NullRule(
-            pl.col("M8b_den") == 0,
-            "missing_input",
-            "no preference is stated or the plan has no text",
+            C("M8b_den") == 0, "missing_input", "no preference is stated or the plan has no text"
         ),
     ),
     evidence=(use.of_pairs("addressed_plan", "plan_phrase", "plan_hits", "plan_similarity"),),
@@ -154,12 +153,12 @@ M14 = use.ratio(
     null_when=(
         use.NO_SYNTHESIS,
         NullRule(
-            pl.col("no_resolved"),
+            C("no_resolved"),
             "missing_input",
             "the text or the member of a preference for such a slot was not given",
         ),
         NullRule(
-            pl.col("n_resolved") == 0,
+            C("n_resolved") == 0,
             "not_applicable",
             "no slot with an actionable preference is explained",
         ),
@@ -220,11 +219,11 @@ def address_pairs(
     by_synthesis = pl.any_horizontal("synthesis_says", "near_synthesis")
     by_plan = pl.any_horizontal("plan_says", "near_plan")
     return found.select(
-        pl.col("^(synthesis|plan)_(hits|phrase|similarity)$"),
+        C("^(synthesis|plan)_(hits|phrase|similarity)$"),
         addressed_synthesis=pl.when("is_synthesised").then(by_synthesis),
         addressed_plan=pl.when("has_plan_text").then(by_plan),
         addressed=pl.when(pl.any_horizontal("is_synthesised", "has_plan_text")).then(
-            by_synthesis | by_plan | pl.col("both_say")
+            by_synthesis | by_plan | C("both_say")
         ),
     )
 
@@ -236,7 +235,7 @@ def compare_slots(frames: dict[str, pl.DataFrame], similarity: Similarity) -> pl
     )
     pairs = (
         frames["pairs"]
-        .with_columns(wish=similarity.vectors["pairs"], has_text=pl.col("compared").is_not_null())
+        .with_columns(wish=similarity.vectors["pairs"], has_text=C("compared").is_not_null())
         .join(
             similarity.targets.unique("choice", keep="last"),
             on="choice",
@@ -245,10 +244,8 @@ def compare_slots(frames: dict[str, pl.DataFrame], similarity: Similarity) -> pl
         )
         .join(resolutions, on="slot_row", how="left", maintain_order="left")
         .with_columns(
-            is_compared=pl.col("has_text") & pl.col("choice").is_not_null(),
-            is_resolved=pl.col("has_text")
-            & pl.col("actionable")
-            & pl.col("is_explained").fill_null(False),
+            is_compared=C("has_text") & C("choice").is_not_null(),
+            is_resolved=C("has_text") & C("actionable") & C("is_explained").fill_null(False),
         )
     )
     resolution = pairs["resolution"].set(~pairs["actionable"], None)
@@ -271,30 +268,30 @@ def count_meaning(pairs: pl.DataFrame) -> pl.DataFrame:
     """
     return pairs.group_by("dialogue_row").agg(
         n_pairs=pl.len(),
-        M8_num=pl.col("addressed").sum(),
+        M8_num=C("addressed").sum(),
         M8_den=pl.len(),
-        M8a_num=pl.col("addressed_synthesis").sum(),
+        M8a_num=C("addressed_synthesis").sum(),
         M8a_den=pl.len(),
-        M8b_num=pl.col("addressed_plan").sum(),
-        M8b_den=pl.col("addressed_plan").count(),
-        n_compared=pl.col("is_compared").sum(),
+        M8b_num=C("addressed_plan").sum(),
+        M8b_den=C("addressed_plan").count(),
+        n_compared=C("is_compared").sum(),
         M12_num=use.ascending_sum("slot_similarity"),
-        M12_den=pl.col("slot_similarity").count(),
-        n_resolved=pl.col("is_resolved").sum(),
+        M12_den=C("slot_similarity").count(),
+        n_resolved=C("is_resolved").sum(),
         M14_num=use.ascending_sum("resolution_similarity"),
-        M14_den=pl.col("resolution_similarity").count(),
+        M14_den=C("resolution_similarity").count(),
     )
 
 
 def measure_fairness(members: pl.DataFrame) -> pl.DataFrame:
     """Measure M13 of each dialogue: the Gini coefficient of its members' ``semantic_mean``."""
-    x, n = pl.col("semantic_mean"), pl.len()
+    x, n = C("semantic_mean"), pl.len()
     # of ascending x_k: sum_i sum_j |x_i - x_j| = 2 sum_k (2 k + 1 - n) x_k, k from 0
     half_differences = ((2 * pl.int_range(n) + 1 - n) * x).cum_sum().last()
     ascending = members.drop_nulls("semantic_mean").sort("dialogue_row", "semantic_mean")
     sums = ascending.group_by("dialogue_row").agg(
         half_differences.alias("half_differences"), n=n, total=x.cum_sum().last()
     )
-    gini = pl.col("half_differences") / (pl.col("n") * pl.col("total"))
-    is_positive = pl.col("total") / pl.col("n") > _LEAST_MEAN
+    gini = C("half_differences") / (C("n") * C("total"))
+    is_positive = C("total") / C("n") > _LEAST_MEAN
     return sums.select("dialogue_row", M13=pl.when(is_positive).then(gini).otherwise(0.0))

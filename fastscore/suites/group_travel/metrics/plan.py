@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from polars import col as C
 
 from fastscore.suites.declarations import Formula, Metric, NullRule, Scale
 from fastscore.suites.group_travel.lexicon import (
@@ -52,8 +53,8 @@ M9 = use.ratio(
     ),
     null_when=(
         use.NO_PLAN,
-        NullRule(~pl.col("has_catalogue"), "missing_input", "the dialogue has no catalogue"),
-        NullRule(pl.col("M9_den") == 0, "missing_input", "the plan names no place"),
+        NullRule(~C("has_catalogue"), "missing_input", "the dialogue has no catalogue"),
+        NullRule(C("M9_den") == 0, "missing_input", "the plan names no place"),
     ),
     evidence=(EvidenceRows(table="places", names=("place",), columns=("grounded",)),),
     reading="The share of places that exist. Names are compared in normal form, never roughly.",
@@ -74,7 +75,7 @@ M15 = use.ratio(
     null_when=(
         use.UNKNOWN_PREFERENCE,
         use.NO_PLAN,
-        NullRule(pl.col("M15_den") == 0, "missing_input", "no place is in the catalogue"),
+        NullRule(C("M15_den") == 0, "missing_input", "no place is in the catalogue"),
         use.NO_PREFERENCE,
         use.NO_EMBEDDER,
     ),
@@ -83,7 +84,7 @@ M15 = use.ratio(
             table="places",
             names=("place",),
             columns=("grounded", "explicit", "similarity", "serendipitous"),
-            where=pl.col("grounded"),
+            where=C("grounded"),
         ),
     ),
     reading="The share of real places that no preference names and that are near one.",
@@ -119,11 +120,11 @@ def ground_places(
     An itinerary is a ``plan`` with a ``catalogue``; ``cells`` are those of catalogues. A name for
     a slot is looked up in the slot's kind of catalogue before any other.
     """
-    slot = pl.col("kind").cast(pl.String).replace_strict(SLOT_OF_KIND, default=None)
+    slot = C("kind").cast(pl.String).replace_strict(SLOT_OF_KIND, default=None)
     names = plans.names.select("plan", "name", slot=slot).unique(maintain_order=True)
     named = itineraries.join(names, on="plan", maintain_order="left_right").drop("plan")
     forms = name_forms(names["name"].unique(maintain_order=True))
-    records = cells.join(catalogue.records, on="cell").with_columns(pl.col("kind").cast(pl.String))
+    records = cells.join(catalogue.records, on="cell").with_columns(C("kind").cast(pl.String))
 
     found = _find(named.select("catalogue", "name"), forms, records)
     places = (
@@ -136,11 +137,11 @@ def ground_places(
     )
 
     for_slots = named.drop_nulls("slot").with_columns(
-        kind=pl.col("slot").replace_strict(KIND_OF_SLOT, return_dtype=pl.String)
+        kind=C("slot").replace_strict(KIND_OF_SLOT, return_dtype=pl.String)
     )
     in_kind = _find(for_slots.select("catalogue", "kind", "name"), forms, records)
     of_slots = for_slots.join(in_kind, on=["catalogue", "kind", "name"], maintain_order="left")
-    elsewhere = of_slots.filter(~pl.col("is_grounded")).drop("key", "is_grounded")
+    elsewhere = of_slots.filter(~C("is_grounded")).drop("key", "is_grounded")
     elsewhere = elsewhere.join(found, on=["catalogue", "name"], maintain_order="left")
     slot_records = [
         of_slots.join(records, on=["catalogue", "kind", "key"], maintain_order="left_right"),
@@ -164,7 +165,7 @@ def name_forms(names: pl.Series) -> pl.DataFrame:
     first = names.str.extract(r"(?s)^(.*),")
     return pl.concat(
         pl.DataFrame({"name": names, "key": normalise(form)}) for form in (names, bare, first)
-    ).filter(pl.col("key") != "")
+    ).filter(C("key") != "")
 
 
 def _find(names: pl.DataFrame, forms: pl.DataFrame, records: pl.DataFrame) -> pl.DataFrame:
@@ -174,7 +175,7 @@ def _find(names: pl.DataFrame, forms: pl.DataFrame, records: pl.DataFrame) -> pl
     """
     on = ["key", *(name for name in names.columns if name != "name")]
     known = records.select(on).unique().with_columns(has_record=True)
-    key, has_record = pl.col("key"), pl.col("has_record")
+    key, has_record = C("key"), C("has_record")
     return (
         names.unique(maintain_order=True)
         .join(forms, on="name", how="left", maintain_order="left_right")
@@ -196,7 +197,7 @@ def check_itineraries(
         "itinerary",
         M16_num="passed",
         M16_den="checks",
-        has_catalogue=pl.col("catalogue").is_in(filled.implode()),
+        has_catalogue=C("catalogue").is_in(filled.implode()),
     )
 
 
@@ -221,14 +222,14 @@ def score_places(
         ),
     )
     found = places.join(
-        nearest.group_by("row").agg(pl.col("similarity").max()),
+        nearest.group_by("row").agg(C("similarity").max()),
         on="row",
         how="left",
         maintain_order="left",
     ).join(_said_words(frames["pairs"]), on="dialogue_row", how="left", maintain_order="left")
-    key, is_near = pl.col("key"), reaches(found["similarity"], options.serendipity_sim)
+    key, is_near = C("key"), reaches(found["similarity"], options.serendipity_sim)
     is_long_enough = key.str.contains(" ", literal=True) | (key.str.len_chars() >= _SHORTEST_NAME)
-    is_named = pl.col("said").str.contains(pl.format(" {} ", key), literal=True)
+    is_named = C("said").str.contains(pl.format(" {} ", key), literal=True)
     explicit = (is_long_enough & is_named).fill_null(False)
     return found.select(
         "dialogue_row",
@@ -237,7 +238,7 @@ def score_places(
         grounded="is_grounded",
         explicit=pl.when("is_grounded").then(explicit),
         similarity="similarity",
-        serendipitous=pl.when(pl.col("similarity").is_not_null()).then(~explicit & is_near),
+        serendipitous=pl.when(C("similarity").is_not_null()).then(~explicit & is_near),
     )
 
 
@@ -250,10 +251,10 @@ def _said_words(pairs: pl.DataFrame) -> pl.DataFrame:
 def count_places(places: pl.DataFrame) -> pl.DataFrame:
     """Count the numerators and denominators of M9 and M15 in each dialogue."""
     return places.group_by("dialogue_row").agg(
-        M9_num=pl.col("grounded").sum(),
+        M9_num=C("grounded").sum(),
         M9_den=pl.len(),
-        M15_num=pl.col("serendipitous").sum(),
-        M15_den=pl.col("grounded").sum(),
+        M15_num=C("serendipitous").sum(),
+        M15_den=C("grounded").sum(),
     )
 
 
@@ -264,7 +265,7 @@ _USES = (use.PREFERENCES, use.PLAN, use.PLAN_TEXT, use.CATALOGUE, use.EMBEDDER)
 OF_PAIRS = (
     use.UNKNOWN_ACTIONABLE,
     use.NO_PLAN,
-    NullRule(pl.col("M10_den") == 0, "not_applicable", "no actionable preference is stated"),
+    NullRule(C("M10_den") == 0, "not_applicable", "no actionable preference is stated"),
 )
 """What makes metrics of actionable preferences null."""
 _SHARES = (
@@ -348,17 +349,15 @@ M10B = use.ratio(
     ),
     null_when=(
         NullRule(
-            pl.col("no_category"),
+            C("no_category"),
             "missing_input",
             "the text or the member of a preference for a slot with categories was not given",
         ),
         use.NO_PLAN,
-        NullRule(pl.col("M10b_den") == 0, "not_applicable", "no preference names a category"),
+        NullRule(C("M10b_den") == 0, "not_applicable", "no preference names a category"),
     ),
     evidence=(
-        use.of_pairs(
-            "category_channel", "category_tokens", where=pl.col("slot").is_in(CATEGORY_SLOTS)
-        ),
+        use.of_pairs("category_channel", "category_tokens", where=C("slot").is_in(CATEGORY_SLOTS)),
     ),
     reading="The category channel alone, over preferences that name a category.",
     example="12 preferences name a category, 8 match: 8 / 12 = 0.667.",
@@ -402,12 +401,11 @@ def state_wishes(
 ) -> pl.DataFrame:
     """Read what preferences want by name."""
     stated = frames["pairs"].select("slot", "preference")
-    texts = stated.filter(pl.col("slot") == "lodging").unique(maintain_order=True)
+    texts = stated.filter(C("slot") == "lodging").unique(maintain_order=True)
     rooms = texts.with_columns(wanted_rooms=wanted_rooms(texts["preference"], lexicon))
     found = stated.join(rooms, on=stated.columns, how="left", maintain_order="left")
     return found.select(
-        pl.col("wanted_rooms").fill_null([]),
-        category_tokens=_category_tokens(frames, lexicon, options),
+        C("wanted_rooms").fill_null([]), category_tokens=_category_tokens(frames, lexicon, options)
     )
 
 
@@ -418,7 +416,7 @@ def _category_tokens(
     pairs = frames["pairs"].select(
         "catalogue", "slot", text="preference", pair=pl.int_range(pl.len())
     )
-    named = pairs.filter(pl.col("slot").is_in(CATEGORY_SLOTS))
+    named = pairs.filter(C("slot").is_in(CATEGORY_SLOTS))
     texts = named["text"].unique(maintain_order=True)
     if options.negation == "all":
         words = affirmed_tokens(texts, lexicon)
@@ -427,7 +425,7 @@ def _category_tokens(
         words = split.explode("token")
     tokens = (
         words.select(
-            text=pl.lit(texts).gather(pl.col("row")), component=component(words["token"], lexicon)
+            text=pl.lit(texts).gather(C("row")), component=component(words["token"], lexicon)
         )
         .drop_nulls()
         .unique(maintain_order=True)
@@ -466,9 +464,9 @@ def satisfy_pairs(
             "place_similarity": nearest,
             "semantic": reaches(nearest, options.satisfy_sim),
         }
-    ).with_columns(lexical=pl.col("hits") >= LEAST_HITS)
-    is_chosen = pl.when(pl.col("choice").is_not_null())
-    by_any = pl.any_horizontal(pl.col(CHANNELS).fill_null(False))
+    ).with_columns(lexical=C("hits") >= LEAST_HITS)
+    is_chosen = pl.when(C("choice").is_not_null())
+    by_any = pl.any_horizontal(C(CHANNELS).fill_null(False))
     return fired.select(
         room_channel="room",
         category_channel="category",
@@ -489,19 +487,19 @@ def _any_common(choice: pl.Series, wishes: pl.Series, chosen: pl.DataFrame) -> p
         .select("pair")
         .to_series()
     )
-    is_asked = pl.col("choice").is_not_null() & (pl.col("wish").list.len() > 0)
-    return pairs.select(pl.when(is_asked).then(pl.col("pair").is_in(met.implode()))).to_series()
+    is_asked = C("choice").is_not_null() & (C("wish").list.len() > 0)
+    return pairs.select(pl.when(is_asked).then(C("pair").is_in(met.implode()))).to_series()
 
 
 def count_satisfaction(pairs: pl.DataFrame) -> pl.DataFrame:
     """Count the numerators and denominators of M10 and M10b, and the channels that fire."""
-    by_category = pl.col("category_channel")
+    by_category = C("category_channel")
     return pairs.group_by("dialogue_row").agg(
-        M10_num=pl.col("satisfied").sum(),
-        M10_den=pl.col("satisfied").count(),
+        M10_num=C("satisfied").sum(),
+        M10_den=C("satisfied").count(),
         M10b_num=by_category.sum(),
-        M10b_den=by_category.filter(pl.col("slot").is_in(CATEGORY_SLOTS)).count(),
-        **{f"n_{channel}_channel": pl.col(f"{channel}_channel").sum() for channel in CHANNELS},
+        M10b_den=by_category.filter(C("slot").is_in(CATEGORY_SLOTS)).count(),
+        **{f"n_{channel}_channel": C(f"{channel}_channel").sum() for channel in CHANNELS},
     )
 
 
@@ -510,23 +508,23 @@ def satisfy_members(pairs: pl.DataFrame) -> pl.DataFrame:
 
     ``satisfaction`` is the s_i of W1 to W3, ``semantic_mean`` the x_i of M13.
     """
-    similarity = pl.col("slot_similarity")
+    similarity = C("slot_similarity")
     return (
-        pairs.filter(pl.col("satisfied").is_not_null())
+        pairs.filter(C("satisfied").is_not_null())
         .group_by("member_row", maintain_order=True)
         .agg(
-            pl.col("dialogue_row", "member").first(),
+            C("dialogue_row", "member").first(),
             pairs=pl.len().cast(pl.Int64),
-            satisfied=pl.col("satisfied").sum().cast(pl.Int64),
+            satisfied=C("satisfied").sum().cast(pl.Int64),
             semantic_mean=use.ascending_sum("slot_similarity") / similarity.count(),
         )
-        .with_columns(satisfaction=pl.col("satisfied") / pl.col("pairs"))
+        .with_columns(satisfaction=C("satisfied") / C("pairs"))
     )
 
 
 def measure_welfare(members: pl.DataFrame) -> pl.DataFrame:
     """Measure W1 to W3 and M11 of each dialogue, whatever the order of its members."""
-    s, n = pl.col("satisfaction"), pl.len()
+    s, n = C("satisfaction"), pl.len()
     log = pl.when(s > 0.0).then(s).otherwise(1.0).map_batches(np.log, return_dtype=pl.Float64)
     welfare = (
         members.with_columns(log=log)
@@ -540,10 +538,9 @@ def measure_welfare(members: pl.DataFrame) -> pl.DataFrame:
             M11_den=n,
         )
     )
-    geometric_mean = pl.col("mean_log").map_batches(np.exp, return_dtype=pl.Float64)
-    return welfare.with_columns(
-        W3=pl.when(pl.col("W2") > 0.0).then(geometric_mean).otherwise(0.0)
-    ).drop("mean_log")
+    geometric_mean = C("mean_log").map_batches(np.exp, return_dtype=pl.Float64)
+    nash = pl.when(C("W2") > 0.0).then(geometric_mean).otherwise(0.0)
+    return welfare.with_columns(W3=nash).drop("mean_log")
 
 
 def choices_of(
@@ -570,10 +567,10 @@ def choices_of(
     bare = names.join(records, on=["choice", "name"], how="anti", maintain_order="left")
     described = records.select("choice", "text")
     entered = plans.entries.group_by("plan", "slot", maintain_order=True).agg(
-        entered=pl.col("text").str.join("; ")
+        entered=C("text").str.join("; ")
     )
     chosen = chosen.join(entered, on=["plan", "slot"], how="left", maintain_order="left")
-    name = pl.col("name").alias("text")
+    name = C("name").alias("text")
     return {
         "choice_places": pl.concat([described, bare.select("choice", name)]),
         "choice_texts": pl.concat(
@@ -599,4 +596,4 @@ def _targets(entered: pl.Series, raw: pl.Series, options: GroupTravel) -> pl.Dat
     targets = pl.concat(
         pl.DataFrame({"choice": np.arange(len(part)), "text": part}) for part in parts
     )
-    return targets.filter(pl.col("text").str.strip_chars() != "")
+    return targets.filter(C("text").str.strip_chars() != "")

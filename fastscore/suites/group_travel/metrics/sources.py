@@ -3,6 +3,7 @@
 from typing import Any
 
 import polars as pl
+from polars import col as C
 
 from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Scale
 from fastscore.suites.group_travel.lexicon import (
@@ -35,25 +36,25 @@ QUOTING, PHRASING = "quoting every wish", "using fixed phrases"
 """Planners that pay no attention."""
 
 NOT_SYNTHESISED = Fixed("enable_synthesis", False, only_in=("C3", "C4", "C5"))
-NO_PLAN = NullRule(pl.col("itinerary").is_null(), "missing_input", "the dialogue has no plan")
-NO_SYNTHESIS = NullRule(~pl.col("enable_synthesis"), "not_applicable", "synthesis is not enabled")
-NO_EMBEDDER = NullRule(~pl.col("has_vectors"), "no_vector", "the run has no embedder")
-NO_PREFERENCE = NullRule(pl.col("n_pairs") == 0, "missing_input", "no preference is stated")
+NO_PLAN = NullRule(C("itinerary").is_null(), "missing_input", "the dialogue has no plan")
+NO_SYNTHESIS = NullRule(~C("enable_synthesis"), "not_applicable", "synthesis is not enabled")
+NO_EMBEDDER = NullRule(~C("has_vectors"), "no_vector", "the run has no embedder")
+NO_PREFERENCE = NullRule(C("n_pairs") == 0, "missing_input", "no preference is stated")
 UNKNOWN_PREFERENCE = NullRule(
-    pl.col("no_preference"), "missing_input", "the text or the member of a preference was not given"
+    C("no_preference"), "missing_input", "the text or the member of a preference was not given"
 )
 UNKNOWN_ACTIONABLE = NullRule(
-    pl.col("no_actionable"),
+    C("no_actionable"),
     "missing_input",
     "the text or the member of an actionable preference was not given",
 )
 UNKNOWN_SYNTHESIS = NullRule(
-    pl.col("enable_synthesis") & pl.col("no_synthesis_text"),
+    C("enable_synthesis") & C("no_synthesis_text"),
     "missing_input",
     "the utterance of the synthesis of a slot with a preference was not given",
 )
 UNKNOWN_PRESENTATION = NullRule(
-    pl.col("no_presentation"), "missing_input", "the utterance of a presentation was not given"
+    C("no_presentation"), "missing_input", "the utterance of a presentation was not given"
 )
 
 
@@ -81,7 +82,7 @@ _OF_SLOT = ["dialogue_row", "slot"]
 
 def ascending_sum(column: str) -> pl.Expr:
     """Add a group's values from the least up, so that the order of its rows does not matter."""
-    return pl.col(column).drop_nulls().sort().cum_sum().last()
+    return C(column).drop_nulls().sort().cum_sum().last()
 
 
 _OF_SYSTEM = "sys_"
@@ -92,24 +93,24 @@ def find_missing(frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
 
     An utterance that was given and is empty says nothing. One that was not given is unknown.
     """
-    kind, slot = pl.col("kind"), pl.col("slot")
-    unsaid, unnamed = ~pl.col("has_utterance"), ~pl.col("has_speaker")
+    kind, slot = C("kind"), C("slot")
+    unsaid, unnamed = ~C("has_utterance"), ~C("has_speaker")
     lacking = frames["turns"].filter(unsaid | unnamed)
-    explained = frames["synthesis"].filter(pl.col("explanation").is_not_null())
+    explained = frames["synthesis"].filter(C("explanation").is_not_null())
     for name, slots in (("is_stated", frames["pairs"]), ("is_explained", explained)):
         known = slots.select(_OF_SLOT).join(lacking, on=_OF_SLOT, how="semi").unique()
         known = known.with_columns(pl.lit(True).alias(name))
         lacking = lacking.join(known, on=_OF_SLOT, how="left", maintain_order="left")
     # nobody is known to have said it, or nobody knows what was said
-    preference = (kind == PROVIDE) & ~pl.col("is_system") & (unsaid | (unnamed & pl.col("is_said")))
+    preference = (kind == PROVIDE) & ~C("is_system") & (unsaid | (unnamed & C("is_said")))
     actionable = preference & slot.is_in(ACTIONABLE)
-    of_system = pl.col("intent").str.strip_chars().str.to_lowercase().str.starts_with(_OF_SYSTEM)
+    of_system = C("intent").str.strip_chars().str.to_lowercase().str.starts_with(_OF_SYSTEM)
     causes = {
         "no_preference": preference,
         "no_actionable": actionable,
         "no_category": preference & slot.is_in(CATEGORY_SLOTS),
-        "no_resolved": actionable & pl.col("is_explained"),
-        "no_synthesis_text": (kind == SYNTHESIZE) & unsaid & pl.col("is_stated"),
+        "no_resolved": actionable & C("is_explained"),
+        "no_synthesis_text": (kind == SYNTHESIZE) & unsaid & C("is_stated"),
         "no_presentation": (kind == PRESENT_PLAN) & unsaid,
         "no_system_text": kind.is_in([SYNTHESIZE, SYS_FEEDBACK, PRESENT_PLAN]) & unsaid,
         "no_voice": (kind == PROVIDE) & unnamed,
