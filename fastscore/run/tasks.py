@@ -261,13 +261,10 @@ def _commit_texts(context: RunContext, shard: Shard, listed: pl.DataFrame) -> Re
     frame = listed.with_columns(pl.when("missing").then("text").alias("text"))
     return _receipt(
         context,
-        Receipt(
-            stage="texts",
-            index=shard.index,
-            fingerprint=context.fingerprint(shard.fingerprint),
-            outputs=(commit_output(context, path, frame, {}),),
-            counts={"distinct": listed.height, "missing": int(listed["missing"].sum()), "rows": 0},
-        ),
+        shard,
+        "texts",
+        outputs=(commit_output(context, path, frame, {}),),
+        counts={"distinct": listed.height, "missing": int(listed["missing"].sum()), "rows": 0},
     )
 
 
@@ -395,15 +392,12 @@ def _commit_scores(loaded: Loaded, shard: Shard, scored: ShardScores) -> Receipt
         outputs.append(commit_output(context, path, frame, metadata))
     return _receipt(
         context,
-        Receipt(
-            stage="score",
-            index=shard.index,
-            fingerprint=context.fingerprint(shard.fingerprint),
-            outputs=tuple(outputs),
-            counts=counts,
-            content=context.fingerprint(shard.content_fingerprint),
-            names=tuple(files_of(shard)),
-        ),
+        shard,
+        "score",
+        outputs=tuple(outputs),
+        counts=counts,
+        content=context.fingerprint(shard.content_fingerprint),
+        names=tuple(files_of(shard)),
     )
 
 
@@ -447,9 +441,15 @@ def commit_output(
     return replace(committed, path=path.relative_to(context.run).as_posix())
 
 
-def _receipt(context: RunContext, receipt: Receipt) -> Receipt:
+def _receipt(context: RunContext, shard: Shard, stage: str, **about: Any) -> Receipt:
     context.check_writer()
-    receipt = replace(receipt, attempt=attempt_name())
+    receipt = Receipt(
+        stage=stage,
+        index=shard.index,
+        fingerprint=context.fingerprint(shard.fingerprint),
+        attempt=attempt_name(),
+        **about,
+    )
     if receipt.stage == "score" and context.writer is not None:
         context.writer.commit_receipt(context.run, receipt)
     else:

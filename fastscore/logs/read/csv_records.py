@@ -8,8 +8,7 @@ most twice. A file with an invalid header is one reject.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
 
 import numpy as np
 from fastscore_jit.arrays import Int64Array, UInt8Array
@@ -125,19 +124,13 @@ class _Scanner:
         self, data: UInt8Array, *, line: int = 1, final: bool = True, records: int = 1 << 62
     ) -> LineScan:
         """Scan records. If the separator is not a comma, it is exchanged with commas."""
-        how: dict[str, Any] = {
-            "line": line,
-            "final": final,
-            "limit": MAX_RECORD_BYTES,
-            "records": records,
-        }
+        scan = partial(scan_csv, line=line, final=final, limit=MAX_RECORD_BYTES, records=records)
         if self.separator == b",":
-            return scan_csv(data, self.slots, self.kinds, allocate=_kept_memory, **how)
+            return scan(data, self.slots, self.kinds, allocate=_kept_memory)
         swapped = np.arange(256, dtype=np.uint8)
         swapped[[self.separator[0], _COMMA]] = _COMMA, self.separator[0]
         # texts would be those of the swapped data
-        scan = scan_csv(swapped[data], self.slots, [PLACES] * len(self.kinds), **how)
-        return replace(scan, data=data)
+        return replace(scan(swapped[data], self.slots, [PLACES] * len(self.kinds)), data=data)
 
 
 def _kept_memory(size: int) -> UInt8Array:

@@ -153,7 +153,8 @@ class Charts:
         lines = -(-len(panels) // columns)
         labels = [_label(name) for name in names]
         width = WIDTH * 2 if reach is None else WIDTH
-        with _figure(lines * (0.6 + _height(labels)), width) as figure:
+        height = sum(0.24 if "\n" not in label else 0.36 for label in labels)  # inches
+        with _figure(lines * (0.6 + height), width) as figure:
             axes = figure.subplots(lines, columns, sharey=True, squeeze=False).ravel()
             for axis, (heading, rows) in zip(axes, panels, strict=False):
                 draw_means(axis, rows)
@@ -221,11 +222,6 @@ def _figure(height: float, width: float = WIDTH) -> Iterator["Figure"]:
 def _label(name: str, width: int = 24) -> str:
     """Write a name in two lines at most."""
     return wrapped(shortened(name, 2 * width - 6), width)
-
-
-def _height(labels: Sequence[str]) -> float:
-    """Return the inches that labels take one below the other."""
-    return sum(0.24 if "\n" not in label else 0.36 for label in labels)
 
 
 def draw_means(axis: Any, rows: Sequence[Interval], colour: str = COLOURS[0]) -> None:

@@ -179,19 +179,11 @@ def _read(raw: pl.DataFrame, options: MemoryFinance) -> tuple[dict[str, pl.DataF
 
 def _read_columns(raw: pl.DataFrame, problems: Problems) -> dict[str, JsonValues]:
     """Read the columns of JSON: those of lines are valid, those of a frame may hold anything."""
-    of_lines = raw["byte_offset"].null_count() == 0
-    return {
-        column.name: line_values(_null_if_empty(raw[column.name]))
-        if of_lines
-        else checked_values(raw[column.name], problems)
-        for column in SOURCE.columns
-        if column.kind == "json"
-    }
-
-
-def _null_if_empty(texts: pl.Series) -> pl.Series:
-    """Make empty arrays null, which mean the same: texts of a few bytes cannot stay in place."""
-    return texts.set(texts == "[]", None)
+    columns = {column.name: raw[column.name] for column in SOURCE.columns if column.kind == "json"}
+    if raw["byte_offset"].has_nulls():
+        return {name: checked_values(texts, problems) for name, texts in columns.items()}
+    # empty arrays mean the same as null, and texts of a few bytes cannot stay in place
+    return {name: line_values(texts.set(texts == "[]", None)) for name, texts in columns.items()}
 
 
 @dataclass(frozen=True, slots=True)
