@@ -71,9 +71,8 @@ def compare(
     ----------
     runs
         Two runs or more, or a dict of them by name, or one run and a column whose levels are
-        compared. Dialogues that the
-        suite's design calls a pair are paired. Levels of which fewer than half of the pairs have a
-        partner are independent samples.
+        compared. Dialogues that the suite's design calls a pair are paired. Levels of which fewer
+        than half of the pairs have a partner are independent samples.
     by
         A label column. With several runs, each of its values is compared by itself. With one run,
         its values are the levels.

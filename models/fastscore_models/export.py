@@ -1,10 +1,9 @@
 """Exported models in the cache: downloading weights, building, finding and verifying models.
 
 An export is a folder ``<cache>/models/<name>/``, of a masked language model
-``<cache>/masked-models/<name>/``, of three files, ``model.onnx``, ``tokenizer.json``
-and ``manifest.json``. It is built in a temporary folder beside it and renamed, after an older
-export was renamed away. So readers see a complete model or none, and concurrent exports do not
-conflict.
+``<cache>/masked-models/<name>/``, of three files, ``model.onnx``, ``tokenizer.json`` and
+``manifest.json``. It is built in a temporary folder beside it and renamed, after an older export
+was renamed away. So readers see a complete model or none, and concurrent exports do not conflict.
 """
 
 import contextlib

@@ -284,10 +284,9 @@ DEI = Metric(
     reading="The maximum depends on the level: a comparison of levels compares maxima.",
     example="Level 3, 4 messages, 1 with an order tracking tool: 0.5 * 1 / 4 = 0.125.",
     note=(
-        "A message counts once for each kind of tool. Tools are found by their names, also "
-        "tools of sub-agents. o: `order_tracking`. m: `message_generation` or "
-        "`message_attributes`. b: `get_name`, `get_persona`, `get_target` or "
-        "`get_past_messages`."
+        "A message counts once for each kind of tool. Tools are found by their names, also tools "
+        "of sub-agents. o: `order_tracking`. m: `message_generation` or `message_attributes`. b: "
+        "`get_name`, `get_persona`, `get_target` or `get_past_messages`."
     ),
     role="headline",
     baselines=(CALLING,),

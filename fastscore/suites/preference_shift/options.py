@@ -228,9 +228,8 @@ class PreferenceShift:
             )
         if self.extract == "ngrams" and self.embed_threshold <= 0:
             raise UsageError(
-                f"embed_threshold is {self.embed_threshold}, expected one "
-                "above 0 with extract ngrams: a text and a value without a "
-                "common n-gram have 0."
+                f"embed_threshold is {self.embed_threshold}, expected one above 0 with extract "
+                "ngrams: a text and a value without a common n-gram have 0."
             )
 
         names = self.field_names
