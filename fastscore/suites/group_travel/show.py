@@ -85,12 +85,7 @@ def report_sections(run: CommittedRun, options: object) -> list[Section]:
                     x_label="",
                     y_label="share satisfied",
                     series=(
-                        Series(
-                            name="satisfied",
-                            frame=by_slot.select(
-                                pl.col("slot").alias("x"), pl.col("satisfied").alias("y")
-                            ),
-                        ),
+                        Series(name="satisfied", frame=by_slot.select(x="slot", y="satisfied")),
                     ),
                     bars=True,
                 ),

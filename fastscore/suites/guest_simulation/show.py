@@ -16,6 +16,7 @@ from fastscore.suites.showing import Chart, DialogueView, Section, Series, Turn,
 TEXTS_IN_LOGS = True
 
 COMPONENTS = dict(zip(STATE_COLUMNS, MATCH_COLUMNS, strict=True))
+_VERDICTS = {True: " (as expected)", False: " (not as expected)", None: ""}
 _LATEST_MESSAGE = 20
 
 
@@ -31,10 +32,7 @@ def show_dialogue(dialogue: Dialogue) -> DialogueView:
         if message is not None:
             for state, match in COMPONENTS.items():
                 if message[state] is not None:
-                    verdict = {True: "as expected", False: "not as expected", None: ""}[
-                        message[match]
-                    ]
-                    notes.append(f"{state}: {message[state]}{f' ({verdict})' if verdict else ''}")
+                    notes.append(f"{state}: {message[state]}{_VERDICTS[message[match]]}")
             if message["is_exit"]:
                 notes.append("exit message, not scored")
         turns.append(
