@@ -178,10 +178,11 @@ def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame, list[P
             f"{shown}: no dialogue of {logs.suite} says anything.",
             "Name where chats are with --layout, or with --column and --value.",
         )
-    spoken_at = {(each.file, each.line) for each in dialogues}
     are_chats = suite is None and not is_row_per_turn
-    places = raw.select("file", "line").rows() if are_chats else []
-    return dialogues, read.rejects, [place for place in places if place not in spoken_at]
+    # elements of an array may share their line
+    silent = Counter(raw.select("file", "line").rows() if are_chats else [])
+    silent.subtract((each.file, each.line) for each in dialogues)
+    return dialogues, read.rejects, [*silent.elements()]
 
 
 _WORDS_SHOWN, _MANY_TURNS = 5, 20

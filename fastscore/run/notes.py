@@ -653,7 +653,8 @@ def _advice_on_pairs(manifest: Manifest, rejects: pl.LazyFrame) -> str:
     unpaired = rejects.filter(pl.col("reason") == "unpaired_turn")
     rows = unpaired.select("found", "expected").unique().sort("found").collect().iter_rows()
     speakers = {found.removeprefix("a turn of "): expected.split() for found, expected in rows}
-    unknown = [name for name, expected in speakers.items() if name not in expected]
+    # a turn without a speaker is one of nobody
+    unknown = [name for name, known in speakers.items() if name not in {*known, "nobody"}]
     can_pair = manifest.counts.get(PAIRED_TURNS) or len(speakers) - len(unknown) > 1
     if manifest.options.get("merge_speakers") or not can_pair:
         such = "".join(f", such as {name!r}" for name in unknown[:1])

@@ -93,7 +93,6 @@ class Curve:
         if self.permuted is not None:
             return self.permuted[1]
         names = {"proportions": "Fisher", "paired proportions": "McNemar", "none": None}
-        names |= {"constant": "exact permutation"}
         return names.get(self.method, self.method)
 
     def interval(self, level: float) -> tuple[float | None, float | None]:
@@ -301,9 +300,12 @@ def difference_curve(
         # of all signs of the pairs, or all divisions of the units, one has this difference
         n, m = a.counts.size, b.counts.size
         one = 2.0**-curve.n_units if shared else math.exp(-_log_choose(n + m, n))
-        method: Method = "sign" if shared else "constant"
-        reason = "zero_variance"
-        return replace(curve, method=method, value=value, error=0.0, least_p=one, reason=reason)
+        constant = replace(curve, value=value, error=0.0, least_p=one, reason="zero_variance")
+        if shared or not value:
+            return replace(constant, method="sign")
+        # of sides of equal sizes the opposite division is as far from 0
+        two_sided = (1 + (n == m)) * one, "exact permutation"
+        return replace(constant, method="constant", permuted=two_sided)
     elif not shared and any(_is_constant(side) for side in (a, b)):
         return _pooled(curve, a, b)
     influences = (b.deletions - a.deletions,) if shared else (b.deletions, -a.deletions)

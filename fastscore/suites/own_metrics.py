@@ -743,7 +743,7 @@ def _column(
     if isinstance(kind, Column):
         return kind
     if kind in _OR_NULL:
-        return Column(name, _OR_NULL[kind], otherwise="null", needed=Needed(ALL_METRICS))
+        return Column(name, _OR_NULL[kind], needed=Needed(ALL_METRICS))
     if kind not in _KINDS:
         raise UsageError(
             f"Suite {suite_name!r}: column {name!r} is {kind!r}, expected one of "

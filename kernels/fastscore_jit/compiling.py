@@ -411,16 +411,24 @@ def compiling_note(count: int | None = None) -> str:
 
 
 _announced: dict[str, float] = {}
-"""Messages on stderr, with their times; each is printed once, as kernels come a few at a time."""
+"""Messages on stderr, each printed once, and after how many seconds of compiling."""
 _LONGEST_SILENCE = 15.0  # seconds
+_clock = {"spent": 0.0, "began": 0.0}
+"""Seconds that ended batches of kernels took, and when the one that is compiled began."""
 
 
 def _announce(progress: Progress) -> None:
     message, now = progress.note or compiling_note(), time.monotonic()
-    if message in _announced and now - max(_announced.values()) > _LONGEST_SILENCE:
-        message = f"still compiling after {now - min(_announced.values()):.0f} s"
-    if message not in _announced and progress.done < progress.total:
-        _announced[message] = now
+    if not progress.done:
+        _clock["began"] = now
+    spent = _clock["spent"] + now - _clock["began"]
+    if progress.done == progress.total:
+        _clock["spent"] = spent
+        return
+    if message in _announced and spent - max(_announced.values()) > _LONGEST_SILENCE:
+        message = f"still compiling after {spent:.0f} s"
+    if message not in _announced:
+        _announced[message] = spent
         print(f"fastscore: {message}", file=sys.stderr, flush=True)
 
 

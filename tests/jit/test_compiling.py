@@ -54,10 +54,12 @@ def test_several_processes_on_an_empty_cache(tmp_path, turn):
 
 
 def test_a_long_wait_is_announced_again(monkeypatch, capsys):
-    seconds = iter([0.0, 5.0, 40.0, 41.0, 60.0])
+    # kernels that are done at once after an idle hour are not waited for
+    seconds = iter([0.0, 5.0, 40.0, 41.0, 60.0, 60.0, 3660.0, 3661.0])
     monkeypatch.setattr(compiling, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
     monkeypatch.setattr(compiling, "_announced", {})
-    for done in range(5):
+    monkeypatch.setattr(compiling, "_clock", {"spent": 0.0, "began": 0.0})
+    for done in (*range(5), 9, 0, 1):
         compiling._announce(compiling.Progress(done, 9, 0.1))
     first, *more = capsys.readouterr().err.splitlines()
     assert first.startswith("fastscore: compiling kernels for this processor, once")

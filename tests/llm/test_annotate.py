@@ -132,7 +132,7 @@ def test_a_model_is_asked_for_the_fields_that_are_named(stub, shifting):
         ('{"text": "a"}\n', "concepts.jsonl:1: no annotation"),
         ('\n{"text": 1, "concepts": {}}\n', "concepts.jsonl:2: no annotation"),
         ("nonsense\n", "concepts.jsonl:1: no annotation"),
-        ('{"text": "a", "concepts": {"colour": ["red"]}}\n', "values of colour, and none of the"),
+        ('{"text": "a", "concepts": {"colour": ["red"]}}\n', "has the fields colour, and not "),
     ],
 )
 def test_annotations_that_do_not_fit_are_refused(shifting, content, message):

@@ -244,5 +244,8 @@ def test_sides_of_one_value_each_are_divided_in_one_way_of_all():
     assert curve.p_below(-0.5) == pytest.approx(1 / 70)
     assert curve.p_below(-1.0) == curve.p_above(-0.5) == 1.0
     assert curve.interval(0.95) == (None, None)
+    # 7! / (4! 3!) = 35, and no other division is as far from 0
+    uneven = difference_curve(units(4, 4, 4, 4), units(3, 3, 3), shared=False)
+    assert uneven.p_value() == pytest.approx(1 / 35)
     same = difference_curve(units(4, 4, 4), units(4, 4, 4), shared=False)
     assert (same.value, same.p_value()) == (0.0, None)

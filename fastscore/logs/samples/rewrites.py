@@ -289,7 +289,7 @@ def chats_of_transcripts(path: str, texts: Iterable[str]) -> str:
 
 def chats_of_lines(path: str, lines: Sequence[str]) -> str:
     """Say how jq writes chats of the lines at a path, each with its speaker; nothing of others."""
-    said = [SAID_HERE.match(line) for line in lines]
+    said = [SAID_HERE.match(line) if isinstance(line, str) else None for line in lines]
     speakers = list(dict.fromkeys(each["speaker"] for each in said if each is not None))
     if len(speakers) < 2 or said[0] is None or 2 * sum(map(bool, said)) < len(said):
         return ""

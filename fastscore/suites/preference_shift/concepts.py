@@ -606,6 +606,7 @@ def _texts(place: str, record: Record, name: str) -> Iterator[str]:
 _SCHEMA = {
     "text": pl.String(),
     "concepts": pl.List(pl.Struct({"field": pl.String(), "value": pl.String()})),
+    "fields": pl.List(pl.String()),
 }
 
 
@@ -626,7 +627,7 @@ def _read_annotations(path: str, state: tuple[int, int]) -> pl.DataFrame:
     return frame.unique("text", keep="first", maintain_order=True)
 
 
-def _parse(path: str, content: bytes) -> Iterator[tuple[str, list[dict[str, str]]]]:
+def _parse(path: str, content: bytes) -> Iterator[tuple[str, list[dict[str, str]], list[str]]]:
     for number, line in enumerate(content.splitlines(), 1):
         if not line.strip():
             continue
@@ -642,7 +643,7 @@ def _parse(path: str, content: bytes) -> Iterator[tuple[str, list[dict[str, str]
                 f"annotations {path}:{number}: no annotation, expected an object with "
                 "a text and, under 'concepts', lists of texts by field."
             )
-        yield text, [{"field": name, "value": value} for name, value in pairs]
+        yield text, [{"field": name, "value": value} for name, value in pairs], [*concepts]
 
 
 def annotated_concepts(
@@ -650,13 +651,13 @@ def annotated_concepts(
 ) -> Sets:
     """Return the concepts of texts by the annotations of the options."""
     given = read_annotations(options.annotations)
-    fields = (
-        given["concepts"].explode().drop_nulls().struct.field("field").unique().sort().to_list()
-    )
-    if fields and not set(fields) & set(options.field_names):
+    fields = given["fields"].explode().drop_nulls().unique().sort().to_list()
+    there = set(concepts.terms["field"].unique())
+    lacking = [name for name in options.field_names if name in there.difference(fields)]
+    if fields and lacking:
         raise UsageError(
-            f"annotations {options.annotations}: has values of {', '.join(fields)}, and none of "
-            f"the fields {', '.join(options.field_names)}.",
+            f"annotations {options.annotations}: has the fields {', '.join(fields)}, and not "
+            f"{', '.join(lacking)}.",
             "Annotate these logs: `fastscore annotate concepts`, with the same fields.",
         )
     rows = (
