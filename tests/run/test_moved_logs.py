@@ -71,7 +71,7 @@ def test_a_renaming_that_was_cut_short_is_done_again(tmp_path, monkeypatch):
     log = log.rename(tmp_path / "moved" / log.name)
     run_lexical([log], tmp_path / "fresh")
 
-    def stop(*_):
+    def stop(*_, **_named):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
