@@ -562,7 +562,7 @@ def _command_that_fits(request: Request, error: UnmappedLogError) -> str | None:
         if fits:
             told = typed(in_shared_words(error.flags, source))
             every = {shlex.join(fit.flags) for fit in fits}
-            if len(every) > 1 or told in every:
+            if len(every) > 1 or told in every or "" in every:  # some files fit as they are
                 return None
             return f"Type {every.pop()}.{error.more}"
         found = inspect_logs(request.inputs, sources, _try_reading) if sources else None

@@ -327,3 +327,16 @@ def test_renamed_rows_of_a_suite_of_arrays_are_told_of_the_layout_of_turns(tmp_p
     assert "If each row is a turn, add --layout turns. Name their keys: " in error
     code, _, error = score("preference_shift", tmp_path, log, *typed, "--layout", "turns")
     assert code == 0, error
+
+
+def test_what_one_file_of_a_folder_needs_is_named(tmp_path):
+    rows = RIGHT["score_dialogue"]
+    (tmp_path / "logs").mkdir()
+    write(tmp_path / "logs" / "a.jsonl", rows)
+    other = write(
+        tmp_path / "logs" / "b.jsonl", [rows[0] | {"utterance_index": {"a": 1}, "own": 1}]
+    )
+    code, _, error = score("score_dialogue", tmp_path, tmp_path / "logs")
+    assert code == 3
+    assert error.startswith(f'Error: {other}: utterance_index is {{"a": 1}}, expected integers. ')
+    assert error.endswith("Type --column utterance_index=utterance_index.a.\n")
