@@ -93,6 +93,7 @@ class Curve:
         if self.permuted is not None:
             return self.permuted[1]
         names = {"proportions": "Fisher", "paired proportions": "McNemar", "none": None}
+        names["constant"] = "exact permutation"
         return names.get(self.method, self.method)
 
     def interval(self, level: float) -> tuple[float | None, float | None]:
@@ -301,10 +302,10 @@ def difference_curve(
         n, m = a.counts.size, b.counts.size
         one = 2.0**-curve.n_units if shared else math.exp(-_log_choose(n + m, n))
         constant = replace(curve, value=value, error=0.0, least_p=one, reason="zero_variance")
-        if shared or not value:
+        if shared:
             return replace(constant, method="sign")
         # of sides of equal sizes the opposite division is as far from 0
-        two_sided = (1 + (n == m)) * one, "exact permutation"
+        two_sided = ((1 + (n == m)) * one, "exact permutation") if value else None
         return replace(constant, method="constant", permuted=two_sided)
     elif not shared and any(_is_constant(side) for side in (a, b)):
         return _pooled(curve, a, b)

@@ -248,4 +248,4 @@ def test_sides_of_one_value_each_are_divided_in_one_way_of_all():
     uneven = difference_curve(units(4, 4, 4, 4), units(3, 3, 3), shared=False)
     assert uneven.p_value() == pytest.approx(1 / 35)
     same = difference_curve(units(4, 4, 4), units(4, 4, 4), shared=False)
-    assert (same.value, same.p_value()) == (0.0, None)
+    assert (same.value, same.p_value(), same.test) == (0.0, None, "exact permutation")
