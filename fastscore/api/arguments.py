@@ -39,6 +39,11 @@ def request_of(arguments: Mapping[str, Any], call: str = "score") -> Request:
         given = ScoreInput.of(arguments["source"], arguments.get("format"))
         logs = {"inputs": given.paths, "memory": given if given.is_frame else None}
     options = None if call == "scan" else options
+    if getattr(options, "legacy_files", False) and arguments.get("output") is None:
+        raise UsageError(
+            "legacy_files writes files into a run directory, and no output is named.",
+            "Name a run directory as output of score.",
+        )
     settings = {each.name: arguments[each.name] for each in SETTINGS if each.name in arguments}
     return Request(suite=suite, options=options, **logs, **settings)
 

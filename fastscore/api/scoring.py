@@ -179,11 +179,6 @@ def score(
             f"The engine is {engine!r}, and no output is named.",
             "Name a run directory that all workers see.",
         )
-    if output is None and getattr(request.options, "legacy_files", False):
-        raise UsageError(
-            "legacy_files writes files into a run directory, and no output is named.",
-            "Name a run directory as output.",
-        )
     with fitting_suite_named(request):
         if output is None:
             return score_in_memory(request, chosen_reporter(progress))

@@ -408,6 +408,10 @@ def annotate(
     """
     asked = request_of(AskingAboutLogs, annotate, locals())
     reporter = SilentReporter()
+    of_concepts = {"catalogue": catalogue, "fields": fields, "merge_speakers": merge_speakers}
+    others = of_concepts if what == "states" else {"level": level}
+    if given := [name for name, value in others.items() if value]:
+        raise UsageError(f"{given[0]} does not apply to {what}.", "Leave it out.")
     if what == "states":
         done = annotate_states(asked, reporter, level=level)
     elif catalogue is None:

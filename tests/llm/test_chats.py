@@ -456,6 +456,10 @@ def test_annotations_of_a_layout_and_from_python(stub, tmp_path):
     assert sorted(texts) == ["It depends.", "Should I buy bonds?"]
     with pytest.raises(UsageError, match="catalogue is missing"):
         fastscore.annotate(log, "concepts", "m", output=tmp_path / "c.jsonl")
+    with pytest.raises(UsageError, match="fields does not apply to states"):
+        fastscore.annotate(log, "states", "m", output=tmp_path / "s", fields="genre")
+    with pytest.raises(UsageError, match="level does not apply to concepts"):
+        fastscore.annotate(log, "concepts", "m", level=3, **how)
     with pytest.raises(UsageError, match="Did you mean 'states'"):
         fastscore.annotate(log, "state", "m", output=tmp_path / "c.jsonl")
     for public, what in ((fastscore.annotate, ("states",)), (fastscore.judge, ())):
