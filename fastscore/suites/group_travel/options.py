@@ -46,8 +46,8 @@ class GroupTravel:
     )
     m12_long: Literal["windows", "cut"] = option(
         "windows",
-        help="How M12 reads texts that are longer than the model takes: in windows whose vectors "
-        "are averaged by tokens, or cut at the model's limit, as published.",
+        help="Texts beyond the model's limit in M12: windows, whose vectors are averaged by "
+        "tokens, or cut at the limit like in the published method.",
     )
     negation: Literal["rooms", "all"] = option(
         "rooms",
