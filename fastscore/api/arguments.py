@@ -42,7 +42,7 @@ def request_of(arguments: Mapping[str, Any], call: str = "score") -> Request:
     if getattr(options, "legacy_files", False) and arguments.get("output") is None:
         raise UsageError(
             "legacy_files writes files into a run directory, and no output is named.",
-            "Name a run directory as output of score.",
+            "Name a run directory as output.",
         )
     settings = {each.name: arguments[each.name] for each in SETTINGS if each.name in arguments}
     return Request(suite=suite, options=options, **logs, **settings)
