@@ -232,7 +232,7 @@ def show_comparison(
         return
     if format == "table":
         shown, left_out = (comparison, "") if everything else _strongest(comparison)
-        grids, notes = comparison_grids(shown), [*comparison.notes, *verdict_notes(comparison)]
+        grids, notes = comparison_grids(shown), [*comparison.notes, *verdict_notes(shown)]
         if left_out:
             grids[-1:] = paper_grids(shown)  # a row a system: intervals side by side take blocks
             notes.insert(0, f"{left_out}. --all shows all, and --format csv writes them")
@@ -313,6 +313,7 @@ def _strongest(comparison: Comparison) -> tuple[Comparison, str]:
         return comparison, ""
     is_undecided, weakness = pl.col("verdict") == "", -pl.col("effect").abs()
     found = _headline_differences(comparison)
+    without = comparison.differences.filter(pl.col("difference").is_null())  # for their notes
     shown = found.sort(is_undecided, weakness, nulls_last=True, maintain_order=True)[:STRONGEST]
 
     def of_shown(rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
@@ -320,7 +321,7 @@ def _strongest(comparison: Comparison) -> tuple[Comparison, str]:
 
     short = replace(
         comparison,
-        differences=shown,
+        differences=pl.concat([shown, without]),
         sides=of_shown(comparison.sides, "group", "metric"),
         ranking=of_shown(comparison.ranking, "group", "metric"),
         repeats=of_shown(comparison.repeats, "group", "metric"),
@@ -537,16 +538,31 @@ _names = partial(name_columns, drop=-6)
 
 
 def _differences(rows: pl.DataFrame, comparison: Comparison) -> Grid:
-    pairs = rows.partition_by("group", "a", "b", maintain_order=True)
-    records: list[Record] = [row for pair in pairs for row in pair.to_dicts()]
-    records, headings = under_headings(records, _sides_of) if len(pairs) > 1 else (records, {})
+    """Lay out a row a metric under each pair of systems, or a row a pair under few metrics."""
+    declared = comparison.metric_by_id
+    pairs, metrics = (
+        rows.partition_by(*names, maintain_order=True)
+        for names in (("group", "a", "b"), ("metric",))
+    )
+    many = len(pairs) > len(metrics)
+    records: list[Record] = [
+        row for part in (metrics if many else pairs) for row in part.to_dicts()
+    ]
+    headings: dict[int, str] = {}
+    if len(pairs) > 1:
+        heading = partial(_metric_heading, declared) if many else _sides_of
+        records, headings = under_headings(records, heading)
     first = rows.row(0, named=True)
     design = str(first["design"])
     sides = _sides_of(first) if len(pairs) == 1 else "b against a"
     column = partial(column_of, records)
     level = f"{100 * (1 - comparison.alpha):g} % CI"
+    names = _names(records, declared, headings)
+    if many and headings:
+        under = (headings.get(place) or _sides_of(row) for place, row in enumerate(records))
+        names = [Column("b against a", tuple(under), right=False, wraps=True)]
     columns = [
-        *_names(records, comparison.metric_by_id, headings),
+        *names,
         column("mean a", lambda row: number_text(row["mean_a"], _decimals(row)), drop=-3),
         column("mean b", lambda row: number_text(row["mean_b"], _decimals(row)), drop=-2),
         column(f"difference [{level}]", _difference),
@@ -601,9 +617,7 @@ def _needed(row: Record) -> str:
 
 def _ranking(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
     def heading(row: Record) -> str:
-        metric = declared[row["metric"]]
-        name = f"{metric.name} ({metric.id}) {ARROWS[metric.scale.better]}"
-        return _within(row["group"], name)
+        return _within(row["group"], _metric_heading(declared, row))
 
     records, headings = under_headings(rows.to_dicts(), heading)
     column = partial(column_of, records)
@@ -617,6 +631,11 @@ def _ranking(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
         column("sample", lambda row: row["sample"], right=False, drop=-1),
     )
     return Grid("ranking", columns, frozenset(headings))
+
+
+def _metric_heading(declared: Mapping[str, Metric], row: Record) -> str:
+    metric = declared[row["metric"]]
+    return f"{metric.name} ({metric.id}) {ARROWS[metric.scale.better]}"
 
 
 def apart_text(row: Record) -> str:

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import fastscore
+from fastscore.results import comparison
 from fastscore.results.comparison import Comparison, paper_grids
 from fastscore.results.runs import Run
 from fastscore.terminal.grids import latex
@@ -107,7 +108,7 @@ def test_of_many_differences_the_strongest_are_shown(tmp_path: Path) -> None:
     words = ["compare", run.path, "--by", "miner_uid", "--metric", "average_U_best_early"]
     short = fastscore_command(words, COLUMNS="100").stdout
     assert "note: 20 of 120 differences are shown, the strongest. --all shows all" in short
-    pairs = re.findall(r"^(m\d\d against m\d\d) *$", short, re.MULTILINE)
+    pairs = re.findall(r"^(m\d\d against m\d\d) ", short, re.MULTILINE)
     assert len(pairs) == 20
     found = fastscore.compare(run, by="miner_uid", metrics=["average_U_best_early"])
     rows = found.differences.to_dicts()
@@ -116,8 +117,22 @@ def test_of_many_differences_the_strongest_are_shown(tmp_path: Path) -> None:
     assert all(re.search(rf"^m{miner:02d} ", short, re.MULTILINE) for miner in range(16))
     assert "20 of 120 differences are shown" in found._repr_html_()
     whole = fastscore_command([*words, "--all"], COLUMNS="100").stdout
-    assert len(re.findall(r"^m\d\d against m\d\d *$", whole, re.MULTILINE)) == 120
+    assert len(re.findall(r"^m\d\d against m\d\d ", whole, re.MULTILINE)) == 120
     assert "differences are shown" not in whole
+
+
+def test_notes_are_of_the_differences_that_are_shown(
+    runs: list[Run], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(comparison, "MOST_DIFFERENCES", 5)
+    found = fastscore.compare(*runs)
+    each_has_a_note = found.differences.with_columns(p_skewed=pl.lit(0.9))
+    comparison.show_comparison(replace(found, differences=each_has_a_note))
+    _, *noted = capsys.readouterr().out.split("note: ")
+    assert any("no difference, as one side or both have no value: semantic" in n for n in noted)
+    told = [note for note in noted if " against " in note]
+    assert told
+    assert all(note.startswith("average_U_best_early, ") for note in told)
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
