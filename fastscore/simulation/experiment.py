@@ -53,6 +53,7 @@ from fastscore.run.request import NO_EMBEDDER, Request
 from fastscore.settings.options import TomlTable, check_settings, read_toml, setting
 from fastscore.simulation.scenario import Scenario, Simulation
 from fastscore.simulation.simulate import open_world, simulate
+from fastscore.simulation.users import load_policy, load_retrieval
 from fastscore.suites.registry import load_suite
 
 
@@ -287,6 +288,11 @@ def _folder_name(agent: str) -> str:
 def _check_folder(experiment: Experiment, folder: Path) -> None:
     described = dataclasses.asdict(experiment)
     described["models"] = {"temperature": experiment.models.temperature}
+    # files by their content: their paths depend on the folder in which the command is typed
+    described["catalogue"] = load_retrieval(experiment.catalogue).digest
+    described["policy"] = load_policy(experiment.policy).digest
+    for judge in described["judge"]:
+        judge["rubric"] = load_rubric(judge["rubric"]).digest
     signed = orjson.loads(orjson.dumps(described, default=str))
     path = folder / DESCRIPTION
     # people rate dialogues that are there already

@@ -1,6 +1,7 @@
 import json
 import shutil
 import socket
+from pathlib import Path
 from types import SimpleNamespace
 
 import polars as pl
@@ -8,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from fastscore.cli.chat_models import experiment_command
-from fastscore.errors import UsageError
+from fastscore.errors import RunConflictError, UsageError
 from fastscore.llm.client import ModelServerError
 from fastscore.llm.spending import BudgetError, TooManyFailuresError
 from fastscore.run.progress import SilentReporter
@@ -16,7 +17,7 @@ from fastscore.simulation import experiment as experiment_module
 from fastscore.simulation.experiment import expect, read_experiment, run_experiment
 from tests.conftest import NIGHTLY
 from tests.llm.stub_server import stub_fixture
-from tests.simulation.worlds import SAMPLE
+from tests.simulation.worlds import PLOTTED, SAMPLE, plotted
 
 FILE = """
 catalogue = "{catalogue}"
@@ -344,6 +345,23 @@ def test_a_rubric_is_named_from_the_experiments_folder(tmp_path):
     )
     (judge,) = read_experiment(path).judge
     assert judge.rubric == str(tmp_path / "mine.toml")
+
+
+@pytest.mark.usefixtures("no_pages")
+def test_an_experiment_continues_from_another_folder(tmp_path, monkeypatch):
+    catalogue = Path(plotted(tmp_path))
+    text = f'catalogue = "{catalogue.name}"\nagents = ["offline"]\nsessions = 2\nturns = 2\n'
+    (tmp_path / "experiment.toml").write_text(text)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    run(Path("experiment.toml"), Path("run"))
+    before = contents(tmp_path / "run")
+    monkeypatch.chdir("elsewhere")
+    run(Path("../experiment.toml"), Path("../run"))
+    assert contents(tmp_path / "run") == before
+    catalogue.write_text(json.dumps(PLOTTED[1:]))
+    with pytest.raises(RunConflictError, match="another catalogue"):
+        run(Path("../experiment.toml"), Path("../run"))
 
 
 @pytest.mark.parametrize(
