@@ -11,6 +11,7 @@ same command begins another one, with other seeds.
 
 import dataclasses
 import math
+import re
 import sqlite3
 import threading
 import time
@@ -153,6 +154,7 @@ _SHORTEST_SECRET, _SHORTEST_KEY = 12, 4
 """Servers on one's own machine take any word for a key, and answers contain words. An answer is
 redacted if the key has at least the first length, a message of parts of the second length."""
 _RETRY_HEADER = "x-stainless-retry-count"
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 
 
 def _spellings(key: str) -> list[tuple[str, int]]:
@@ -308,7 +310,7 @@ class ChatClient:
 
     def _no_connection(self, cause: str) -> ModelServerError:
         return ModelServerError(
-            f"{self.options.endpoint} cannot be reached: {cause}.",
+            f"{self.options.endpoint} cannot be reached: {_ERRNO.sub('', cause)}.",
             "Check base_url, and that the server runs. All answers so far are kept.",
         )
 

@@ -173,6 +173,8 @@ def show_plan(plan: Mapping[str, Any], *, as_json: bool) -> None:
         write_line(json.dumps(plan, indent=2))
         return
     for name, value in plan.items():
+        if name == "scored_shards" and not value:
+            continue  # of a run that is continued
         shown = f"{value:,}" if isinstance(value, int) else value
         write_line(f"{name.replace('_', ' '):<14} {shown}")
 
