@@ -26,7 +26,7 @@ from fastscore_kernels import (
     text_hash128,
 )
 
-from fastscore.errors import UsageError
+from fastscore.errors import UsageError, names_arguments
 from fastscore.text import jaccard_index, row_by_row
 
 Column = str | pl.Expr
@@ -48,6 +48,7 @@ def __dir__() -> list[str]:
 def jaccard(a: pl.Series, b: pl.Series, *, both_empty: float = ...) -> pl.Series: ...
 @overload
 def jaccard(a: Column, b: Column, *, both_empty: float = ...) -> pl.Expr: ...
+@names_arguments
 def jaccard(
     a: pl.Series | Column, b: pl.Series | Column, *, both_empty: float = 1.0
 ) -> pl.Series | pl.Expr:
@@ -72,6 +73,7 @@ def jaccard(
     return row_by_row({"a": a, "b": b}, _lists, indices, pl.Float64)
 
 
+@names_arguments
 def idf(sets: pl.Series) -> dict[Member, float]:
     """Compute the inverse document frequency of each member: ``ln((1 + N) / (1 + df)) + 1``.
 
@@ -103,6 +105,7 @@ def idf(sets: pl.Series) -> dict[Member, float]:
 def idf_cosine(a: pl.Series, b: pl.Series, *, idf: Mapping[Any, float]) -> pl.Series: ...
 @overload
 def idf_cosine(a: Column, b: Column, *, idf: Mapping[Any, float]) -> pl.Expr: ...
+@names_arguments
 def idf_cosine(
     a: pl.Series | Column, b: pl.Series | Column, *, idf: Mapping[Any, float]
 ) -> pl.Series | pl.Expr:
@@ -148,6 +151,7 @@ def idf_cosine(
 def gini(values: pl.Series) -> pl.Series: ...
 @overload
 def gini(values: Column) -> pl.Expr: ...
+@names_arguments
 def gini(values: pl.Series | Column) -> pl.Series | pl.Expr:
     """Compute the Gini coefficient of each list of numbers.
 
@@ -185,6 +189,7 @@ def gini(values: pl.Series | Column) -> pl.Series | pl.Expr:
 def distinct_ratio(values: pl.Series) -> pl.Series: ...
 @overload
 def distinct_ratio(values: Column) -> pl.Expr: ...
+@names_arguments
 def distinct_ratio(values: pl.Series | Column) -> pl.Series | pl.Expr:
     """Compute the distinct members / all members of each list.
 

@@ -18,7 +18,7 @@ from fastscore_kernels import (
     ngram_copy_ratio,
 )
 
-from fastscore.errors import UsageError
+from fastscore.errors import UsageError, names_arguments
 
 Values = npt.NDArray[Any]
 Read = Callable[[str, pl.Series], pl.Series]
@@ -118,6 +118,7 @@ def __dir__() -> list[str]:
 def levenshtein(a: pl.Series, b: pl.Series) -> pl.Series: ...
 @overload
 def levenshtein(a: Column, b: Column) -> pl.Expr: ...
+@names_arguments
 def levenshtein(a: pl.Series | Column, b: pl.Series | Column) -> pl.Series | pl.Expr:
     """Count the insertions, deletions and substitutions that make one text of the other.
 
@@ -148,6 +149,7 @@ def levenshtein(a: pl.Series | Column, b: pl.Series | Column) -> pl.Series | pl.
 def levenshtein_similarity(a: pl.Series, b: pl.Series, *, both_empty: float = ...) -> pl.Series: ...
 @overload
 def levenshtein_similarity(a: Column, b: Column, *, both_empty: float = ...) -> pl.Expr: ...
+@names_arguments
 def levenshtein_similarity(
     a: pl.Series | Column, b: pl.Series | Column, *, both_empty: float = 1.0
 ) -> pl.Series | pl.Expr:
@@ -178,6 +180,7 @@ def levenshtein_similarity(
 def copy_ratio(text: pl.Series, source: pl.Series, *, orders: Sequence[int] = ...) -> pl.Series: ...
 @overload
 def copy_ratio(text: Column, source: Column, *, orders: Sequence[int] = ...) -> pl.Expr: ...
+@names_arguments
 def copy_ratio(
     text: pl.Series | Column, source: pl.Series | Column, *, orders: Sequence[int] = (3, 4)
 ) -> pl.Series | pl.Expr:
@@ -219,6 +222,7 @@ def ngram_overlap(
 ) -> pl.Series: ...
 @overload
 def ngram_overlap(a: Column, b: Column, *, n: int = ..., both_empty: float = ...) -> pl.Expr: ...
+@names_arguments
 def ngram_overlap(
     a: pl.Series | Column, b: pl.Series | Column, *, n: int = 2, both_empty: float = 1.0
 ) -> pl.Series | pl.Expr:

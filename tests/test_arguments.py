@@ -5,6 +5,7 @@ import inspect
 import json
 import math
 import re
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import polars as pl
 import pytest
 
 import fastscore
+from fastscore import sets, text
 from fastscore.errors import InputError, UsageError, names_arguments
 from fastscore.logs.samples.refusals import MissingColumnsError
 from tests.conftest import fastscore_command, write_lines
@@ -307,6 +309,7 @@ def test_pandas_that_is_not_installed_is_named(run, monkeypatch):
 
 
 FUNCTIONS = [name for name in fastscore.__all__ if inspect.isfunction(getattr(fastscore, name))]
+KERNELS = [f"{one.__name__.partition('.')[2]}.{name}" for one in (text, sets) for name in dir(one)]
 
 
 @pytest.mark.parametrize(
@@ -336,10 +339,10 @@ def test_a_call_with_an_unknown_argument_suggests_one(call, message):
     assert raised.value.__context__ is None
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", [*FUNCTIONS, *KERNELS, "Embedder"])
 def test_no_function_takes_an_unknown_argument(name):
     with pytest.raises(TypeError, match=r"has no argument 'wrong'\."):
-        getattr(fastscore, name)(wrong=1)
+        attrgetter(name)(fastscore)(wrong=1)
 
 
 def test_a_type_error_of_the_body_is_not_about_arguments():

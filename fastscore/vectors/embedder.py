@@ -29,7 +29,7 @@ from fastscore_jit.threads import raise_if_stopped
 from fastscore_models.export import ExportedModel, find_exported, is_export_of, list_exported
 from fastscore_models.recipe import ModelExportError, NotExportedError, list_recipes, load_recipe
 
-from fastscore.errors import ModelError, UsageError
+from fastscore.errors import ModelError, UsageError, names_arguments
 from fastscore.files import cache_root
 from fastscore.settings.extras import require
 from fastscore.settings.options import available_processors
@@ -145,6 +145,7 @@ def cut_batches(texts: int, tokens: int, device: str = CPU) -> Iterator[slice]:
             yield slice(start, start + (left if left == size + 1 else size))
 
 
+@names_arguments
 class Embedder:
     """An exported model, ready to encode.
 
