@@ -147,8 +147,12 @@ _CONVERTED = {
         ),
         (re.compile(r'\s*"[{\[]'), f"Its lines are texts that spell JSON. {jq('fromjson')}"),
         (
-            re.compile(r'\s*\[\{(?![^}]*"(?:role|from|speaker)")[^}]*\[\s*\{'),
+            re.compile(r'\s*\[\{(?![^\[}]*"(?:role|from|speaker|content)")[^}]*\[\s*\{'),
             f"It is an array of dialogues. {jq('.[]', into='rows.jsonl')}",
+        ),
+        (
+            re.compile(r'\s*\[\{[^\[}]*"(?:dialogue|conversation|session|chat)(?:_?u?id)?"\s*:'),
+            f"It is an array of rows. {jq('.[]', into='rows.jsonl')}",
         ),
         (re.compile(r"\s*\[\{"), f"{_ONE_EACH}. {jq('{messages: .}')}"),
         (re.compile(r"\s*\["), f"{_ONE_EACH}. {jq('.[]', into='rows.jsonl')}"),

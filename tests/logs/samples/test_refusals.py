@@ -36,6 +36,14 @@ def written(folder: Path, content: bytes, format: Format = "jsonl") -> FileSampl
     [
         ("jsonl", b"[\n{}]\n", "no line is a JSON object; it begins with '['", "jq -c '.[]'"),
         ("jsonl", b"{\n}\n", "no line is a JSON object; it begins with '{'", "Type jq -c . "),
+        *(
+            ("jsonl", line.encode(), f"no line is a JSON object; it begins with {line!r}", hint)
+            for line, hint in (
+                ('[{"role": "user"}]', "Type jq -c '{messages: .}' "),
+                ('[{"id": 1, "messages": [{"role": 1}]}]', "of dialogues. Type jq -c '.[]' "),
+                ('[{"dialogue": "a", "text": "b"}]', "of rows. Type jq -c '.[]' "),
+            )
+        ),
         ("jsonl", b"not json\n[1]\n", "no line is a JSON object; it begins with 'not json'", "one"),
         (
             "jsonl",
