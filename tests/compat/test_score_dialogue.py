@@ -235,7 +235,8 @@ def test_what_the_suite_reads_otherwise_is_told(caplog):
     write_log("plain.jsonl", predicted(0, "a"), complete("a"))
     score_jsonl("plain.jsonl", lex_weight=1.0)
     assert not caplog.records
-    spelt = [{**predicted(0, "a"), "step": 1.0}, {**predicted(1, "a"), "step": "2"}]
+    steps = (1.0, "2", 2**64)  # the suite reads the first alone
+    spelt = [{**predicted(0, "a"), "step": step} for step in steps]
     write_log("steps.jsonl", *spelt, predicted(0, "a"), complete("a"))
     score_jsonl("steps.jsonl", lex_weight=1.0)
     assert "1 row with a step such as 1.0, which is no step to the script" in caplog.text

@@ -37,19 +37,22 @@ M16 = use.ratio(
     "Plan coherence score",
     Formula(
         r"\mathrm{M16} = \frac{\sum_{d \in D} (m_d + v_d) + \sum_{d \in T} o_d}{4 |D| + |T|}",
-        ("D", "days of the plan that are not empty"),
+        ("D", "days of the plan, except empty objects"),
         ("T", "days of D with a stop whose times can be read"),
         (r"m_d", "filled meals of day d: breakfast, lunch and dinner"),
         (r"v_d", "1 if the lunch of day d is not its dinner, else 0"),
-        (r"o_d", "1 if the stops of day d follow each other in time, else 0"),
+        (
+            r"o_d",
+            "1 if the stops of day d start one after another and end after their start, else 0",
+        ),
     ),
     null_when=(use.NO_PLAN,),
     evidence=(EvidenceRows(table="plan_lines", columns=(), text="text"),),
     reading="The share of passed checks. Meals that a day of travel leaves out lower it.",
     example="5 days, 3 of them with times: 5 * 4 + 3 = 23 checks, 21 passed: 21 / 23 = 0.913.",
     note=(
-        "Lunch and dinner differ if one of them is empty, not if both are. The last stop may "
-        "end after midnight, except with `--strict-overnight`."
+        "Lunch and dinner differ if one of them is empty, not if both are. Stops may overlap. The "
+        "last one may end after midnight, except with `--strict-overnight`."
     ),
     uses=(use.PLAN,),
 )
@@ -282,9 +285,10 @@ M2 = use.ratio(
     example="Members diverge on 3 slots and 2 syntheses name the conflict: 2 / 3 = 0.667.",
     note=(
         'The source says "different preferences" and names three words. The similarity, its '
-        "threshold and the other words are ours. Lodging compares room types. The other "
-        "actionable slots compare categories if every member names one, else informative "
-        "tokens. Words that are a label (`Conflict:`) or denied (`no conflict`) do not count."
+        "threshold and the other words are ours. Lodging compares room types, and the other "
+        "actionable slots compare categories, if every member names one. Otherwise informative "
+        "tokens are compared. Words that are a label (`Conflict:`) or denied (`no conflict`) do "
+        "not count."
     ),
     fixed_where=(use.NOT_SYNTHESISED,),
     baselines=(use.PHRASING,),

@@ -52,9 +52,9 @@ M8 = use.ratio(
     example="28 preferences, 16 of them addressed by either text: 16 / 28 = 0.571.",
     note=(
         "A preference is addressed by lexical evidence, or by a similarity of at least "
-        "`--address-sim` (0.45) to one of the texts. Of a plan, the first 400 lines are "
-        "compared. M8 also counts lexical evidence over both texts together. Without "
-        "synthesis, M8 is M8b."
+        "`--address-sim` (0.45) to one of the texts. Similarity reads the first 400 lines of a "
+        "plan. M8 also counts lexical evidence over both texts together. Without synthesis, M8 is "
+        "M8b."
     ),
     baselines=(use.QUOTING,),
     uses=(use.PREFERENCES, use.SYNTHESIS, use.PLAN_TEXT, use.EMBEDDER),
@@ -146,7 +146,10 @@ M14 = use.ratio(
     "Concession rate",
     Formula(
         r"\mathrm{M14} = \frac{1}{|A|} \sum_{k \in A} \operatorname{sim}(k, r_k)",
-        ("A", "actionable preferences for slots with an explained resolution"),
+        (
+            "A",
+            "actionable preferences for slots with a `resolution_explanation`, except placeholders",
+        ),
         ("r_k", "last explanation of the resolution of the slot of preference k"),
         _SIMILARITY,
     ),
@@ -160,7 +163,8 @@ M14 = use.ratio(
         NullRule(
             C("n_resolved") == 0,
             "not_applicable",
-            "no slot with an actionable preference is explained",
+            "no actionable preference, except placeholders, is for a slot with a "
+            "`resolution_explanation`",
         ),
         use.NO_EMBEDDER,
     ),
