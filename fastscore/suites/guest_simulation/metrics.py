@@ -208,7 +208,10 @@ ORA = Metric(
             "missing_input",
             "words are compared and no message of the guest has a content (published: 0)",
         ),
-        _nothing(C("nothing_to_order"), "both sets of names are empty or the guest is silent"),
+        _nothing(
+            C("nothing_to_order"),
+            "both sets of names are empty, or words are compared and no message has a guest's role",
+        ),
     ),
     evidence=(
         EvidenceRows(columns=("ORA_source", "n_final_names", "n_target_names", "n_common_names")),
@@ -267,7 +270,7 @@ DEI = Metric(
             "the level is outside 1 to 5",
         ),
         NullRule(C("experiment_level").is_null(), "missing_input", "the conversation has no level"),
-        _nothing(C("n_guest_messages") == 0, "the guest has no message"),
+        _nothing(C("n_guest_messages") == 0, "no message has a guest's role"),
     ),
     evidence=(
         EvidenceRows(

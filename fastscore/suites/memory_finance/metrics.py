@@ -50,7 +50,7 @@ _TURNS_M1 = ("T", "turns of status ok with a reply and at least one resolvable m
 _KEYS = ("R_t", "number of resolvable memory keys that the label of turn t requires")
 _PREDICTED_LEVEL = (
     r"\hat{z}",
-    "level of the last profile snapshot, else the first level that the replies mention",
+    "level of the last profile snapshot, else the lexicon's first level with a word in the replies",
 )
 _ACCURACY = (
     r"\mathrm{Acc} = \begin{cases} 1 & \text{if } \hat{z} = z \text{ and } z \text{ is known} "

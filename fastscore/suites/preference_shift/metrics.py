@@ -112,7 +112,10 @@ UNION_U = ("E_U", "union of the concepts of the user turns of the segment")
 UNION_S = ("E_S", "union of the concepts of the system turns of the segment")
 WEIGHTS = ("a_U", "vector with the inverse document frequency of each concept of $E_U$, else 0")
 WEIGHTS_S = ("a_S", "the vector of $E_S$")
-GRAMS = ("G_n(t)", "set of n-grams of words of text t, for n = 3 and 4 (`--copy-orders`)")
+GRAMS = (
+    "G_n(t)",
+    "set of n-grams of words (a to z, digits) of text t, for n = 3 and 4 (`--copy-orders`)",
+)
 GOLD = ("G", "gold concepts: concepts of the constraints in the user turn's metadata")
 COPIED = ("I_t", "copying of turn t (`i`)")
 PARTS = ((r"\mathrm{CC}", "`cc`"), (r"\mathrm{CR}", "`cr`"), ("I", "`i`"))
