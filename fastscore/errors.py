@@ -23,7 +23,7 @@ EXIT_INTERRUPTED = 130
 
 
 class FastscoreError(Exception):
-    """A condition that the user can understand and mend. It is shown without a traceback.
+    """A condition that the user can understand and mend. Commands show it without a traceback.
 
     Parameters
     ----------

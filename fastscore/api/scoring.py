@@ -155,9 +155,11 @@ def score(
     UsageError
         An unknown suite, or an option that cannot be used.
     InputError
-        Nothing to read, or nothing of it could be scored.
+        Nothing to read, nothing of it could be scored, or more rejects than `max_rejects`.
     ModelError
-        The model is not exported.
+        The model is not exported, or the function of `embedder` failed.
+    RunConflictError
+        `output` holds a run with another signature, or another process writes it.
 
     Examples
     --------

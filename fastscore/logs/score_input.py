@@ -222,7 +222,7 @@ ReadParts = Callable[[Source], Iterator[Part]]
 
 
 class RejectsWarning(UserWarning):
-    """Lines that cannot be parsed were skipped while logs were scanned.
+    """Lines or rows that cannot be read or scored were left out.
 
     Examples
     --------
