@@ -81,6 +81,8 @@ class ChatRows:
     text: str
     # the suite's words for the roles that it reads. Messages of other roles are left out.
     words: Words
+    # speakers that the suite reads as the system, casefolded; empty if intents do not tell it
+    systems: tuple[str, ...] = ()
     of_turn: tuple[str, ...] = ()  # other columns that belong to a turn, if each turn is a row
     # the columns for these labels; empty if the suite has none
     model: str = ""

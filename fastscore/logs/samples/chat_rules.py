@@ -577,13 +577,16 @@ def _contrary_names(sample: ChatSample, dialogue: SampledDialogue) -> Finding | 
 
 def _systems_by_intent(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     """Find a speaker who is read as a member, and all of whose intents are a system's."""
+    if not sample.rows.systems:
+        return None
     intents: dict[str, list[str]] = {}
+    roles, own = dict(sample.layout.roles), dict(sample.rows.words)
     for turn in dialogue.turns:
-        if sample.role_of(turn) not in (ASSISTANT_ROLE, SYSTEM_ROLE):
-            intents.setdefault(str(turn.role), []).append(str(turn.found.get("intent") or ""))
-    own = dict(sample.rows.words)
+        word = str(turn.role)
+        if roles.get(word, word).strip().casefold() not in sample.rows.systems:
+            intents.setdefault(word, []).append(str(turn.found.get("intent") or ""))
     for word, found in intents.items():
-        if ASSISTANT_ROLE in own and all(map(_SYSTEM_INTENT.match, found)):
+        if all(map(_SYSTEM_INTENT.match, found)):
             flag = value_flag(sample.rows.speaker, word, own[ASSISTANT_ROLE])
             return Finding(
                 f"{word!r} has only intents of a system, such as {found[0]!r}, and is read as a "

@@ -29,7 +29,12 @@ from fastscore.suites.declarations import (
     Table,
     metrics_using,
 )
-from fastscore.suites.group_travel.lexicon import CATALOGUE_COLUMNS, FLAGS, INTENTS
+from fastscore.suites.group_travel.lexicon import (
+    CATALOGUE_COLUMNS,
+    FLAGS,
+    INTENTS,
+    SYSTEM_SPEAKERS,
+)
 from fastscore.suites.group_travel.metrics import METRICS
 from fastscore.suites.group_travel.metrics.plan import FIRINGS
 from fastscore.suites.group_travel.metrics.sources import METADATA, PLAN
@@ -98,6 +103,7 @@ SOURCE = Source(
         speaker="speaker",
         text="utterance",
         words=(("user", "user"), ("assistant", "System")),
+        systems=SYSTEM_SPEAKERS,
     ),
 )
 

@@ -190,18 +190,22 @@ def test_trials_of_a_task_are_no_states_of_one_dialogue(tmp_path):
         scored(tmp_path / "log.jsonl", rows, layout="openai")
 
 
-def test_a_member_with_the_intents_of_a_system_is_asked_for(tmp_path):
+@pytest.mark.parametrize("name", ["TripBot", "Bot", "AI"])
+def test_a_member_with_the_intents_of_a_system_is_asked_for(tmp_path, name):
     turns = [
         {"speaker": "Ann", "intent": "user_provide_budget", "utterance": "Below 100."},
-        {"speaker": "TripBot", "intent": "sys_present_plan", "utterance": "Day 1: Rome."},
+        {"speaker": name, "intent": "sys_present_plan", "utterance": "Day 1: Rome."},
     ]
     log = tmp_path / "log.jsonl"
     log.write_text(json.dumps({"metadata": {"dialogue_id": "d"}, "turns": turns}) + "\n")
-    with pytest.raises(InputError, match=r"Type --value speaker:TripBot=System\.$"):
+    with pytest.raises(InputError, match=rf"Type --value speaker:{name}=System\.$"):
         fastscore.score(log, "group_travel", embedder=None)
-    values = {"speaker": {"TripBot": "System"}}
+    values = {"speaker": {name: "System"}}
     run = fastscore.score(log, "group_travel", embedder=None, values=values)
-    assert run.tables["dialogues"].height == 1
+    assert run.tables["dialogues"]["M1_den"].item() == 1
+    log.write_text(log.read_text().replace(name, "Mediator"))
+    run = fastscore.score(log, "group_travel", embedder=None)
+    assert run.tables["dialogues"]["M1_den"].item() == 1
 
 
 def test_an_encoding_is_named_before_what_the_rows_lack(tmp_path):
