@@ -582,8 +582,9 @@ def _systems_by_intent(sample: ChatSample, dialogue: SampledDialogue) -> Finding
     intents: dict[str, list[str]] = {}
     roles, own = dict(sample.layout.roles), dict(sample.rows.words)
     for turn in dialogue.turns:
-        word = str(turn.role)
-        if roles.get(word, word).strip().casefold() not in sample.rows.systems:
+        word = "" if turn.role is None else str(turn.role)
+        read = roles.get(word, word).strip().casefold()
+        if read and read not in sample.rows.systems:  # nobody is no member
             intents.setdefault(word, []).append(str(turn.found.get("intent") or ""))
     for word, found in intents.items():
         if all(map(_SYSTEM_INTENT.match, found)):
