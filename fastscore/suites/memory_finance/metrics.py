@@ -179,8 +179,9 @@ CONTRADICTION_RATE = _of_recall(
     example="3 turns, 1 of which recommends a forbidden asset: 1 / 3 = 0.333.",
     note=(
         "A reply contradicts `最大回撤<N%` if it contains 回撤 and a whole number before `%` above "
-        "N. So 12.5% is read as 5. Five other constraints are contradicted by a trigger "
-        "without a guard."
+        "N. So 12.5% is read as 5. Triggers contradict 不使用杠杆, 不做短线交易, 不投分级基金, "
+        "不投海外市场 and 不参与题材炒作, unless the reply has a guard. Other constraints have "
+        "no rule."
     ),
     evidence=_of_turns("eligible_m1", "constraint_contradiction"),
     baselines=(REFUSING,),
