@@ -78,7 +78,8 @@ def analyse(
     run
         A run, or its directory.
     output
-        The folder to write to. Default: ``RUN-analysis`` beside the run. Files of an earlier
+        The folder to write to. Default: ``RUN-analysis`` beside the run,
+        of scores in memory beside the logs. Files of an earlier
         analysis in it are replaced. A folder that holds anything else is refused.
     judge
         A file with a judge's scores, one row for each dialogue. Scores in the log count too.
