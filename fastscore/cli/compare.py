@@ -119,7 +119,7 @@ def compare_command(runs: tuple[Path, ...], everything: bool, format: Format, **
     from fastscore.results.compare import compare
     from fastscore.results.comparison import show_comparison
 
-    show_comparison(compare(*runs, **how), everything=everything, format=format)
+    show_comparison(compare(*runs, **how, progress=True), everything=everything, format=format)
 
 
 @click.command(

@@ -27,6 +27,7 @@ from fastscore.results.differences import (
 )
 from fastscore.results.metric_text import fixed_rows
 from fastscore.results.runs import Run, as_runs, common_suite
+from fastscore.run.progress import OnProgress, Reporter, SilentReporter, chosen_reporter
 from fastscore.run.signature import deciding_differences
 from fastscore.settings.options import check_arguments
 from fastscore.statistics import ALPHA
@@ -64,6 +65,7 @@ def compare(
     judge: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
     judge_columns: Sequence[str] = (),
     judge_scale: tuple[float, float] = (1.0, 5.0),
+    progress: bool | OnProgress = False,
 ) -> Comparison:
     """Compare runs of a suite with each other, or the levels of one run.
 
@@ -116,6 +118,9 @@ def compare(
         a table ``judge`` of their own.
     judge_columns, judge_scale
         Names of more columns of these files with scores, and the smallest and largest score.
+    progress
+        True shows on stderr how many differences are tested. A callable is called with
+        ``"compare"``, the differences that are tested, and all of a table and a group.
 
     Returns
     -------
@@ -173,6 +178,7 @@ def compare(
         notes=notes,
         allow_different_signatures=allow_different_signatures,
         names=names,
+        reporter=chosen_reporter(progress),
     )
 
 
@@ -184,6 +190,7 @@ def compare_runs(
     notes: Sequence[str] = (),
     allow_different_signatures: bool = False,
     names: Sequence[str] = (),
+    reporter: Reporter | None = None,
 ) -> Comparison:
     """Compare opened runs in one design: what `compare`, `check` and `report` have in common."""
     if len(runs) == 1 and how.by is None:
@@ -214,7 +221,7 @@ def compare_runs(
             ids = {metric.id for metric in sums[0].metrics}
             chosen = [metric for metric in of_table if metric.id in ids]
             for sides in groups:
-                add_sides(found, sides, chosen, how, told)
+                add_sides(found, sides, chosen, how, told, reporter or SilentReporter())
     told = list(dict.fromkeys(told))
     places = {metric.id: (tables.index(metric.table), k) for k, metric in enumerate(metrics)}
     # metrics of merged dialogues come after the others of their table

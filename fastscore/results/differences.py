@@ -17,6 +17,7 @@ import polars as pl
 from fastscore.errors import UsageError, counted
 from fastscore.results.comparison import SCHEMAS, Comparison, lacking_text
 from fastscore.results.repeats import describe_passes, describe_repeats
+from fastscore.run.progress import Reporter
 from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import Clusters, hedges_g, repeated_difference
 from fastscore.statistics.curves import (
@@ -174,7 +175,12 @@ def concluded(
 
 
 def add_sides(
-    found: Found, sides: Sequence[Side], metrics: Sequence[Metric], how: Inference, notes: list[str]
+    found: Found,
+    sides: Sequence[Side],
+    metrics: Sequence[Metric],
+    how: Inference,
+    notes: list[str],
+    reporter: Reporter,
 ) -> None:
     """Compare the sides of one group with each other."""
     if not how.shares_units:
@@ -185,12 +191,15 @@ def add_sides(
     if how.contrasts == "first":
         pairs = [(numbered[0], other) for other in numbered[1:]]
     rows: Rows = []
-    for a, b in pairs:
-        missing, more = _choose_design(a, b, how)
-        (notes if missing else independent).extend(more)
-        rows += (_difference(a, b, metric, how, numbered, missing) for metric in metrics)
-        if how.published:
-            found["published"].extend(_published(a, b, metric) for metric in metrics)
+    with reporter.stage("compare", len(pairs) * len(metrics), brief=True) as stage:
+        for a, b in pairs:
+            missing, more = _choose_design(a, b, how)
+            (notes if missing else independent).extend(more)
+            for metric in metrics:
+                rows.append(_difference(a, b, metric, how, numbered, missing))
+                stage.advance({})
+            if how.published:
+                found["published"].extend(_published(a, b, metric) for metric in metrics)
     if independent:
         n_others = len(independent) - 1
         verb = "is" if n_others == 1 else "are"

@@ -26,6 +26,8 @@ WIDE = 100
 """Columns of a terminal from which on a bar is long."""
 POLL_SECONDS = 0.5
 """How often it is looked whether a line is due."""
+BRIEF_SECONDS = 10.0
+"""A brief stage that ends earlier has no line."""
 
 
 class StageProgress:
@@ -74,6 +76,11 @@ class StageProgress:
         self.retries += tasks
 
     @property
+    def seconds(self) -> float:
+        """How long it has lasted."""
+        return time.monotonic() - self.started
+
+    @property
     def embedded_texts(self) -> int:
         """How many texts are embedded by now."""
         return max(self.ticked, self.counts.get("texts", 0) if self.texts is not None else 0)
@@ -101,7 +108,7 @@ class StageProgress:
     @property
     def rates(self) -> list[str]:
         """What is done of everything that is counted, and how much a second."""
-        seconds = max(time.monotonic() - self.started, 1e-9)
+        seconds = max(self.seconds, 1e-9)
         counts = {name: f"{value:,} {name}" for name, value in self.counts.items()}
         values = dict(self.counts)
         if self.texts is not None:
@@ -126,7 +133,7 @@ class StageProgress:
 
     def line(self) -> str:
         """Return the line of a log."""
-        parts = [f"{self.done}/{self.total} tasks", f"{time.monotonic() - self.started:.1f} s"]
+        parts = [f"{self.done}/{self.total} tasks", f"{self.seconds:.1f} s"]
         parts += self.rates
         if self.done < self.total:
             parts.append(f"eta {self.eta}")
@@ -138,7 +145,7 @@ class Reporter(Protocol):
     """Shows the progress of a run's stages."""
 
     def stage(
-        self, name: str, total: int, texts: int | None = None
+        self, name: str, total: int, texts: int | None = None, *, brief: bool = False
     ) -> AbstractContextManager[StageProgress]:
         """Open a stage of `total` tasks, or of so many texts that it embeds."""
 
@@ -168,7 +175,9 @@ class SilentReporter:
     """Shows nothing."""
 
     @contextmanager
-    def stage(self, name: str, total: int, texts: int | None = None) -> Iterator[StageProgress]:
+    def stage(
+        self, name: str, total: int, texts: int | None = None, *, brief: bool = False
+    ) -> Iterator[StageProgress]:
         """Open a stage that is not shown."""
         yield StageProgress(name, total, texts)
 
@@ -183,7 +192,9 @@ class CallingReporter(SilentReporter):
         self.call = call
 
     @contextmanager
-    def stage(self, name: str, total: int, texts: int | None = None) -> Iterator[StageProgress]:
+    def stage(
+        self, name: str, total: int, texts: int | None = None, *, brief: bool = False
+    ) -> Iterator[StageProgress]:
         """Open a stage whose progress is told."""
         stage, ticked = StageProgress(name, total, texts), 0
 
@@ -207,7 +218,9 @@ class LineReporter:
     """A line a stage when it ends, and every 30 seconds before: for logs and pipes."""
 
     @contextmanager
-    def stage(self, name: str, total: int, texts: int | None = None) -> Iterator[StageProgress]:
+    def stage(
+        self, name: str, total: int, texts: int | None = None, *, brief: bool = False
+    ) -> Iterator[StageProgress]:
         """Open a stage that is shown when it ends, and while it lasts."""
         stage = StageProgress(name, total, texts)
         told, telling, ended = stage.started, threading.Lock(), threading.Event()
@@ -233,7 +246,8 @@ class LineReporter:
         finally:
             ended.set()
             watcher.join()
-        self.note(stage.line())
+        if not brief or stage.seconds >= BRIEF_SECONDS:
+            self.note(stage.line())
 
     def note(self, text: str) -> None:
         """Print a line."""
@@ -248,7 +262,9 @@ class LiveReporter:
         self.bars: Progress | None = None
 
     @contextmanager
-    def stage(self, name: str, total: int, texts: int | None = None) -> Iterator[StageProgress]:
+    def stage(
+        self, name: str, total: int, texts: int | None = None, *, brief: bool = False
+    ) -> Iterator[StageProgress]:
         """Open a stage that is shown live."""
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -269,7 +285,8 @@ class LiveReporter:
             self.bars = bars
             with told_to(stage):
                 yield stage
-        self.note(stage.line())
+        if not brief or stage.seconds >= BRIEF_SECONDS:
+            self.note(stage.line())
 
     def note(self, text: str) -> None:
         """Print a line."""

@@ -121,6 +121,14 @@ def test_of_many_differences_the_strongest_are_shown(tmp_path: Path) -> None:
     assert "differences are shown" not in whole
 
 
+def test_each_difference_that_is_tested_is_told(runs: list[Run]) -> None:
+    told: list[tuple[str, int, int]] = []
+    fastscore.compare(
+        *runs, metrics=["average_U_best_early"], progress=lambda *one: told.append(one)
+    )
+    assert told == [("compare", done, 6) for done in range(7)]
+
+
 def test_notes_are_of_the_differences_that_are_shown(
     runs: list[Run], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -118,6 +118,15 @@ def test_lines_tell_what_is_done_and_left(case, clock):
     assert without_memory(stream.getvalue()) == lines
 
 
+@pytest.mark.parametrize(("seconds", "n_lines"), [(9.9, 0), (10.0, 1)])
+def test_a_brief_stage_has_a_line_from_ten_seconds_on(clock, seconds, n_lines):
+    stream = io.StringIO()
+    with redirect_stderr(stream), progress.LineReporter().stage("compare", 1, brief=True) as stage:
+        clock[0] = seconds
+        stage.advance({})
+    assert len(stream.getvalue().splitlines()) == n_lines
+
+
 def test_a_bar_shows_what_is_done_and_left(clock, monkeypatch):
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=160, get_time=lambda: clock[0])
