@@ -30,13 +30,15 @@ from fastscore.logs.inputs.frames import (
     spool_stdin,
 )
 from fastscore.logs.objects import is_remote
-from fastscore.logs.plan.shards import Plan, plan_shards
+from fastscore.logs.plan.shards import Plan, SplitDialogueError, plan_shards
 from fastscore.logs.read.chosen import ChosenDialogues, choose_sample, naming_source, take_first
 from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.rows import read_files
+from fastscore.logs.samples.records import read_records
 from fastscore.logs.samples.screening import Screened, screen
 from fastscore.run.engines.engine import LOCAL, Engine
+from fastscore.run.notes import note_on_systems
 from fastscore.run.progress import SilentReporter, StageProgress
 from fastscore.run.request import Request
 from fastscore.suites.base import Suite
@@ -44,6 +46,8 @@ from fastscore.suites.declarations import Source
 
 _CUT = ("csv", "jsonl")
 """The formats of which the beginning is a log of its own."""
+_HEAD_ROWS = 10_000
+"""The rows of each file in which a key is looked for that tells systems apart."""
 _UNSHOWN = SilentReporter()
 
 
@@ -133,17 +137,20 @@ def plan_inputs(
             progress.advance({"bytes": bytes_read - done})
             done = bytes_read
 
-        plan = plan_shards(
-            _shared(files, request.engine),
-            source,
-            shard_bytes=request.shard_bytes,
-            scratch=folder / "unpacked",
-            progress=advance,
-            threads=max(request.threads, 1 if engine is None else engine.processes()),
-            map_tasks=None if engine is None else partial(engine.map, lost=progress.lost),
-            check_cancelled=raise_if_stopped,
-            limits=request.limits,
-        )
+        try:
+            plan = plan_shards(
+                _shared(files, request.engine),
+                source,
+                shard_bytes=request.shard_bytes,
+                scratch=folder / "unpacked",
+                progress=advance,
+                threads=max(request.threads, 1 if engine is None else engine.processes()),
+                map_tasks=None if engine is None else partial(engine.map, lost=progress.lost),
+                check_cancelled=raise_if_stopped,
+                limits=request.limits,
+            )
+        except SplitDialogueError as error:
+            raise _with_key(error, source, request.load_suite()) from error
         if request.choice.sample is not None:
             chosen = choose_sample(
                 plan.shards, source, plan.shared_names, request.choice, request.threads
@@ -225,6 +232,13 @@ def _left_aside(
         named = [f"{path} ({reason})" for path, reason in found.items()]
         note(f"left aside: {listed(named, 1)}")
     return list(found)
+
+
+def _with_key(error: SplitDialogueError, source: Source, suite: Suite) -> InputError:
+    """Name the key that tells the rows of both files apart, if there is one."""
+    heads = [itertools.islice(read_records(file, source), _HEAD_ROWS) for file in error.files]
+    found = note_on_systems(itertools.chain(*heads), source, suite)
+    return InputError(error.message, f"{found}.") if found else error
 
 
 def _shared(files: tuple[InputFile, ...], engine: str) -> tuple[InputFile, ...]:

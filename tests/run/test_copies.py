@@ -174,6 +174,19 @@ def test_rows_that_name_no_dialogue_are_refused_if_most_are_replaced(tmp_path):
     assert told.tables["dialogues"].height == 3
 
 
+def test_a_key_that_tells_the_rows_of_two_files_apart_is_named(tmp_path):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    lines = [json.loads(line) for line in dialogue_lines("d")]
+    for uid in (5, 9):
+        write_lines(logs / f"{uid}.jsonl", [{**row, "uid": uid} for row in lines])
+    options = fastscore.ScoreDialogue(lex_weight=1.0)
+    said = r"in two files: .* uid tells .* \(it is 5, 9\): type --column miner_uid=uid\.$"
+    for output in (None, tmp_path / "run"):
+        with pytest.raises(InputError, match=said):
+            fastscore.score(logs, options, embedder=None, output=output)
+
+
 def test_a_key_that_tells_dialogues_of_one_name_apart_is_noted(tmp_path):
     turn = {"turn_pair_id": 1, "turn_status": "ok", "user_text": "Hi", "gt_turn_tags": {}}
     rows = [

@@ -172,6 +172,14 @@ class IndexedGroup:
     names: Hashes  # the hashes of the names of dialogues that may share one, uint64 (n, 2)
 
 
+class SplitDialogueError(InputError):
+    """A dialogue with rows in two files."""
+
+    def __init__(self, files: Sequence[InputFile], message: str, hint: str) -> None:
+        super().__init__(message, hint)
+        self.files = files
+
+
 def _never() -> None:
     """Never cancel. A module-level function, which can be sent to other processes."""
 
@@ -356,7 +364,8 @@ def check_split_dialogues(keys: pl.DataFrame, files: Sequence[InputFile]) -> Non
     of_key = twice.join(again, on=("key_high", "key_low"), how="semi").sort("file", "first")
     rows = of_key.row(0, named=True), again.row(0, named=True)
     places = " and ".join(f"{files[row['file']].path}:{row['line']}" for row in rows)
-    raise InputError(
+    raise SplitDialogueError(
+        [files[row["file"]] for row in rows],
         f"One dialogue is in two files: {places}.",
         "Put all rows of a dialogue into one file, or give the dialogues different names. If only "
         "file names tell systems apart, put each file into a folder named COLUMN=VALUE, such as "
