@@ -272,7 +272,10 @@ def _answer(inspection: Inspection, typed: Mapping[str, str]) -> Iterator[str]:
         trials = [fit.trial for fit in fits if fit.trial]
         n_scored = sum(trial.n_scored for trial in trials)
         n_rejects = sum(trial.n_rejects for trial in trials)
-        rejects = f", {counted(n_rejects, 'rejects')}: --max-rejects 1 scores the others"
+        rejects = (
+            f", {counted(n_rejects, 'rejects')}: add --max-rejects 1 if they are over 0.1 % of "
+            "all lines"
+        )
         of_files = f"{len(fits):,} of {counted(n_files, 'files')}"
         scored = f"scores {n_scored:,} turns or steps of the first rows"
         yield f"{suite} reads {of_files} and {scored}{rejects if n_rejects else ''}"

@@ -527,9 +527,7 @@ def _describe_unread(path: str, left_out: "pl.DataFrame", events: "Events") -> l
     lines = f"line{'s' * (total > 1)} {listed(first)}"
     lines += f" and {total - len(first):,} more" if total > len(first) else ""
     if not events.frames["utterances"].is_empty():
-        return (
-            [f"{path}: {lines} cannot be read and left out; the rest is scored."] if total else []
-        )
+        return [f"{path}: {lines} cannot be read; the rest is scored."] if total else []
     hint = f"`fastscore inspect {path}` shows what the file contains."
     failing = left_out.filter(left_out["reason"] != SKIPPED_BY_SCRIPT)
     if not failing.is_empty():

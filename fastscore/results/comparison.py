@@ -401,7 +401,7 @@ def _many(rows: Sequence[Record], kind: str, how: str) -> str:
     largest = max(clear, key=lambda row: abs(row["effect"] or 0.0))
     return (
         f"{len(clear):,} of {tested} {'is' if len(clear) == 1 else 'are'} significant ({how}), "
-        "the largest effect in "
+        "the largest effect size in "
         f"{_within(largest['group'], largest['metric'])}, "
         f"{_signed(largest['difference'])} at {largest['b']} against {largest['a']}"
         f"{beside(largest)}{untested}."

@@ -117,8 +117,7 @@ def test_lines_that_cannot_be_read_are_named_and_the_rest_is_scored(
     assert main(["--jsonl", "x.jsonl", "--lex-weight", "1"]) == 0
     out, err = capsys.readouterr()
     assert err == (
-        "score-dialogue: x.jsonl: lines 2, 3, 4, 5 cannot be read and left out; the rest is "
-        "scored.\n"
+        "score-dialogue: x.jsonl: lines 2, 3, 4, 5 cannot be read; the rest is scored.\n"
     )
     warnings = [line.split(" | ")[2] for line in out.splitlines() if "| WARNING |" in line]
     assert [line.split(": ")[:2] for line in warnings] == [
@@ -126,7 +125,7 @@ def test_lines_that_cannot_be_read_are_named_and_the_rest_is_scored(
         ["x.jsonl:3", "not_utf8"],
         ["x.jsonl:4, field utterance_index", "wrong_type"],
         ["x.jsonl:5, field prediction", "wrong_type"],
-        ["x.jsonl", "lines 2, 3, 4, 5 cannot be read and left out; the rest is scored."],
+        ["x.jsonl", "lines 2, 3, 4, 5 cannot be read; the rest is scored."],
     ]
     assert "Dialogue average U (best-early): 1.0000" in out
 

@@ -19,7 +19,7 @@ from typing import Literal
 
 from fastscore_jit.system import open_descriptor
 
-from fastscore.errors import InputError, UsageError, did_you_mean, listed
+from fastscore.errors import InputError, UsageError, counted, did_you_mean, listed
 from fastscore.files import (
     SUFFIXES,
     Compression,
@@ -524,8 +524,7 @@ def _found_below(
             yield replace(file, pattern=pattern)
             found += 1
     if not found:
-        known = {path: reason for path, reason in others.items() if reason != UNKNOWN_SUFFIX}
-        raise _nothing_read(pattern, n_names, known, formats)
+        raise _nothing_read(pattern, n_names, others, formats)
 
 
 def frame_call(path: str, suite: str, given: str = "") -> str:
@@ -544,7 +543,10 @@ def _named_files(path: str, seen: _Seen, formats: tuple[str, ...]) -> tuple[Inpu
         what = suffix if is_unknown else f"{path!r} is {seen.reason}.{more}"
         advice = f"`fastscore inspect {shlex.quote(path)}` says what reads it."
         if is_unknown:
-            advice = f"{_advice(formats)} If it is one of them, name it in format: jsonl."
+            advice = (
+                f"{_advice(formats)} If it is JSON Lines, set format to jsonl. "
+                f"`fastscore inspect - < {shlex.quote(path)}` shows what it contains."
+            )
         raise InputError(what, name_file(seen.advice, path) or advice)
     return seen.files
 
@@ -622,11 +624,17 @@ def _nothing_read(
     if os.path.isdir(pattern) or (is_remote(pattern) and not glob.has_magic(pattern)):
         what = f"The folder {pattern!r} holds no file with a suffix that is read"
     else:
-        matched = f"matched {n_names} names but no file" if n_names else "matched nothing"
+        matched = (
+            f"matched {counted(n_names, 'names')} but no file" if n_names else "matched nothing"
+        )
         what = f"The glob {pattern!r} {matched} with a suffix that is read"
-    named = [f"{path!r} ({reason})" for path, reason in others.items()]
+    of_unknown = [path for path, reason in others.items() if reason == UNKNOWN_SUFFIX]
+    named = [f"{path!r} ({reason})" for path, reason in others.items() if path not in of_unknown]
     holds = f"; found {listed(named, _SHOWN)}" if named else ""
-    return InputError(f"{what}{holds}.", _advice(formats))
+    advice = _advice(formats)
+    if of_unknown:
+        advice += f" To read {of_unknown[0]!r}, name the file itself and set format to jsonl."
+    return InputError(f"{what}{holds}.", advice)
 
 
 def _advice(formats: tuple[str, ...]) -> str:

@@ -158,13 +158,16 @@ def test_a_json_document_is_told_from_json_lines_by_the_source(folder):
     ("pattern", "message"),
     [
         ("logs/c*.csv", r"glob 'logs/c\*.csv' matched nothing"),
-        ("logs/*.txt", "matched 1 names but no file"),
+        ("logs/*.txt", "1 name but no file .* To read 'logs/notes.txt', name the file itself and"),
         ("empty", "folder 'empty' holds no file"),
         ("logs/rows.jsonl", r"No such file or folder: 'logs/rows.jsonl'\.$"),
         ("logs/bb.jsonl", r"No such file or folder: 'logs/bb.jsonl'.*Did you mean 'b.jsonl'"),
         ("ftp://host/*.jsonl", r"'ftp://host/\*.jsonl' is an address.*s3://, .*input -"),
         ("nowhere/at/all", "folder 'nowhere/at' does not exist either"),
-        ("logs/notes.txt", r"suffix of 'logs/notes.txt' names no format.*\.jsonl"),
+        (
+            "logs/notes.txt",
+            r"suffix of 'logs/notes.txt' names no format.*\.jsonl.*- < logs/notes.txt`",
+        ),
         ("logs/dangling.jsonl", "cannot be read: No such file"),
         ("logs/pipe.jsonl", "neither a file nor a folder"),
     ],
