@@ -20,6 +20,7 @@ from scipy import stats
 
 from fastscore.results.comparison import Comparison
 from fastscore.results.differences import Inference, Side, add_sides, concluded
+from fastscore.run.progress import SilentReporter
 from fastscore.statistics.clustered import clustered_mean
 from fastscore.suites.declarations import Design, Formula, Metric, Scale
 from fastscore.suites.sums import Sums, estimate
@@ -92,7 +93,7 @@ def compared(sides: Mapping[str, Sums], repeats: str = "", **how: Any) -> Compar
     group = [Side(None, name, sums) for name, sums in sides.items()]
     inference = Inference(design=Design(repeat=repeats), **how)
     found, notes = defaultdict[str, list[dict[str, Any]]](list), list[str]()
-    add_sides(found, group, metrics, inference, notes)
+    add_sides(found, group, metrics, inference, notes, SilentReporter())
     return concluded(found, metrics, inference, "", notes, ())
 
 
