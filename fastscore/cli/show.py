@@ -210,7 +210,7 @@ def runs_command(folder: Path, output: Path | None, as_json: bool) -> None:
 @click.argument("run", type=PATH)
 @click.argument("dialogue", required=False)
 @click.argument("metric", required=False)
-@option("--worst", metavar="METRIC", help="The dialogue with the worst value of a metric.")
+@option("--worst", metavar="METRIC", help="The dialogue with the worst mean of a metric.")
 @option("--best", metavar="METRIC", help="The one with the best.")
 @option("--random", is_flag=True, help="A dialogue at random.")
 @option("--seed", type=click.IntRange(min=0), help="Seed of --random. Default: 0.")

@@ -382,21 +382,27 @@ def _note_on_unnamed(
     )
 
 
-def _notes_on_copies(inputs: Iterable[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
-    """Name the inputs that are copies of another one; return them, and a note."""
+def _notes_on_copies(inputs: Collection[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
+    """Name the inputs that are copies of another one; return them, and notes: empty ones too."""
     first: dict[str, str] = {}
     copies: list[tuple[str, str]] = []
+    sizes = {entry["name"]: entry["bytes"] for entry in inputs}
+    empty = [name for name, size in sizes.items() if not size]
+    notes = [f"{counted(len(empty), 'empty files')} of {len(sizes):,}: {listed(empty, 3)}"]
+    notes *= 0 < len(empty) < len(sizes)
     for entry in inputs:
+        if not entry["bytes"]:
+            continue
         original = first.setdefault(entry["content_hash"], entry["name"])
         if original != entry["name"]:
             copies.append((entry["name"], original))
     if not copies:
-        return [], []
+        return [], notes
     copy, original = copies[0]
     noun = "copy" if len(copies) == 2 else "copies"
     more = f", and {len(copies) - 1:,} more {noun}" if len(copies) > 1 else ""
     note = f"{copy} has the same content as {original}{more}: such dialogues count twice"
-    return [name for name, _ in copies], [note]
+    return [name for name, _ in copies], [*notes, note]
 
 
 def _note_on_dialogues(

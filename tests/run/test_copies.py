@@ -70,6 +70,11 @@ def test_files_that_are_copies_are_named_once(tmp_path, catalogue):
         f"{paths[1]} has the same content as {paths[0]}: such dialogues count twice"
     ]
     assert notes("preference_shift", paths[1:3], **options) == []
+    for path in paths[2:]:
+        path.write_text("")
+    assert notes("preference_shift", paths[1:], **options) == [
+        f"2 empty files of 3: {paths[2]}, {paths[3]}"
+    ]
     scores = score_by_keywords(paths[:2], "preference_shift", **options)
     assert (
         f"{paths[1]} has the same content as {paths[0]}: such dialogues count twice" in scores.notes
