@@ -159,10 +159,14 @@ def names_arguments(public: Public) -> Public:
             parameters = inspect.signature(function).parameters
             known = [name for name in parameters if name != "self" and not name.startswith("_")]
             unknown = next((name for name in keywords if name not in known), None)
-            if unknown is None:
+            by_name = [each.name for each in parameters.values() if each.kind is each.KEYWORD_ONLY]
+            if unknown is not None:
+                found = f"{public.__name__}() has no argument {unknown!r}."
+                misfit = TypeError(f"{found} {did_you_mean(unknown, known)}")
+            elif by_name and str(error).endswith("given"):
+                misfit = TypeError(f"{error}. Give by name: {', '.join(by_name)}.")
+            else:
                 raise
-            found = f"{public.__name__}() has no argument {unknown!r}."
-            misfit = TypeError(f"{found} {did_you_mean(unknown, known)}")
         raise misfit
 
     if is_class:

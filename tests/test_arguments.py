@@ -1,5 +1,6 @@
 """Each verb refuses an argument that it cannot use in one sentence with the argument's name."""
 
+import copy
 import importlib
 import inspect
 import json
@@ -139,6 +140,11 @@ MANY = {
     "agreement scale": (
         lambda *_: fastscore.agreement("a.csv", "b.csv", scale=5),
         "scale is 5, expected 2 numbers.",
+    ),
+    "score of a column": (
+        lambda *_: fastscore.score(pl.Series(["tea?", "no"]), "score_dialogue"),
+        "The source is a Series of texts that are no paths: 'tea?'. Give the frame with all "
+        "columns.",
     ),
     "rank": (
         lambda *_: fastscore.rank(5),
@@ -330,6 +336,18 @@ KERNELS = [f"{one.__name__.partition('.')[2]}.{name}" for one in (text, sets) fo
             "score() has no argument 'catalog'. catalogue is an option of the suite: "
             "fastscore.score(logs, fastscore.PreferenceShift(catalogue=...))",
         ),
+        (
+            lambda: fastscore.metric(lambda steps: steps),
+            "metric() takes 0 positional arguments but 1 was given. Give by name: suite, range, "
+            "better, name, unit, null_rule, headline.",
+        ),
+        (
+            lambda: fastscore.Scorer("score_dialogue", quota=1),
+            "Scorer() has no argument 'quota'. Known: 'alternate', 'columns', 'device', "
+            "'dialogue', 'dim', 'embedder', 'layout', 'metrics', 'precision', 'sort_by', 'store', "
+            "'suite', 'table', 'values', 'without'. Options of the suite are given as "
+            "fastscore.Scorer(fastscore.ScoreDialogue(...)).",
+        ),
     ],
 )
 def test_a_call_with_an_unknown_argument_suggests_one(call, message):
@@ -364,6 +382,17 @@ def test_a_run_says_where_its_tables_and_functions_are(run):
         with pytest.raises(AttributeError) as raised:
             getattr(run, name)
         assert str(raised.value).startswith(f"A run has no attribute {name!r}.{found}")
+
+
+def test_tables_say_how_one_is_asked_for(run):
+    with pytest.raises(AttributeError, match=r"'steps'\. Type run\.tables\['steps'\]\.$"):
+        run.tables.steps  # noqa: B018
+    assert list(copy.copy(run.tables)) == list(run.tables)
+
+
+def test_a_misspelt_progress_is_recognised():
+    with pytest.raises(TypeError, match=r"'progres'\. Did you mean 'progress'\?"):
+        fastscore.score("logs", "score_dialogue", progres=True)
 
 
 def test_a_picture_without_a_metric_names_headline_metrics(run):

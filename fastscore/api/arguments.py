@@ -1,6 +1,7 @@
 """Checks of arguments: one sentence for each invalid one."""
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -57,11 +58,14 @@ def check_workers_find(suite: str) -> None:
         )
 
 
-def unknown_keyword(name: str, suite: Any, call: str = "score(logs, ") -> TypeError:
-    """Return the error of a keyword that a call lacks, such as an option of the suite."""
+def unknown_keyword(
+    name: str, suite: Any, function: Callable[..., Any], call: str = "score(logs, "
+) -> TypeError:
+    """Return the error of a keyword that a function lacks, such as an option of the suite."""
     suite = load_suite(suite) if isinstance(suite, str) else suite
     options = suite.options if isinstance(suite, Suite) else type(suite)
-    kind, own = options.__name__, [each.name for each in SETTINGS]
+    kind = options.__name__
+    own = [each for each in inspect.signature(function).parameters if each[0] != "_"]
     known = [each.name for each in fields(options)] if is_dataclass(options) else []
     meant = name if name in known else (*get_close_matches(name, [*own, *known], n=1), "")[0]
     found = f"{call.partition('(')[0]}() has no argument {name!r}. "

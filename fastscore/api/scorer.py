@@ -99,7 +99,7 @@ class Scorer:
         **_others: Never,
     ) -> None:
         if _others:
-            raise unknown_keyword(next(iter(_others)), suite, "Scorer(")
+            raise unknown_keyword(next(iter(_others)), suite, type(self), "Scorer(")
         self._request = request_of(locals())
         self._screened: set[tuple[str, ...]] = set()
         tables = [each.name for each in self._request.load_suite().tables]

@@ -167,7 +167,7 @@ def score(
     >>> run.summary.select("metric", "mean", "ci_low", "ci_high")
     """
     if _others:
-        raise unknown_keyword(next(iter(_others)), suite)
+        raise unknown_keyword(next(iter(_others)), suite, score)
     request = request_of(locals())
     if engine != LOCAL:
         check_workers_find(request.suite)

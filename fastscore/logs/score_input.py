@@ -63,7 +63,7 @@ class ScoreInput:
             )
         if isinstance(source, Iterator) and not _is_frame(source):
             source = list(source)  # an iterator can be read only once
-        source = _as_sequence(source)
+        column, source = source, _as_sequence(source)
         if isinstance(source, Sequence) and not source:
             raise InputError(
                 f"The source is an empty {type(source).__name__}: there is nothing to read.",
@@ -87,7 +87,15 @@ class ScoreInput:
                 "The source is a list of JSON texts; expected a path, paths, a frame or rows.",
                 "Parse them: [json.loads(text) for text in source].",
             )
-        return cls(paths=tuple(os.fspath(path) for path in source), format=format)
+        paths = tuple(os.fspath(path) for path in source)
+        is_path = "*" in paths[0] or "://" in paths[0] or os.path.exists(paths[0])
+        if column is not source and not is_path:
+            raise UsageError(
+                f"The source is a {type(column).__name__} of texts that are no paths: "
+                f"{cut(paths[0], _SHOWN)!r}.",
+                "Give the frame with all columns.",
+            )
+        return cls(paths=paths, format=format)
 
     @property
     def is_frame(self) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import polars as pl
 
@@ -288,6 +288,14 @@ class _Tables(Mapping[str, Frame]):
 
     def __getitem__(self, name: str) -> Frame:
         return self.open(name)
+
+    if not TYPE_CHECKING:  # a checker refuses a table as an attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say how a table is asked for."""
+            is_own = name[0] == "_" or name in self.__slots__  # as a copy that is not filled yet
+            advice = f" Type run.tables[{name!r}]." if not is_own and name in self.names else ""
+            raise AttributeError(f"Tables have no attribute {name!r}.{advice}", name=name, obj=self)
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)
