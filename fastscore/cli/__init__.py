@@ -77,6 +77,7 @@ class _Verbs(SuggestingGroup):
         **dict.fromkeys(("eval", "evaluate", "run"), "score SUITE LOGS -o RUN"),
         **{suite: f"score {suite} LOGS -o RUN" for suite in _WITHOUT_A_FILE},
         "preference_shift": "score preference_shift LOGS -o RUN --catalogue FILE",
+        "score-dialogue": "score score_dialogue LOGS -o RUN",
         "diff": "compare RUN RUN2",
         "help": "--help",
         "leaderboard": "compare RUN --by COLUMN",

@@ -150,7 +150,7 @@ def summary_command(
     units of the intervals, and fewer than three have none. The means by the first label that tells
     dialogues apart follow. The table is as wide as the terminal, or COLUMNS. Columns that do not
     fit are dropped in the order long ids, sd, range, micro, short ids, n, reading, n of units.
-    Groups continue in a further block. More than eight are rows.
+    Groups continue in a further block. More than eight are rows, and of one metric more than three.
     """
     from fastscore.results.runs import open_run
     from fastscore.results.show import show_summary

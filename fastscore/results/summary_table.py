@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fastscore.results.runs import Run
 
 ARROWS = {"higher": "↑", "lower": "↓", "neither": " "}
-MOST_COLUMNS = 8
+MOST_COLUMNS, MOST_OF_ONE_METRIC = 8, 3
 INTERVAL_HEADER = "mean [95 % CI]"
 DIALOGUES = "dialogues"
 """What units are called that are a dialogue each."""
@@ -95,7 +95,8 @@ def whole_grid(suite: Suite, rows: Sequence[Record], *, everything: bool, unit: 
 def groups_grid(suite: Suite, groups: pl.DataFrame, ids: Sequence[str], *, unit: str) -> Grid:
     """Lay out the means of metrics side by side for every value of a label.
 
-    More than `MOST_COLUMNS` values are rows, with a column for each metric.
+    More than `MOST_COLUMNS` values are rows, with a column for each metric. Of one metric more than
+    `MOST_OF_ONE_METRIC` are.
     """
     name = groups["group"][0]
     by_value: dict[Any, dict[str, Record]] = {}
@@ -115,7 +116,7 @@ def groups_grid(suite: Suite, groups: pl.DataFrame, ids: Sequence[str], *, unit:
         )
         for value, records in by_value.items()
     }
-    if len(by_value) > MOST_COLUMNS:
+    if len(by_value) > (MOST_COLUMNS if len(ids) > 1 else MOST_OF_ONE_METRIC):
         columns = [Column(name, tuple(cells_by_value), right=False)]
         for place, cells in enumerate(zip(*cells_by_value.values(), strict=True)):
             metric = suite.metric_by_id.get(rows[place].get("metric", ""))

@@ -59,6 +59,8 @@ REFUSED = {
     "plot run": "No such command 'plot' of `fastscore`. Type `fastscore report RUN`.",
     "score_dialogue logs": "No such command 'score_dialogue' of `fastscore`. Type `fastscore score "
     "score_dialogue LOGS -o RUN`.",
+    "score-dialogue a": "No such command 'score-dialogue' of `fastscore`. Type `fastscore score "
+    "score_dialogue LOGS -o RUN`.",
     "leaderboard run": "No such command 'leaderboard' of `fastscore`. Type `fastscore compare RUN "
     "--by COLUMN`.",
     "summary run --csv": "`fastscore summary` has no option '--csv'. Did you mean '--format csv'?",

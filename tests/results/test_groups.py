@@ -114,13 +114,14 @@ def test_too_few_units_have_no_interval_and_the_table_says_why(run: Run) -> None
     assert set(summary["interval_reason"]) == {"too_few_units"}
 
 
-def test_more_than_eight_groups_are_rows(tmp_path: Path) -> None:
-    logs = [(f"m{miner}", 0.2 + miner / 20, range(8)) for miner in range(9)]
-    run = scored(tmp_path, "nine", *logs)
-    words = ["summary", str(run.path), "--by", "miner_uid"]
+@pytest.mark.parametrize(("n", "more"), [(9, []), (4, ["--metric", "average_U_best_early"])])
+def test_more_groups_than_fit_are_rows(tmp_path: Path, n: int, more: list[str]) -> None:
+    logs = [(f"m{miner}", 0.2 + miner / 20, range(8)) for miner in range(n)]
+    run = scored(tmp_path, "many", *logs)
+    words = ["summary", str(run.path), "--by", "miner_uid", *more]
     shown = CliRunner(env={"COLUMNS": "200"}).invoke(cli, words).output
     lines = {line.split()[0]: line for line in shown.splitlines() if line.startswith("m")}
-    assert list(lines) == ["miner_uid", *(f"m{miner}" for miner in range(9))]
+    assert list(lines) == ["miner_uid", *(f"m{miner}" for miner in range(n))]
     assert "average_U_best_early ↑" in lines["miner_uid"]
     means = fastscore.summary(run, by=["miner_uid"]).filter(metric="average_U_best_early")
     for row in means.iter_rows(named=True):

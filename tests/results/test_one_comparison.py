@@ -236,6 +236,10 @@ def test_metrics_that_one_side_alone_has_are_in_the_headline(manners: Any) -> No
         "b equals a in the mean of every metric that both have. "
         "One side alone has a value of brief."
     )
+    third = [{**row, "model": "c"} for row in rows[1::2]]
+    three = fastscore.score([*rows, *third], manners)
+    found = fastscore.compare(three, by="model", pair_by="id", metrics=["kind"])
+    assert str(found).startswith("All 3 differences in metrics are 0.")
     for row in rows:
         row["kind"] = int(row["model"] == "b") if row["id"] != "d0" else 0
     found = fastscore.compare(fastscore.score(rows, manners), by="model", pair_by="id")
