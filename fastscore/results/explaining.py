@@ -597,7 +597,8 @@ def explain_value(
         for of in metric.fixed_where
         if row[of.column] == of.value
     )
-    evidence = (*switches, *found) or (Evidence(what=metric.name.lower(), found=0),)
+    none = (Evidence(what=metric.name.lower(), found=0),) if metric.evidence else ()
+    evidence = (*switches, *found) or none  # a suite of one's own declares no evidence
     explanation = partial(explanation, evidence=evidence)
     working, columns = metric.derivation, metric.micro
     if isinstance(working, Ratio):

@@ -450,7 +450,7 @@ def _input(suite: Suite, one: OwnMetric, name: str, tables: Frames, events: Even
         known = sorted({*tables, *numbered})
         raise UsageError(
             f"Metric {one.metric.id!r}: parameter {name!r} is no table of {suite.name} and no "
-            f"frame of its events with {ROW!r}. There are: {', '.join(known)}.",
+            f"frame of its events with {ROW!r}.",
             did_you_mean(name, known),
         )
     return frame.lazy()
@@ -680,7 +680,10 @@ def suite(
             raise UsageError(f"{name!r} has no docstring.", "Describe what it computes.")
         if taken not in (["rows"], ["rows", "options"]):
             raise UsageError(f"{name!r} takes {', '.join(taken)}; expected rows or rows, options.")
-        declared = tuple(declared_metric(function, id, **facts) for id, facts in metrics.items())
+        declared = tuple(
+            replace(declared_metric(function, id, **facts), derivation="lines of the log")
+            for id, facts in metrics.items()
+        )
         key = (dialogue,) if isinstance(dialogue, str) else tuple(dialogue)
         if repeat and (repeat not in key or len(key) < 2):
             raise UsageError(

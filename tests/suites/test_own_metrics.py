@@ -617,3 +617,12 @@ def test_its_dialogues_are_explained_by_the_ids_of_the_log(tmp_path, id):
     rows = [row | {"dialogue": id if row["dialogue"] == "a" else "other"} for row in ROWS]
     run = fastscore.score(rows, made(), output=tmp_path / "run")
     assert Dialogues(run).find(id) == 0
+
+
+def test_its_metrics_are_explained_by_lines_of_the_log():
+    run = fastscore.score(ROWS, made())
+    explained = fastscore.explain(run, ROWS[0]["dialogue"], "words")
+    (shown,) = explained.explanations
+    assert (shown.working, shown.evidence) == ("lines of the log", ())
+    assert "  here    lines of the log = " in explained.text
+    assert "words: 0" not in explained.text
