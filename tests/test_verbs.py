@@ -388,7 +388,10 @@ def test_what_verbs_return_is_short_when_printed(both, tmp_path):
         scores.write_csv(tmp_path / name)
     agreed = fastscore.agreement(tmp_path / "judge.csv", tmp_path / "people.csv")
     shown = f"{tmp_path / 'judge.csv'}, {tmp_path / 'people.csv'}"
-    assert repr(agreed) == f"Agreement of {shown} on overall"
+    assert repr(agreed) == (
+        f"Agreement of {shown} on overall\n  overall: Krippendorff's alpha, ordinal 1.000 "
+        "(95 % interval: too few dialogues; n 3)\nall coefficients in .coefficients"
+    )
     assert agreed._repr_html_().count("<table>") == 2
     rows = [("u1", "x", "y", "A"), ("u2", "x", "y", "B"), ("u3", "x", "y", "A")]
     names = ["dialogue", "model_a", "model_b", "overall"]

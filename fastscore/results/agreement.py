@@ -260,6 +260,7 @@ dialogues that two or more scored, the value with its 95 % confidence interval, 
 `categorical_agreement` are the whole numbers of the scale, or A, tie and B."""
 
 Write = Callable[[Mapping[str, Any]], str]
+_DIMENSIONS_SHOWN = 8
 _KAPPA = "weighted_kappa"
 _LEVELS: tuple[Level, ...] = ("ordinal", "interval")
 
@@ -292,7 +293,15 @@ class Agreement:
 
     def __repr__(self) -> str:
         dimensions = ", ".join(self.coefficients["dimension"].unique(maintain_order=True))
-        return f"Agreement of {listed(self.raters, _RATERS_NAMED)} on {dimensions}"
+        of_all = self.coefficients.filter(pl.col("first").is_null())
+        firsts = of_all.unique("dimension", keep="first", maintain_order=True).to_dicts()
+        lines = [
+            f"  {row['dimension']}: {_NAMES[row['coefficient']]} {number_text(row['value'], 3)} "
+            f"(95 % interval: {_interval(row)}; n {row['n']:,})"
+            for row in firsts[:_DIMENSIONS_SHOWN]
+        ]
+        named = f"Agreement of {listed(self.raters, _RATERS_NAMED)} on {dimensions}"
+        return "\n".join([named, *lines, "all coefficients in .coefficients"])
 
     def _repr_html_(self) -> str:
         """Show the tables that are printed, every text escaped, in a notebook."""
