@@ -342,7 +342,7 @@ def kernel(
 _PROGRAM = "from fastscore_jit.compiling import main; main()"
 _MOST_QUOTED = 2_000
 _NOTICE_SECONDS = 1.0
-LOCK_TIMEOUT_SECONDS = float(os.environ.get("FASTSCORE_COMPILE_PATIENCE", "30"))
+_TIMEOUT_VARIABLE = "FASTSCORE_COMPILE_PATIENCE"
 _POLL_SECONDS = 0.05
 _OBJECTS_PER_COLLECTION = 500_000  # few cycles, but 5 % of the time
 
@@ -394,6 +394,7 @@ def request(kernels: Iterable[Declaration], listener: Listener) -> list[Future[P
     wanted = list(kernels)
     if importlib.util.find_spec("llvmlite") is None or importlib.util.find_spec("numba") is None:
         raise CompilationError(NO_COMPILER)
+    lock_timeout_seconds()  # a wrong value is told here, not by the process that compiles
     with _lock:
         new = [each for each in wanted if each.identity not in _requested]
         for kernel in new:
@@ -402,6 +403,15 @@ def request(kernels: Iterable[Declaration], listener: Listener) -> list[Future[P
     if new:
         _Compilation(new, listener).start()
     return futures
+
+
+def lock_timeout_seconds() -> float:
+    """Return how long to wait for another process that compiles the same kernel."""
+    value = os.environ.get(_TIMEOUT_VARIABLE, "30")
+    with contextlib.suppress(ValueError):
+        if 0 <= (seconds := float(value)):
+            return seconds
+    raise CompilationError(f"{_TIMEOUT_VARIABLE} is {value!r}, expected seconds from 0 on.")
 
 
 def compiling_note(count: int | None = None) -> str:
@@ -599,7 +609,8 @@ def _lock_of(kernel: Declaration, answers: IO[str]) -> Iterator[None]:
     path = objects.cache_folder() / f"{objects.stem(kernel)}.lock"
     with path.open("a+") as handle:
         started, notified, held = time.monotonic(), False, False
-        while not held and (waited := time.monotonic() - started) <= LOCK_TIMEOUT_SECONDS:
+        timeout = lock_timeout_seconds()
+        while not held and (waited := time.monotonic() - started) <= timeout:
             held = lock_if_supported(handle.fileno())
             if not held:
                 if objects.find_library(kernel) is not None:
@@ -625,7 +636,7 @@ def _holder(handle: IO[str], kernel: Declaration) -> str:
     process = handle.read().strip() or "of unknown number"
     return (
         f"waiting for process {process}, which compiles {kernel.__name__}; "
-        f"for {LOCK_TIMEOUT_SECONDS:.0f} s at most"
+        f"for {lock_timeout_seconds():.0f} s at most"
     )
 
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from fastscore_jit import compiling, objects
+from fastscore_jit.declaring import CompilationError
 from fastscore_kernels import (
     levenshtein_pairs,
     mean_pair_cosine_groups,
@@ -230,6 +231,13 @@ def test_a_stopped_process_that_compiles_stops_nobody(tmp_path):
         holder.communicate()
     assert (shown, code) == ("[1]\n", 0)
     assert f"waiting for process {holder.pid}, which compiles _gini" in said
+
+
+@pytest.mark.parametrize("value", ["x", "-1", "nan", ""])
+def test_a_patience_that_is_no_number_of_seconds_is_refused(monkeypatch, value):
+    monkeypatch.setenv("FASTSCORE_COMPILE_PATIENCE", value)
+    with pytest.raises(CompilationError, match=f"PATIENCE is '{value}', expected seconds from 0"):
+        compiling.request([], print)
 
 
 def test_loading_waits_for_no_lock(tmp_path, warm_cache):
