@@ -77,6 +77,14 @@ def test_the_core_scores_shows_explains_and_compares(tmp_path):
         assert command[-1] != "json" or json.loads(out)
 
 
+def test_doctor_asks_for_no_model_without_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setenv("FASTSCORE_CACHE", str(tmp_path / "cache"))
+    ((code, out, _),) = run_without(CORE, ["doctor"], cwd=tmp_path)
+    assert (code, "ok  model                  not used" in out, "!!" in out) == (0, True, False), (
+        out
+    )
+
+
 def test_every_format_is_read_without_an_extra(tmp_path):
     run_without(CORE, ["example", "score_dialogue", "-o", "example"], cwd=tmp_path)
     rows = scan([*(tmp_path / "example" / "logs").glob("*")], "score_dialogue").collect()

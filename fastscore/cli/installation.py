@@ -24,7 +24,7 @@ from fastscore.cli.score import declared_setting
 from fastscore.errors import EXIT_CHECK_FAILED, FastscoreError
 from fastscore.files import cache_root
 from fastscore.run.request import DEFAULT_EMBEDDER, SETTINGS
-from fastscore.settings.extras import install_command
+from fastscore.settings.extras import install_command, is_installed
 from fastscore.settings.options import available_processors
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.terminal import write_line, write_note, write_wrapped
@@ -323,8 +323,14 @@ def _examinations() -> Iterator[tuple[str, Callable[[], str]]]:
     for name in suite_names():
         yield f"suite {name}", partial(lambda suite: load_suite(suite).title, name)
     yield "cache", _writable
-    yield "model", _default_model
-    yield "vectors", _default_store
+    if is_installed("onnxruntime"):
+        yield "model", _default_model
+        yield "vectors", _default_store
+    else:
+        yield (
+            "model",
+            lambda: f"not used without onnxruntime, which {install_command('embed')} adds",
+        )
     yield "kernels", _compiled
 
 

@@ -409,7 +409,7 @@ def lock_timeout_seconds() -> float:
     """Return how long to wait for another process that compiles the same kernel."""
     value = os.environ.get(_TIMEOUT_VARIABLE, "30")
     with contextlib.suppress(ValueError):
-        if 0 <= (seconds := float(value)):
+        if (seconds := float(value)) >= 0:
             return seconds
     raise CompilationError(f"{_TIMEOUT_VARIABLE} is {value!r}, expected seconds from 0 on.")
 

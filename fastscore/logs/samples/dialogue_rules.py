@@ -565,7 +565,8 @@ def models_of_replies(sample: ChatSample) -> Finding | None:
     layout = sample.layout
     rows_of: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for turn in (turn for dialogue in sample.dialogues for turn in dialogue.turns):
-        name = tuple(str(first_at(turn.found, paths)) for paths in layout.id)
+        levels = (first_at(turn.found, paths) for paths in layout.id)
+        name = tuple(str(level) for level in levels if level is not None)
         rows_of.setdefault(name, []).append(turn.found)
     for name, rows in rows_of.items() if layout.is_row_per_turn else ():
         for key in filter(is_of_model, dict.fromkeys(key for row in rows for key in row)):
@@ -575,9 +576,10 @@ def models_of_replies(sample: ChatSample) -> Finding | None:
                     f"reverse | [foreach .[] as $row (null; $row.{jq_key(key)} // .; "
                     f"$row + {{{json.dumps(key)}: .}})] | reverse | .[]"
                 )
+                named = f"dialogue {':'.join(name)}" if name else "the only dialogue"
                 return Finding(
-                    f"{key} is {quoted(sorted(models))} in dialogue {':'.join(name)}, and none in "
-                    "some of its rows: which rows are of which dialogue is not said.",
+                    f"{key} is {quoted(sorted(models))} in {named}, and none in some of "
+                    "its rows: which rows are of which dialogue is not said.",
                     unless="If rows are of the next model that is named: "
                     f"{jq(program, slurps=True, into='turns.jsonl')}",
                 )

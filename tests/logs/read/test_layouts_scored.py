@@ -52,6 +52,16 @@ def test_a_model_in_the_rows_of_one_side_is_that_of_the_dialogue(reading):
         fastscore.score([*one, {**rows[2], "engine": None}, rows[3]], options, **reading)
 
 
+def test_models_of_rows_that_name_no_dialogue_are_of_the_only_one():
+    models = (None, "a", None, "b")
+    rows = [
+        {"id": f"m{number}", "role": role, "content": f"Text {number}.", "model": model}
+        for number, (role, model) in enumerate(zip(["user", "assistant"] * 2, models, strict=True))
+    ]
+    with pytest.raises(InputError, match="'a', 'b' in the only dialogue, and none in some"):
+        fastscore.score(rows, fastscore.GuestSimulation(level=3), layout="turns")
+
+
 def test_models_of_one_side_that_no_option_names_are_refused():
     rows = [{**row, "model": row["engine"]} for row in ROWS_OF_MODELS]
     options = fastscore.GuestSimulation(level=3)
