@@ -384,6 +384,16 @@ def test_a_run_says_where_its_tables_and_functions_are(run):
         assert str(raised.value).startswith(f"A run has no attribute {name!r}.{found}")
 
 
+def test_advice_for_jq_says_that_a_frame_is_no_file():
+    complete = {"event": "utterance_complete", "ground_truth": "tea"}
+    rows = [{"event": "predicted", "step": "0.0", "prediction": "te"}, complete | {"step": None}]
+    frame = pl.DataFrame([{"dialogue_uid": "d", "utterance_index": 0} | row for row in rows])
+    with pytest.raises(fastscore.FastscoreError, match=r"step is '0\.0'") as raised:
+        fastscore.score(frame, "score_dialogue")
+    assert raised.value.hint.startswith("Make this change in Python, or write the rows to a file")
+    assert " FILE > rows.jsonl" in raised.value.hint
+
+
 def test_tables_say_how_one_is_asked_for(run):
     with pytest.raises(AttributeError, match=r"'steps'\. Type run\.tables\['steps'\]\.$"):
         run.tables.steps  # noqa: B018

@@ -127,7 +127,15 @@ class ScoreInput:
             format: Format = "jsonl" if self.frame is None else "parquet"
             rows = InputFile(FRAME_NAME, format, "none", 0)
             read = partial(self.records, source)
-            screen([rows], source, suite, read=read, is_part=is_part)
+            try:
+                screen([rows], source, suite, read=read, is_part=is_part)
+            except InputError as error:
+                if error.hint and "jq -c" in error.hint:  # there is no file that jq could read
+                    error.hint = (
+                        "Make this change in Python, or write the rows to a file FILE. "
+                        + error.hint.replace(f" {FRAME_NAME} ", " FILE ")
+                    )
+                raise
 
     def records(self, source: Source) -> Iterator[Record]:
         """Yield its rows as Python objects, for inspection, never for scoring."""
