@@ -76,6 +76,9 @@ def test_turns_of_which_the_beginning_is_judged_are_counted(stub, tmp_path, logs
     prompts = [body["messages"][1]["content"] for body in stub.asked]
     assert max(len(run) for run in re.findall("a+", "".join(prompts))) == 2_000
     assert run(stub, tmp_path, logs, "whole")["turns_cut"] == 0
+    grown = log[1] | {"conversation_id": "new"}
+    write_lines(tmp_path / "logs.jsonl", [*log, grown])
+    assert run(stub, tmp_path, str(tmp_path / "logs.jsonl"))["turns_cut"] == 2
 
 
 def test_scores_stand_beside_their_dialogues(stub, tmp_path, logs):
