@@ -191,6 +191,12 @@ def test_messages_name_the_frames_column(tmp_path):
         assert "/tmp" not in str(raised.value)
 
 
+def test_a_column_that_pandas_has_twice_is_named():
+    frame = pandas([{"event": "predicted", "step": 0}])
+    with pytest.raises(InputError, match=r"has several columns 'step'\. Rename or drop"):
+        fastscore.score(frame[["event", "step", "step"]], "score_dialogue")
+
+
 def test_mixed_types_of_pandas_are_told(tmp_path):
     frame = pandas([{"turns": [1]}, {"turns": "x"}, {"turns": {"a": 1}}])
     with pytest.raises(InputError, match=r"cannot be read as Arrow.*list of dicts"):

@@ -43,6 +43,11 @@ def as_frame(given: Any) -> pl.DataFrame | None:
         pandas = sys.modules.get("pandas")
         if pandas is not None and isinstance(given, pandas.DataFrame):
             require("arrow", "A frame of pandas")
+            if not given.columns.is_unique:
+                twice = given.columns[given.columns.duplicated()][0]
+                raise InputError(
+                    f"The frame has several columns {twice!r}.", "Rename or drop all but one."
+                )
             found = pl.DataFrame(_with_named_index(given))
         else:
             found = _of_arrow(given) if speaks_arrow else given.to_polars()
