@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -134,6 +135,8 @@ def test_what_a_folder_holds(tmp_path):
         check_output(tmp_path / "page.html", "an analysis")
     with pytest.raises(RunConflictError, match="is a folder, expected a file"):
         check_output(tmp_path, "a report", begins="fastscore")
+    with pytest.raises(UsageError, match=r"s3:/bucket/page\.html is an address, and a report"):
+        check_output(Path("s3://bucket/page.html"), "a report", begins="fastscore")
     (tmp_path / "manifest.json").write_text('{"signature": "x"}')
     with pytest.raises(RunConflictError, match="holds a run, and judgements would overwrite it"):
         check_output(tmp_path, "judgements", ("*",))
