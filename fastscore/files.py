@@ -109,12 +109,17 @@ _ADDRESS = re.compile(r"(s3|gs|az|https?|hf):/")
 _PLACE = "Name a local path. Only the runs of `score` can be in an object store."
 
 
+def check_is_local(path: str | os.PathLike[str], kind: str) -> None:
+    """Refuse an address where a file or folder of this computer is written."""
+    if _ADDRESS.match(os.fspath(path)):
+        raise UsageError(f"{path} is an address, and {kind} is written to this computer.", _PLACE)
+
+
 def check_output(
     path: Path, kind: str, own: Collection[str] = (), *, begins: str = "", alone: bool = False
 ) -> None:
     """Refuse to write where anything else is than what the same command writes."""
-    if _ADDRESS.match(str(path)):
-        raise UsageError(f"{path} is an address, and {kind} is written to this computer.", _PLACE)
+    check_is_local(path, kind)
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
     if path.is_dir() == bool(begins):

@@ -256,6 +256,10 @@ def test_metrics_and_layouts_are_listed():
             "Make an object of the class Embedder.",
         ),
         (
+            lambda run: fastscore.score([{"step": 0}], LEXICAL, store="s3://bucket/vectors"),
+            "s3://bucket/vectors is an address, and a vector store is written to this computer.",
+        ),
+        (
             lambda run: fastscore.score(["logs"], fastscore.MemoryFinance(legacy_files=True)),
             "Name a run directory as output.",
         ),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fastscore.errors import UsageError
-from fastscore.files import check_path
+from fastscore.files import check_is_local, check_path
 from fastscore.logs.inputs.column_map import ColumnMap, requested_map
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.layout import layout_map
@@ -210,6 +210,7 @@ class Request:
             raise UsageError("shard_size is more MiB than a file can have.")
         if self.store is not None:
             check_path(self.store)
+            check_is_local(self.store, "a vector store")
         self._set("threads", self.workers or available_processors())
         self._set("limits", Limits(self.max_memory, self.max_unpacked, self.max_ratio))
         self._set("choice", Choice(self.limit, self.sample, self.seed))
