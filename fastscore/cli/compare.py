@@ -114,7 +114,8 @@ def compare_command(runs: tuple[Path, ...], everything: bool, format: Format, **
 
     The first run is the base. A difference is second minus first, and the verdict is about the
     second: better, worse, or - for undecided. Higher is better after ↑. Nothing is scored again.
-    The exit code is 0 if the comparison was made, and 2 if it was refused.
+    The exit code is 0 if the comparison was made, 2 if it was refused, 3 if a --judge file cannot
+    be read, and 4 if a run is damaged or its object store does not answer.
     """
     from fastscore.results.compare import compare
     from fastscore.results.comparison import show_comparison

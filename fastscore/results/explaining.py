@@ -104,7 +104,7 @@ class Dialogues:
             for how, matches in (
                 ("are", spelled == name),
                 ("begin with", spelled.str.starts_with(name)),
-                ("hold", spelled.str.contains(name, literal=True)),
+                ("contain", spelled.str.contains(name, literal=True)),
             ):
                 found = matches.arg_true()
                 if len(found) == 1:

@@ -224,7 +224,7 @@ def test_a_dialogue_is_chosen_by_name_by_score_or_at_random(suite_runs: Mapping[
         choose_dialogue(dialogues, "s0")
     with pytest.raises(UsageError, match=r"no dialogue's name contains 'zz'\. Its \d+ dial"):
         choose_dialogue(dialogues, "zz")
-    with pytest.raises(UsageError, match="dialogues hold '-c'"):
+    with pytest.raises(UsageError, match="dialogues contain '-c'"):
         choose_dialogue(dialogues, "-c")
     with pytest.raises(UsageError, match=r"'M9'\. That is a metric: .* set worst to M9\."):
         choose_dialogue(dialogues, "M9")
