@@ -393,7 +393,7 @@ def _many(rows: Sequence[Record], kind: str, how: str) -> str:
     n_untested = len(rows) - n_tested
     untested = f"; {n_untested:,} {'has' if n_untested == 1 else 'have'} no test"
     untested *= n_untested > 0
-    if all(row["difference"] == 0.0 for row in rows):
+    if not n_tested and all(row["difference"] == 0.0 for row in rows):
         return f"All {len(rows):,} differences in {kind} are 0."
     if not n_tested:
         return f"None of {len(rows):,} differences in {kind} can be tested."
