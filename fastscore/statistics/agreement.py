@@ -191,6 +191,8 @@ def categorical_agreement(
     equal = np.eye(scale.size)
     quadratic = 1 - ((scale[:, None] - scale) / width) ** 2
 
+    codes = _cluster_codes(usable, clusters)[several]
+
     def agreed(alike: Values) -> Values:
         """Return the mean weight of two ratings of each thing."""
         return np.asarray(((counts * (counts @ alike)).sum(axis=1) - n_ratings) / pairs)
@@ -205,14 +207,16 @@ def categorical_agreement(
             observed = of_several @ of_thing / of_several.sum()
             return _one_minus(1 - observed, 1 - chance(weights @ shares / weights.sum()))
 
-        return replace(_with_interval(coefficient, usable, clusters), n=n)
+        found = replace(_with_interval(coefficient, usable, clusters), n=n)
+        if found.low is not None and np.unique(codes).size < LEAST_FOR_INTERVAL:
+            return replace(found, low=None, high=None, reason="too_few_values")
+        return found
 
     def gwet(alike: Values) -> Callable[[Values], float]:
         q = scale.size
         share = alike.sum() / max(q * (q - 1), 1)
         return lambda of_category: share * float(of_category @ (1 - of_category))
 
-    codes = _cluster_codes(usable, clusters)[several]
     sums, sizes = np.bincount(codes, agreed(equal)[several]), np.bincount(codes)
     mean = clustered_mean(sums, sizes.astype(np.float64), (0.0, 1.0))
     reason: AgreementReason | None = None if mean.low is not None else "too_few_values"

@@ -210,6 +210,15 @@ def test_one_thing_with_two_ratings_has_no_interval():
     assert (found.n, found.low, found.reason) == (1, None, "zero_variance")
 
 
+@pytest.mark.parametrize(("n_pairs", "reason"), [(7, "too_few_values"), (8, None)])
+def test_things_with_one_rating_add_no_interval(n_pairs, reason):
+    ratings = np.full((20, 2), np.nan)
+    ratings[:, 0] = np.arange(20) % 3
+    ratings[:n_pairs, 1] = [0, 1, 1, 0, 2, 2, 0, 1][:n_pairs]
+    found = categorical_agreement(ratings)
+    assert {found[name].reason for name in ("fleiss_kappa", "ac1", "ac2")} == {reason}
+
+
 def plain_interval(coefficient, n, t):
     """Compute the interval of a function of the things that are kept, by leaving out each."""
     everything = list(range(n))
