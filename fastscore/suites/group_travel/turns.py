@@ -316,14 +316,18 @@ def _read_metadata(value: Any) -> tuple[Any, ...]:
     condition = stated.strip().upper() if isinstance(stated, str) else None
     stated_count = told.get("member_count")
     count = _count(stated_count)
-    is_no_count = stated_count is not None and count is None
+    faults = [no_object(value)]
+    if stated_count is not None and count is None:
+        faults.append("member_count is no whole number; ignored")
+    if stated not in (None, "") and condition not in (*CONDITIONS, CUSTOM.upper()):
+        faults.append(f"condition is {stated!r:.60}, not C1 to C5; ignored. Use group_type")
     return (
         *(next((flag for flag in of_places if flag is not None), None) for of_places in flags),
         condition if condition in CONDITIONS else None,
         count,
         (len(members) if isinstance(members, list) else 0) or None,
         *(_name(told.get(key)) for key in _NAMES),
-        no_object(value) or ("member_count is no whole number; ignored" if is_no_count else None),
+        "; ".join(filter(None, faults)) or None,
     )
 
 

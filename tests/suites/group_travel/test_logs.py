@@ -100,7 +100,7 @@ def test_what_of_a_cell_cannot_be_read_is_a_warning(said, cell, fault):
 
 def test_what_of_a_synthesis_cannot_be_read_is_a_warning():
     turns = [
-        opening("C5", member_count="four"),
+        turn("System", "sys_welcome", metadata={"member_count": "four", "condition": "borda"}),
         turn("System", "sys_synthesize_event", metadata="not this", constraint_state="nor that"),
         turn("System", "sys_synthesize_food", metadata={"resolution_explanation": ["a", "b"]}),
         turn("System", "sys_synthesize_hotel"),
@@ -108,7 +108,8 @@ def test_what_of_a_synthesis_cannot_be_read_is_a_warning():
         turn("System", "x", constraint_state="the last"),
     ]
     assert dialogue(*turns)["warnings"] == [
-        "line 2, metadata: member_count is no whole number; ignored",
+        "line 2, metadata: member_count is no whole number; ignored; condition is 'borda', not "
+        "C1 to C5; ignored. Use group_type",
         "line 3, constraint_state: no object; ignored",
         "line 3, metadata: no object; ignored",
         "line 4, metadata: resolution_explanation is not a text; ignored",
