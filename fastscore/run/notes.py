@@ -357,11 +357,14 @@ def note_on_systems(rows: Iterable[Record], source: Source, suite: Suite) -> str
             if any(key in row for row in group)
         )
         if is_label and is_apart:
-            stands = dict(
-                zip((column.name for column in columns), next(iter(several)), strict=True)
-            )
+            names = [column.name for column in columns]
+            stands = dict(zip(names, next(iter(several)), strict=True))
             free = (label for label in (*heads, *labels) if stands[label] == str(None))
-            flag = column_flag(next(free, labels[-1]), key)
+            last = labels[-1]
+            if len({name[names.index(last)] for name in by_name}) > 1 and source.row_dialogues:
+                # systems keep their names: a label that no metric reads takes the key
+                last = next((one.name for one in source.columns if one.otherwise == "null"), last)
+            flag = column_flag(next(free, last), key)
             shown = listed(sorted(map(repr, systems)), 3)
             return f"{key} tells rows of one name apart (it is {shown}): type {typed([flag])}"
     return ""

@@ -51,6 +51,24 @@ def test_lines_of_one_id_that_repeat_a_dialogue(tmp_path, catalogue, shard_bytes
     assert note in scores.notes
 
 
+def test_seeds_take_a_free_label_and_leave_the_systems_theirs(tmp_path, catalogue):
+    rows = [
+        {
+            "session_id": name,
+            "model_name": model,
+            "seed": seed,
+            "conversation": exchange(f"{LONG} {model}", "Watch Her." if seed == 1 else "Wait."),
+        }
+        for name in ("u1", "u2")
+        for model in ("a", "b")
+        for seed in (1, 2)
+    ]
+    path = write_lines(tmp_path / "log.jsonl", rows)
+    options = {"catalogue": catalogue, "segments": "metadata"}
+    (note,) = notes("preference_shift", [path], **options)
+    assert note == "seed tells rows of one name apart (it is 1, 2): type --column true_genre=seed"
+
+
 def test_equal_dialogues_without_a_name_are_no_copies(tmp_path, catalogue):
     path = tmp_path / "log.jsonl"
     path.write_text(conversation(None, LONG) * 3)
