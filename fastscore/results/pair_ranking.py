@@ -114,7 +114,7 @@ def rank(
     InputError
         A file cannot be read, or a rater judged a pair twice.
     UsageError
-        A file has scores, not verdicts, or does not name the models.
+        A file has scores, not verdicts, or does not name both models, or names one model twice.
 
     Examples
     --------
@@ -136,6 +136,12 @@ def rank(
             raise UsageError(
                 f"{file} does not name the models of its pairs.",
                 "Give the columns model_a and model_b.",
+            )
+        of_itself = ratings.filter(pl.col("system_a") == pl.col("system_b"))["system_a"]
+        if of_itself.len():
+            raise UsageError(
+                f"{file} compares {of_itself[0]!r} with itself.",
+                "Give the two systems different names in model_a and model_b.",
             )
         named.append(ratings.with_columns(rater=pl.col("judged_by").fill_null(file)))
     ratings = with_keys(pl.concat(named))

@@ -96,12 +96,13 @@ def list_ratings(
     rows: pl.DataFrame, scale: tuple[float, float], extra: Sequence[str] = ()
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """List the scores of a judge's file by themselves, joined to no run; verdicts on pairs too."""
+    are_named = pl.when(pl.col("model_a").is_not_null() & pl.col("model_b").is_not_null())
     numbered = rows.with_row_index("conversation").with_columns(
         pl.coalesce("judge", "verdict"),
         # the model that comes first in the alphabet is A, whichever side a rater saw it on
         is_flipped=(pl.col("model_a") > pl.col("model_b")).fill_null(False),
-        system_a=pl.min_horizontal("model_a", "model_b"),
-        system_b=pl.max_horizontal("model_a", "model_b"),
+        system_a=are_named.then(pl.min_horizontal("model_a", "model_b")),
+        system_b=are_named.then(pl.max_horizontal("model_a", "model_b")),
     )
     both = pl.format("{} / {}", "system_a", "system_b")
     numbered = numbered.with_columns(model=pl.coalesce(both, "model"))

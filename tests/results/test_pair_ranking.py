@@ -65,8 +65,15 @@ def test_what_cannot_be_ranked_is_refused_or_has_a_reason(
     file.write_text("dialogue,overall\nd0,3\n")
     with pytest.raises(UsageError, match=r"more\.csv has scores of dialogues, not verdicts"):
         fastscore.rank(files[0], file)
-    file.write_text("dialogue,overall\nd0,A\n")
-    with pytest.raises(UsageError, match=r"does not name the models .* model_a and model_b"):
+    for columns, row in {
+        "dialogue,overall": "d0,A",
+        "dialogue,model_a,model_b,overall": "d0,x,,A",
+    }.items():
+        file.write_text(f"{columns}\n{row}\n")
+        with pytest.raises(UsageError, match=r"does not name the models .* model_a and model_b"):
+            fastscore.rank(file)
+    file.write_text("dialogue,model_a,model_b,overall\nd0,x,x,A\n")
+    with pytest.raises(UsageError, match=r"more\.csv compares 'x' with itself"):
         fastscore.rank(file)
     rows = ["dialogue,model_a,model_b,overall", "d0,x,y,A", "d0,y,x,B"]
     file.write_text("\n".join(rows))
