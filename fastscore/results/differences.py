@@ -626,11 +626,12 @@ def _too_small(rows: Rows, how: Inference) -> list[str]:
     notes = []
     for family in dict.fromkeys(row["family"] for row in rows):
         of_family = [row for row in rows if row["family"] == family]
-        curves = [row["curve"] for row in of_family if row["p"] is not None]
-        size = of_family[0]["family_size"]
+        tested = [(row["curve"], row["p"]) for row in of_family if row["p"] is not None]
+        curves, size = [curve for curve, _ in tested], of_family[0]["family_size"]
         if not curves or not all(curve.least_p for curve in curves):
             continue
-        least = min(curve.least_p for curve in curves)
+        # pairs of one difference, and sides of one value each, have the smallest p that there is
+        least = min(p if curve.method in CONSTANT else curve.least_p for curve, p in tested)
         if least * size >= how.alpha:
             notes.append(
                 f"{family.removesuffix('s')} metrics: "

@@ -32,6 +32,10 @@ def test_equal_shifts_of_all_pairs_have_a_verdict(shift: float) -> None:
     assert (row["test"], row["p"], row["verdict"]) == ("sign", 2 * 0.5**20, "better")
     assert (row["low"], row["reason"]) == (None, "zero_variance")
     assert "better in 1 metric: x" in headline(found)
+    # with five pairs the two-sided p is the smallest that a sign test has
+    few = {"a": sums_of({"x": before[:5]}), "b": sums_of({"x": after[:5]})}
+    (note,) = compared(few).notes
+    assert "5 units cannot give a corrected p below 0.05: the smallest p is 0.062" in note
 
 
 def of_missing(complete: bool) -> dict[str, object]:
