@@ -462,7 +462,7 @@ def missing_columns(
     asked = [each for each in missing if each.asked]
     everywhere = {each.path for each in asked if each.null == each.asked}
     whole = summary.filter(pl.col("group") == ALL)
-    null = set(whole.filter(pl.col("n") == 0)["metric"])
+    null = set(whole.filter(pl.col("n") + pl.col("n_fixed") == 0)["metric"])
     given = {each.path.rpartition(EACH)[2] for each in asked if each.path not in everywhere}
     found = []
     for need in all_columns(source):

@@ -123,6 +123,14 @@ def test_metrics_that_lack_their_column_are_named_first(tmp_path):
     assert "Metrics lack a column in every row, and strict is set; all else is scored." in error
 
 
+def test_a_metric_that_its_definition_fixes_lacks_no_column(tmp_path):
+    example = fastscore.example("guest_simulation", tmp_path).folder
+    options = fastscore.GuestSimulation(personas=str(example / "personas.json"))
+    run = fastscore.score(example / "logs" / "exp1", options, strict=True)
+    assert run.tables["dialogues"]["DEI"].to_list() == [0.0] * 4  # as level 1 has it
+    assert not run.manifest.lacking
+
+
 def test_keys_that_were_found_are_listed_once(tmp_path):
     turns = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
     log = tmp_path / "log.jsonl"

@@ -36,7 +36,7 @@ from fastscore_kernels import (
 )
 from polars import col as C
 
-from fastscore.errors import UsageError, did_you_mean
+from fastscore.errors import UsageError, counted, did_you_mean
 from fastscore.settings.options import read_option_file
 from fastscore.suites.columns import list_column
 from fastscore.suites.grouping import factorize, offsets_of, place_in_group, take
@@ -669,7 +669,8 @@ def annotated_concepts(
     if unknown.height:
         raise UsageError(
             f"annotations {options.annotations}: has no line for "
-            f"{unknown.height:,} texts of the logs, the first {unknown['text'][0]!r:.60}.",
+            f"{counted(unknown.height, 'texts')} of the logs, the first "
+            f"{unknown['text'][0][:60]!r}.",
             "Annotate these logs: `fastscore annotate concepts`, with the same merge_speakers.",
         )
     written = (
