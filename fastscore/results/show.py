@@ -130,13 +130,18 @@ def summary_grid(
     return whole_grid(run.suite, rows, everything=False, unit=unit)
 
 
+def _labels_with_values(summary: pl.DataFrame) -> dict[str, int]:
+    """Count the values of each label that tells rows apart."""
+    counts = summary.group_by("group", maintain_order=True).agg(pl.col("value").n_unique())
+    return dict(counts.filter(pl.col("group") != ALL, pl.col("value") > 1).iter_rows())
+
+
 def _first_groups(
     suite: Suite, summary: pl.DataFrame, ids: Sequence[str], unit: str
 ) -> tuple[list[Grid], list[str]]:
     """Lay out the first label that tells rows apart, and say which others there are."""
-    counts = summary.group_by("group", maintain_order=True).agg(pl.col("value").n_unique())
-    labels = dict(counts.filter(pl.col("group") != ALL).iter_rows())
-    several = [group for group, n in labels.items() if n > 1]
+    labels = _labels_with_values(summary)
+    several = list(labels)
     if not several:
         return [], []
     first = several[0]
@@ -211,12 +216,17 @@ def _show_files(console: "Console", run: Run) -> None:
     shown = "rejects" if rejects else f'tables["{first}"].head()'
     path = json.dumps(str(run.path), ensure_ascii=False)
     code = f"import fastscore; print(fastscore.open_run({path}).{shown})"
-    console.print(
-        f"next       fastscore report {shlex.quote(str(run.path))} -o report.html\n"
-        f"           fastscore metrics {run.manifest.suite}\n"
-        f"           python -c {shlex.quote(code)}",
-        soft_wrap=True,
-    )
+    place = shlex.quote(str(run.path))
+    following = [
+        *(
+            f"fastscore compare {place} --by {by}"
+            for by in list(_labels_with_values(run.summary))[:1]
+        ),
+        f"fastscore report {place} -o report.html",
+        f"fastscore metrics {run.manifest.suite}",
+        f"python -c {shlex.quote(code)}",
+    ]
+    console.print("next       " + "\n           ".join(following), soft_wrap=True)
 
 
 SCHEMA = {

@@ -273,6 +273,7 @@ def test_outcome_tells_where_everything_is(
     assert f"signature  {run.signature}" in text
     assert f"tables     {run.path}/{{steps,utterances,dialogues}}/*.parquet\n" in text
     assert "of 1 file, 0 rejects" in " ".join(text.split())
+    assert f"next       fastscore compare {run.path} --by miner_uid\n" in text
 
 
 def test_columns_go_in_the_stated_order_and_groups_into_blocks() -> None:
