@@ -189,7 +189,8 @@ def show_inspection(
 ) -> None:
     """Print the answer, the files of one shape together with their keys, and the commands."""
     typed = commands(inspection, suites)
-    for line in _answer(inspection, typed):
+    judging = judge_command(inspection)
+    for line in _answer(inspection, typed, suites, is_judged=bool(judging)):
         console.print(line, soft_wrap=True)
     console.print()
     for group in shapes(inspection.files):
@@ -199,9 +200,6 @@ def show_inspection(
         for path, reason in inspection.others.items():
             console.print(f"  {plain(path)}: {cut(reason, _REASON_CHARACTERS)}", soft_wrap=True)
         console.print()
-    judging = judge_command(inspection)
-    if any(fit.flags for each in inspection.files for fit in each.fits):
-        console.print(_MEANING, soft_wrap=True)
     every = [*filter(None, [judging]), *typed.values()]
     if every:
         console.print("Type:")
@@ -258,15 +256,22 @@ def _elements_command(inspected: InspectedFile) -> str:
     return f"{shlex.join(['jq', '-c', f'{path}[]', inspected.file.path])} > chats.jsonl"
 
 
-_MEANING = (
-    "A suite that reads a log is not always about it: its metrics mean what its definition says. "
-    "`fastscore judge` and a suite of your own (`@fastscore.suite`) score any chat."
+_ANY_CHAT = (
+    "`fastscore judge` and a suite of your own (`@fastscore.suite`) score these chats, as any chat."
 )
 
 
-def _answer(inspection: Inspection, typed: Mapping[str, str]) -> Iterator[str]:
-    """Name the suites that read most, and how much of the first rows each would score."""
+def _answer(
+    inspection: Inspection,
+    typed: Mapping[str, str],
+    suites: Mapping[str, Suite],
+    *,
+    is_judged: bool,
+) -> Iterator[str]:
+    """Name the suites that read most, what each measures, and how much of the first rows."""
     n_files = len(inspection.files)
+    if is_judged:
+        yield _ANY_CHAT
     for suite in typed:
         fits = [fit for each in inspection.files for fit in each.fits if fit.suite == suite]
         trials = [fit.trial for fit in fits if fit.trial]
@@ -278,11 +283,16 @@ def _answer(inspection: Inspection, typed: Mapping[str, str]) -> Iterator[str]:
         )
         of_files = f"{len(fits):,} of {counted(n_files, 'files')}"
         scored = f"scores {n_scored:,} turns or steps of the first rows"
+        title = suites[suite].title
         yield f"{suite} reads {of_files} and {scored}{rejects if n_rejects else ''}"
+        yield f"  It measures {title[0].lower()}{title[1:]}."
     if inspection.files and not any(each.found.rows for each in inspection.files):
         yield "No row was found in any of it."
     elif not typed:
-        yield ("No suite can read any of it. `fastscore layouts` lists the layouts that are known.")
+        yield (
+            "No suite can read any of it as it is: the last lines say what to name. "
+            "`fastscore layouts` lists the layouts that are known."
+        )
 
 
 def _show_shape(console: "Console", group: Sequence[InspectedFile]) -> None:

@@ -135,6 +135,8 @@ def test_the_roles_of_speakers_are_one_line_for_all_suites(tmp_path):
     lines = fast("inspect", "log.jsonl", folder=tmp_path).stdout.splitlines()
     speakers = [line for line in lines if line.startswith("speakers: ")]
     assert speakers == ["speakers: agent = assistant, client = user, system = system"]
+    assert lines[0].startswith("`fastscore judge` and a suite of your own")
+    assert "  It measures how conversational recommenders follow a user" in lines[2]
     assert sum(line.startswith("fits ") for line in lines) > 1
     (file,) = found(tmp_path, "log.jsonl")["files"]
     assert file["speakers"] == {"agent": "assistant", "client": "user", "system": "system"}
