@@ -600,17 +600,17 @@ def simulate(simulation: Simulation, reporter: Reporter, meter: Meter | None = N
 def check_folder(simulation: Simulation, described: dict[str, Any]) -> None:
     """Refuse a folder that holds anything else than part of this simulation, or clear it."""
     folder, state = simulation.output, simulation.output / STATE
+    check_output(folder, SIMULATION, (STATE,))  # alone if it was interrupted at its very start
     if not folder.exists() or not any(folder.iterdir()):
         return
-    check_output(folder, SIMULATION, (STATE,))  # alone if it was interrupted at its very start
     found = read_object(state / _DESCRIPTION)
     others = differing(found, described)
-    if not others and found.get("sessions", 0) <= simulation.sessions:
-        return
     if simulation.overwrite:
         with run_lock(state):
             for path in (*folder.glob("sessions-*.jsonl"), *state.glob("*.json")):
                 path.unlink()
+        return
+    if not others and found.get("sessions", 0) <= simulation.sessions:
         return
     raise RunConflictError(
         f"{folder}: holds a simulation with {f'another {others}' if others else 'more sessions'}.",

@@ -2,6 +2,7 @@ import random
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -80,6 +81,10 @@ def test_another_simulation_is_not_mixed_in(tmp_path):
     run(asked(tmp_path, sessions=2, seed=6, overwrite=True))
     assert shards(tmp_path) != before
     assert len(shards(tmp_path)["sessions-00000.jsonl"].splitlines()) == 2
+    # the code of an agent may have changed behind its name
+    assert run(asked(tmp_path, sessions=2, seed=6, overwrite=True)).shards == 1
+    with pytest.raises(UsageError, match="is an address"):
+        run(asked(Path("s3://bucket/logs")))
 
 
 def test_a_folder_of_other_files_is_left_alone(tmp_path):
