@@ -393,9 +393,10 @@ def _compare_raters(experiment: Experiment, folder: Path, reporter: Reporter) ->
     low, high = (one.low for one in rubrics), (one.high for one in rubrics)
     scale = min(low, default=1), max(high, default=5)
     people = experiment.people
-    files: dict[str, list[Path]] = {
-        "scores": [*of_judges, *([people.scores] if people.scores else [])],
-        "pairs": [*verdicts, *([people.pairs] if people.pairs else [])],
+    rated = {"scores": (of_judges, people.scores), "pairs": (verdicts, people.pairs)}
+    files = {  # without those of judges that judged nothing
+        kind: [*(path for path in judged if path.stat().st_size), *([own] if own else [])]
+        for kind, (judged, own) in rated.items()
     }
     for kind, several in files.items():
         if len(several) < 2:

@@ -150,6 +150,7 @@ def test_an_experiment_is_written_before_a_judge_that_fails_ends_it(stub, tmp_pa
     )
     stub.answer = lambda body: "Fine." if body["model"] == "tiny" else "I would rather not say."
     file = written(tmp_path, stub)
+    file.write_text(f"{file.read_text()}pairs = true\n")
     with pytest.raises(TooManyFailuresError, match="of 8 dialogues failed"):
         run(file, tmp_path / "run")
     assert made == [{}]  # it has no scores of a judge
@@ -158,6 +159,9 @@ def test_an_experiment_is_written_before_a_judge_that_fails_ends_it(stub, tmp_pa
     assert manifest["spent"]["failures"] > 0
     stub.answer = answer
     leave_out_pages(monkeypatch)
+    with pytest.raises(TooManyFailuresError, match="of 4 pairs failed"):
+        run(file, tmp_path / "run")  # this judge answers nothing about pairs
+    stub.answer = paper_answer
     run(file, tmp_path / "run")
     assert json.loads((tmp_path / "run" / "manifest.json").read_text())["status"] == "complete"
 
