@@ -217,7 +217,10 @@ def read_dialogues(
             f"{counted(others.total(), 'turns')} have speakers of no known role: {words}. They are "
             "judged under these names. --value speaker:NAME=user or =assistant says more."
         )
-    named = Counter((one.dialogue, one.model) for one in dialogues)
+    # a suite knows what its files and folders tell apart, such as the level of an experiment
+    named = Counter(
+        (one.dialogue, one.model, "" if logs.suite == CHATS else one.file) for one in dialogues
+    )
     if shared := sum(n for n in named.values() if n > 1):
         reporter.note(
             f"{shared:,} of {counted(len(dialogues), 'dialogues')} have the id and model of "

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 
 
 PROFILE_FIELDS = ("risk_level", "horizon", "liquidity")
+_OF_WORDS = (*(f"{field}_acc" for field in PROFILE_FIELDS), "risk_coverage")
 UNKNOWN = "unknown"
 
 
@@ -735,15 +736,25 @@ def _score_dialogues(
 
 
 def notes_on_run(dialogues: pl.LazyFrame, options: MemoryFinance) -> list[str]:
-    """Count valid dialogues without an id, which M1 and M3 to M5 take for one."""
+    """Count valid dialogues without an id, and name metrics of words that are 0 everywhere."""
     has_no_id = pl.col("dialog_id").fill_null("") == ""
-    n = dialogues.filter("valid", has_no_id).select(pl.len()).collect().item()
-    if n < 2:
-        return []
-    return [
-        f"{n:,} dialogues have no dialog_id and count as one in M1 and M3 to M5: number them, or "
-        "name their column as dialog_id"
-    ]
+    facts = dialogues.select(
+        (pl.col("valid") & has_no_id).sum().alias("n"), *(pl.max(name) for name in _OF_WORDS)
+    )
+    n, *largest = facts.collect().row(0)
+    notes = []
+    if n > 1:  # M1 and M3 to M5 take them for one
+        notes.append(
+            f"{n:,} dialogues have no dialog_id and count as one in M1 and M3 to M5: number them, "
+            "or name their column as dialog_id"
+        )
+    zeros = [name for name, value in zip(_OF_WORDS, largest, strict=True) if value == 0]
+    if len(zeros) > 1 and not any(largest):
+        notes.append(
+            f"{', '.join(zeros)}: 0 in all dialogues. They count words of the lexicon, so check "
+            "that labels and replies use these (lexicon replaces them)"
+        )
+    return notes
 
 
 def score_trivial_agents(

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
 
 
+_MOST_EMPTY = 0.5  # of the turns: 0.31 in the recorded conversations
 _PLACE = ("file", "line", "dialogue", "model")
 
 
@@ -80,14 +81,25 @@ def score_events(
 
 
 def notes_on_run(dialogues: pl.LazyFrame, options: PreferenceShift) -> list[str]:
-    """Name a field of the catalogue that is not used, but called nearly as one that is lacking."""
+    """Say if most turns name no concept, and which fields are called nearly as lacking ones."""
+    n_empty, n_turns = (
+        dialogues.select(C("n_both_empty").sum(), C("n_turns").sum()).collect().row(0)
+    )
+    of_turns = (
+        [
+            f"in {n_empty:,} of {n_turns:,} turns neither text names a concept of the catalogue: "
+            "CC is 1 there by definition, and does not mean agreement"
+        ]
+        if n_empty > _MOST_EMPTY * n_turns and not options.is_legacy
+        else []
+    )
     used, there = options.field_names, set(load_catalogue(options.catalogue).fields)
     near = {
         name: get_close_matches(name, sorted(there.difference(used)), n=1, cutoff=0.8)
         for name in used
         if name not in there
     }
-    return [
+    return of_turns + [
         f"the catalogue has no field {name!r}, and {found[0]!r} is not used: rename it, or name it "
         "in fields"
         for name, found in near.items()

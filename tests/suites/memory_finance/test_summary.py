@@ -49,6 +49,18 @@ def test_a_note_counts_dialogues_without_an_id():
     assert not SUITE.notes(score(*rows[:2])["dialogues"].lazy(), MemoryFinance())
 
 
+def test_metrics_of_words_that_are_zero_everywhere_are_named():
+    def noted(level, reply):
+        spoken = turn(reply, risks=["波动风险"], profile_snapshot={"risk_level": level})
+        log = dialog(spoken, profile_gt={"risk_level_gt": level})
+        return SUITE.notes(score(log)["dialogues"].lazy(), MemoryFinance())
+
+    (note,) = noted("konservativ", "Es gibt ein Kursrisiko.")
+    assert note.startswith("risk_level_acc, horizon_acc, liquidity_acc, risk_coverage: 0 in all")
+    assert not noted("稳健", "Es gibt ein Kursrisiko.")
+    assert not noted("konservativ", "存在波动")
+
+
 def test_nulls_of_the_judge_score_have_the_reasons_of_the_table():
     # two replies are missing, and of a turn that is answered nothing is required
     answers = dialog(turn(None, rubric=["依据"]), turn("依据"), turn("依据", rubric=["依据"]))

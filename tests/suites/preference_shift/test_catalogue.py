@@ -216,6 +216,18 @@ def test_a_field_that_is_called_nearly_as_a_lacking_one_is_named(tmp_path):
     assert not any("is not used" in note for note in run.notes)
 
 
+def test_turns_that_name_no_concept_are_noted_if_most_do_not(tmp_path):
+    options = fastscore.PreferenceShift(
+        catalogue=write_catalogue(tmp_path, [{"title": "Heat", "genre": "crime"}]),
+        segments="metadata",
+    )
+    empty, named = exchange("my invoice", "which one?"), exchange("crime", "Heat")
+    run = fastscore.score([log(*empty, *empty, *named)], options, embedder=None)
+    assert any("in 2 of 3 turns neither text names a concept" in note for note in run.notes)
+    half = fastscore.score([log(*empty, *named)], options, embedder=None)
+    assert not any("neither text" in note for note in half.notes)
+
+
 def test_unknown_fields_are_refused(tmp_path):
     path = write_catalogue(tmp_path)
     with pytest.raises(UsageError, match=r"no field 'gener'\. Did you mean 'genre'"):
