@@ -19,7 +19,7 @@ from fastscore_jit.arrays import Int64Array
 from fastscore_readers.json.line_ends import line_begins
 
 from fastscore.errors import InputError
-from fastscore.files import Compression, Damage, hash_part, whole_blocks
+from fastscore.files import SUFFIXES, Compression, Damage, hash_part, whole_blocks
 from fastscore.logs.inputs.chats import array_holds_rows
 from fastscore.logs.inputs.files import Format, InputFile
 from fastscore.logs.inputs.folders import check_partition, partition_of
@@ -364,12 +364,16 @@ def check_split_dialogues(keys: pl.DataFrame, files: Sequence[InputFile]) -> Non
     of_key = twice.join(again, on=("key_high", "key_low"), how="semi").sort("file", "first")
     rows = of_key.row(0, named=True), again.row(0, named=True)
     places = " and ".join(f"{files[row['file']].path}:{row['line']}" for row in rows)
+    of_rows = [files[row["file"]] for row in rows]
+    one, other = (file.path for file in of_rows)
     raise SplitDialogueError(
-        [files[row["file"]] for row in rows],
+        of_rows,
         f"One dialogue is in two files: {places}.",
-        "Put all rows of a dialogue into one file, or give the dialogues different names. If only "
-        "file names tell systems apart, put each file into a folder named COLUMN=VALUE, such as "
-        "miner_uid=7.",
+        f"{other} seems to be {one}, compressed: remove one of them."
+        if other.removeprefix(one) in SUFFIXES
+        else "Put all rows of a dialogue into one file, or give the dialogues different names. If "
+        "only file names tell systems apart, put each file into a folder named COLUMN=VALUE, such "
+        "as miner_uid=7.",
     )
 
 

@@ -83,6 +83,16 @@ def test_a_dialogue_in_two_files_names_both_places(tmp_path):
         plan(tmp_path, str(tmp_path))
 
 
+def test_a_packed_copy_beside_its_file_is_named(tmp_path):
+    log = "\n".join(dialogue("x", 3)).encode()
+    (tmp_path / "a.jsonl").write_bytes(log)
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(log))
+    with pytest.raises(
+        InputError, match=r"a\.jsonl\.gz seems to be .*a\.jsonl, compressed: remove"
+    ):
+        plan(tmp_path, str(tmp_path))
+
+
 def test_fingerprints_follow_content_and_names(tmp_path, one_log):
     def prints() -> list[str]:
         cut = plan(tmp_path, str(one_log), shard_bytes=20_000)
