@@ -5,6 +5,8 @@ import importlib
 import random
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -278,6 +280,16 @@ def test_a_ray_that_does_not_start_is_named(monkeypatch):
         open_engine(None, 1, DEFAULT_LIMITS),
     ):
         pass
+
+
+def test_a_script_whose_workers_would_run_it_is_told_how_to_call(place, tmp_path):
+    script = tmp_path / "script.py"
+    options = f"fastscore.ScoreDialogue(lex_weight=1.0), output={str(tmp_path / 'run')!r}"
+    script.write_text(f"import fastscore\nfastscore.score('logs', {options}, engine='dask')\n")
+    done = subprocess.run(
+        [sys.executable, script], cwd=place, capture_output=True, text=True, check=False
+    )
+    assert 'In a script call it below `if __name__ == "__main__":`' in done.stderr
 
 
 def test_an_address_where_nobody_answers_is_named(place, tmp_path, monkeypatch):

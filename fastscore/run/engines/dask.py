@@ -200,7 +200,14 @@ def open_engine(
             threads = threads_each(workers)
             stack.enter_context(_own_processes(threads))
             stack.enter_context(safe_import_path())
-            target = stack.enter_context(_local_cluster(workers))
+            try:
+                target = stack.enter_context(_local_cluster(workers))
+            except RuntimeError as error:
+                raise RunError(
+                    f"Dask does not start workers on this machine: {error}",
+                    'In a script call it below `if __name__ == "__main__":`, or leave out engine: '
+                    "this process has threads of its own.",
+                ) from error
         try:
             client = stack.enter_context(
                 Client(target, timeout=CONNECT_SECONDS, set_as_default=False)
