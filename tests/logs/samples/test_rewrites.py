@@ -430,7 +430,7 @@ EXPORTS: dict[str, Any] = {
     "'gpt-4o', 'claude' are probably the replies": {
         "prompt": ASKED[0], "gpt-4o": REPLIES[0], "claude": REPLIES[0],
     },
-    "a conversation of Intercom": {
+    "conversations of Intercom": {"conversations": [{
         "id": "c",
         "source": {"author": {"type": "user"}, "body": f"<p>{ASKED[0]}</p>"},
         "conversation_parts": {"conversation_parts": [
@@ -438,7 +438,8 @@ EXPORTS: dict[str, Any] = {
               for turn in chat(assistant="bot")[1:]),
             {"author": {"type": "admin"}, "part_type": "note", "body": "<p>picky</p>"},
         ]},
-    },
+        "conversation_rating": {"rating": 5},
+    }]},
     "a chat of Teams": {"value": [
         {"chatId": "c", "from": {"user": None if place % 2 else {}},
          "body": {"content": f"<p>{turn['content']}</p>"}}
@@ -633,6 +634,12 @@ def test_what_is_typed_for_an_export_reads_all_of_it(title, options, tmp_path):
     assert "jq" in said or proposed(path) == typed_in(said)
     told = PAIRS[:1] if title in OF_ONE_PAIR else PAIRS
     assert pairs_of(follow(path, options)) == told * (1 + (title in OF_TWO_SIDES))
+
+
+@pytest.mark.parametrize("title", ["tickets of Zendesk", "conversations of Intercom"])
+def test_an_array_of_exports_is_read_by_what_is_typed(title, options, tmp_path):
+    (tmp_path / "log.json").write_text(json.dumps([EXPORTS[title]]))
+    assert pairs_of(follow(tmp_path / "log.json", options)) == PAIRS
 
 
 FOLLOWED: dict[str, tuple[str, Any, list[tuple[str, str]]]] = {
