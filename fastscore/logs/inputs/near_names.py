@@ -147,8 +147,8 @@ def role_meanings(words: Collection[str]) -> dict[str, str]:
     """Return the roles of words; a word that nothing is known of has none.
 
     ``agent`` beside a user replies, as a colleague of the assistant may; ``system`` replies, except
-    beside another word that does: then it is a prompt. Of two words the last one counts:
-    ``end-user``.
+    beside another word that does, or two unknown ones: then it is a prompt or a notice. Of two
+    words the last one counts: ``end-user``.
     """
     names = _names()
     plain = {word: word.strip().casefold() for word in words}
@@ -165,8 +165,9 @@ def role_meanings(words: Collection[str]) -> dict[str, str]:
     agents = [word for word, name in plain.items() if name in names["agents"]]
     if USER_ROLE in found.values():
         found |= dict.fromkeys(agents, ASSISTANT_ROLE)
-    replies = ASSISTANT_ROLE in found.values()
     systems = [word for word, name in plain.items() if name in names["systems"]]
+    unknown = plain.keys() - found.keys() - {*systems}
+    replies = ASSISTANT_ROLE in found.values() or (not found and len(unknown) > 1)
     return found | dict.fromkeys(systems, SYSTEM_ROLE if replies else ASSISTANT_ROLE)
 
 

@@ -34,10 +34,8 @@ class Finding:
         )
 
 
-_OF_DOCUMENTS = re.compile(
-    r"\. \+ |\.[^ ]+ [|+]= |(?:\{|\(\.\w+(?:\[\]\?)? // )(?!.*(?:input_line_number|\[\.\[\]))"
-)
-"""How programs begin that read or change each document, also in one array of documents."""
+_OF_DOCUMENTS = re.compile(r"\. \+ |\.[^ ]+ [|+]= ")
+"""How programs begin that change each document, also in one array of documents."""
 
 
 def jq(

@@ -54,6 +54,10 @@ _NUMBERED = re.compile(r"(.*[^\d_ -])[_ -]?\d+")
 _MOST_NUMBERED = 20
 _SPEAKERS = {"user", "assistant", "human", "bot", "ai", "customer", "agent", "system"}
 """Words for speakers, one of which is no name of a column that has another."""
+_OF_ONE_DOCUMENT = re.compile(
+    r"(?:\{|\(\.\w+(?:\[\]\?)? // )(?!.*(?:input_line_number|\[\.\[\]))"
+)
+"""How programs of exports begin that read one document, so that an array of them is taken apart."""
 _OF_PYTHON = re.compile(r"\s*(\[\s*)?[\[{(]\s*'")
 
 
@@ -88,7 +92,8 @@ class Export:
         anew = self.advice
         if self.jq:
             slurps, before = self.slurp is not None, self.slurp or ""
-            anew = jq(self.jq, self.flags, slurps=slurps, before=before)
+            each = "arrays[], objects | " if not slurps and _OF_ONE_DOCUMENT.match(self.jq) else ""
+            anew = jq(each + self.jq, self.flags, slurps=slurps, before=before)
             if not self.flags:
                 anew = f"{anew[:-1]}, and read it as `fastscore inspect chats.jsonl` says."
         return Finding(f"{self.title}.", [] if anew else self.flags, anew)

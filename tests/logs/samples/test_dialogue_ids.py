@@ -134,6 +134,7 @@ def test_a_suites_own_key_is_enough(tmp_path):
         ("prompter assistant", "user assistant"),
         ("U S", "user assistant"),
         ("user bot action slot", "user assistant tool tool"),
+        ("Kunde Assistent System", "user assistant system"),
     ],
 )
 def test_roles_are_decided_for_all_words_together(words, meanings):
@@ -143,10 +144,11 @@ def test_roles_are_decided_for_all_words_together(words, meanings):
 
 def test_words_of_which_nothing_is_known_have_no_role():
     assert role_meanings(["Anna", "Ben", "u"]) == {}
+    assert role_meanings(["Anna", "Ben", "System"]) == {"System": "system"}
     assert role_meanings(["agent", "assistant", "user"])["agent"] == "assistant"
 
 
-@pytest.mark.parametrize("user", ["user", "end-user", "Kundin"])
+@pytest.mark.parametrize("user", ["user", "end-user", "Klientin"])
 def test_an_agent_beside_a_user_is_no_guest(user, tmp_path):
     native = [
         {"conversation_id": "a", "role": role, "content": "x"} for role in ("agent", "assistant")
