@@ -54,9 +54,7 @@ _NUMBERED = re.compile(r"(.*[^\d_ -])[_ -]?\d+")
 _MOST_NUMBERED = 20
 _SPEAKERS = {"user", "assistant", "human", "bot", "ai", "customer", "agent", "system"}
 """Words for speakers, one of which is no name of a column that has another."""
-_OF_ONE_DOCUMENT = re.compile(
-    r"(?:\{|\(\.\w+(?:\[\]\?)? // )(?!.*(?:input_line_number|\[\.\[\]))"
-)
+_OF_ONE_DOCUMENT = re.compile(r"(?:\{|\(\.\w+(?:\[\]\?)? // )(?!.*(?:input_line_number|\[\.\[\]))")
 """How programs of exports begin that read one document, so that an array of them is taken apart."""
 _OF_PYTHON = re.compile(r"\s*(\[\s*)?[\[{(]\s*'")
 
