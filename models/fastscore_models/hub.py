@@ -211,6 +211,10 @@ def _opened(place: str, what: str, asked: bytes | None = None, begin: int = 0) -
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in _ON:
         raise HubError(f"{what} is on the hub, and HF_HUB_OFFLINE is set.", "Unset it.")
     endpoint = _endpoint(what).rstrip("/")
+    if urlsplit(endpoint).scheme not in ("http", "https"):
+        raise HubError(
+            "HF_ENDPOINT is no address that begins with https://.", "Mend it, or unset it."
+        )
     request = urllib.request.Request(urljoin(f"{endpoint}/", place), asked)
     if begin:
         request.add_header("Range", f"bytes={begin}-")

@@ -181,6 +181,9 @@ def test_without_a_network_the_hub_is_named(hub, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
     with pytest.raises(HubError, match=r"the hub http://127\.0\.0\.1:1 cannot be reached"):
         find_repository("datasets", "owner/logs")
+    monkeypatch.setenv("HF_ENDPOINT", "huggingface.co")
+    with pytest.raises(HubError, match="HF_ENDPOINT is no address that begins with https://"):
+        find_repository("datasets", "owner/logs")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(HubError, match="HF_HUB_OFFLINE is set"):
         find_repository("datasets", "owner/logs")
