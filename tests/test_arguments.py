@@ -433,7 +433,7 @@ def test_groups_of_a_run_are_named_where_one_is_missing(run):
     labels = "dialogue, dialogue_uid, challenge_uid, challenge_type, miner_uid, miner_hotkey, file"
     with pytest.raises(UsageError, match="Only one run given") as raised:
         fastscore.compare(run)
-    assert str(raised.value).endswith(f"groups of this run: {labels}.")
+    assert str(raised.value).endswith(f"groups of this run, such as miner_uid: {labels}.")
     with pytest.raises(UsageError, match="declares no column of repeats") as raised:
         fastscore.pass_k(run)
     assert str(raised.value).endswith(f"Known: {labels}.")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -236,7 +237,8 @@ class _Suites(click.Group):
         return list(suite_names())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in suite_names() and os.path.exists(cmd_name):
+        looks_like_logs = re.search(r"[./*?]", cmd_name) or os.path.exists(cmd_name)
+        if cmd_name not in suite_names() and looks_like_logs:
             own = "A suite of your own is scored in Python: fastscore.score(LOGS, SUITE)."
             reads = f"`fastscore inspect {shlex.quote(cmd_name)}` says which suites read them."
             raise UsageError(

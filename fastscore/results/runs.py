@@ -424,6 +424,12 @@ def summarise_run(
     return found.filter(pl.col("group") != ALL).sort(place, maintain_order=True)
 
 
+def labels_with_values(summary: pl.DataFrame) -> dict[str, int]:
+    """Count the values of each label that tells rows apart."""
+    counts = summary.group_by("group", maintain_order=True).agg(pl.col("value").n_unique())
+    return dict(counts.filter(pl.col("group") != ALL, pl.col("value") > 1).iter_rows())
+
+
 def _levels(run: Run, columns: Sequence[str]) -> dict[str, int]:
     """Return the combinations of labels that dialogues have, as they are written, in order."""
     levels = run.scan(LABEL_TABLE).select(columns).drop_nulls().unique().sort(columns).collect()

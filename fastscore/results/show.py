@@ -16,7 +16,13 @@ import polars as pl
 from fastscore.errors import FastscoreError, InputError, UsageError, counted
 from fastscore.logs.integrity.rejects import describe_reject
 from fastscore.results.metric_text import NONE, write_data
-from fastscore.results.runs import Run, notes_on_rows, open_run, summarise_run
+from fastscore.results.runs import (
+    Run,
+    labels_with_values,
+    notes_on_rows,
+    open_run,
+    summarise_run,
+)
 from fastscore.results.summary_table import (
     choose_metrics,
     groups_grid,
@@ -29,7 +35,7 @@ from fastscore.run.commit import CUT_TEXTS, PARTS_PER_FOLDER, RECEIPTS, REJECTS,
 from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.settings.options import build_options, option_values
 from fastscore.suites.base import Suite, headline_metrics
-from fastscore.suites.summary import ALL, overall_rows
+from fastscore.suites.summary import overall_rows
 from fastscore.suites.sums import BETWEEN
 from fastscore.terminal import plain, result_console, write, write_line, write_note
 from fastscore.terminal.grids import Column, Format, Grid, column_of, fit_grid, show_grids
@@ -130,17 +136,11 @@ def summary_grid(
     return whole_grid(run.suite, rows, everything=False, unit=unit)
 
 
-def _labels_with_values(summary: pl.DataFrame) -> dict[str, int]:
-    """Count the values of each label that tells rows apart."""
-    counts = summary.group_by("group", maintain_order=True).agg(pl.col("value").n_unique())
-    return dict(counts.filter(pl.col("group") != ALL, pl.col("value") > 1).iter_rows())
-
-
 def _first_groups(
     suite: Suite, summary: pl.DataFrame, ids: Sequence[str], unit: str
 ) -> tuple[list[Grid], list[str]]:
     """Lay out the first label that tells rows apart, and say which others there are."""
-    labels = _labels_with_values(summary)
+    labels = labels_with_values(summary)
     several = list(labels)
     if not several:
         return [], []
@@ -220,7 +220,7 @@ def _show_files(console: "Console", run: Run) -> None:
     following = [
         *(
             f"fastscore compare {place} --by {by}"
-            for by in list(_labels_with_values(run.summary))[:1]
+            for by in list(labels_with_values(run.summary))[:1]
         ),
         f"fastscore report {place} -o report.html",
         f"fastscore metrics {run.manifest.suite}",

@@ -110,6 +110,8 @@ def test_logs_in_the_place_of_the_suite_are_seen(logs):
     done = fastscore_command(["score", logs, "-o", "run"])
     assert done.returncode == 2
     assert f"No suite is named before '{logs}'. `fastscore inspect {logs}`" in done.stderr
+    done = fastscore_command(["score", "missing.jsonl", "-o", "run"])
+    assert "No suite is named before 'missing.jsonl'. `fastscore inspect" in done.stderr
 
 
 def test_the_outcome_shows_the_first_reject(tmp_path):
