@@ -143,8 +143,6 @@ def _only_reader(inputs: Sequence[str], output: Path | None) -> tuple[str | None
     if files and not any(file.judged for file in files):
         why = files[0].asked[CHATS].removeprefix(f"{files[0].file.path}: ")
         raise InputError(f"{shown}: {why}")
-    for why in () if files else inspected.others.values():
-        raise InputError(why)
     return None, None  # the reader says why
 
 
