@@ -102,7 +102,7 @@ def score(
     dim
         The dimension to which vectors are truncated. Default: the model's own.
     store
-        The folder of vector stores. Default: the one in the cache. Without `output`: none.
+        The folder of vector stores. Default: the one in the cache. For a function: none.
     workers
         Number of shards of a run to score at once. Default: one per processor.
     engine
