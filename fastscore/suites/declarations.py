@@ -595,7 +595,7 @@ NOTED_COUNTS = {
         "rows",
         ("has", "have"),
         "curly apostrophes, no-break spaces, entities of HTML or letters with separate accents "
-        "(not in NFC), which are compared with other texts as they are written",
+        "(not in NFC), which are other characters except to metrics that fold them",
     ),
 }
 """What a run notes of counts, which are then no counts of the run: a noun, its verbs, the rest."""
