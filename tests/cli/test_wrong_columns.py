@@ -123,6 +123,18 @@ def test_metrics_that_lack_their_column_are_named_first(tmp_path):
     assert "Metrics lack a column in every row, and strict is set; all else is scored." in error
 
 
+def test_a_log_without_shifts_names_each_metric_of_shifts(tmp_path):
+    example = fastscore.example("preference_shift", tmp_path).folder
+    turns = [{"speaker": "USER", "text": "A drama?"}, {"speaker": "SYSTEM", "text": "A drama."}]
+    log = write(tmp_path / "log.jsonl", [{"session_id": "c", "conversation": turns}])
+    catalogue = str(example / "catalogue.jsonl")
+    run = fastscore.score(log, fastscore.PreferenceShift(catalogue=catalogue, segments="metadata"))
+    (note,) = [note for note in run.manifest.lacking if "shift_events" in note]
+    reasons = run.tables["dialogues"]["null_reasons"].item()
+    expected = {each["metric"] for each in reasons if each["reason"] == "not_applicable"}
+    assert set(note.partition(" are null")[0].split(", ")) == expected
+
+
 def test_a_metric_that_its_definition_fixes_lacks_no_column(tmp_path):
     example = fastscore.example("guest_simulation", tmp_path).folder
     options = fastscore.GuestSimulation(personas=str(example / "personas.json"))

@@ -602,6 +602,7 @@ DIALOGUE_METRICS = (
     Metric(
         id="topic_interference_around_shifts",
         name="Mean copying around shifts",
+        uses=("shift_events",),
         source=SEGMENTS,
         formula=Formula(
             r"\frac{1}{n} \sum_{w \in W} \sum_{t \in w} I_t",
@@ -726,6 +727,7 @@ DIALOGUE_METRICS = (
     Metric(
         id="cas_all",
         name="Conversation adaptation score over all shifts",
+        uses=("shift_events",),
         source=PUBLIC + " (legacy), every shift counted",
         scale=Scale("higher"),
         formula=Formula(
