@@ -456,7 +456,7 @@ def _positions(
 
 
 def compare_models(repeats: pl.DataFrame, rubric: Rubric) -> dict[str, Any]:
-    """Compare the models of the logs, on dialogues of the same id."""
+    """Compare the models of the logs: on dialogues of the same id, of models without any on all."""
     models = repeats["model"].drop_nulls().unique().sort().to_list()
     if len(models) < 2:
         return {}
@@ -469,8 +469,14 @@ def compare_models(repeats: pl.DataFrame, rubric: Rubric) -> dict[str, Any]:
             for model in models
         }
         for first, second in combinations(models, 2):
-            pairs = by_model[first].join(by_model[second], on="dialogue").sort("dialogue")
-            rows.append(_difference(name, first, second, pairs))
+            sides = by_model[first], by_model[second]
+            pairs = sides[0].join(sides[1], on="dialogue").sort("dialogue")
+            if not (are_pairs := pairs.height > 0):
+                scores = [side.sort("dialogue")["score"] for side in sides]
+            else:
+                scores = [pairs[side] for side in ("score", "score_right")]
+            found = _difference(*scores, are_pairs=are_pairs)
+            rows.append({"dimension": name, "model": second, "against": first, **found})
     corrected = holm([row["p"] for row in rows])
     return {
         "models": {
@@ -490,16 +496,13 @@ def _of_model(means: pl.DataFrame, rubric: Rubric) -> dict[str, Any]:
     return {"n": means.height, **interval, "reason": found.reason}
 
 
-def _difference(name: str, first: str, second: str, pairs: pl.DataFrame) -> dict[str, Any]:
-    ones = np.ones(pairs.height)
-    a, b = (Clusters(pairs[side].to_numpy(), ones) for side in ("score", "score_right"))
-    found = difference_curve(a, b, shared=True, test="t")
+def _difference(first: pl.Series, second: pl.Series, *, are_pairs: bool) -> dict[str, Any]:
+    a, b = (Clusters(side.to_numpy(), np.ones(side.len())) for side in (first, second))
+    found = difference_curve(a, b, shared=are_pairs, test="t")
     interval = found.estimate
     return {
-        "dimension": name,
-        "model": second,
-        "against": first,
-        "n": pairs.height,
+        "are_pairs": are_pairs,
+        "n": first.len() if are_pairs else first.len() + second.len(),
         "difference": found.value,
         "low": interval.low,
         "high": interval.high,
@@ -662,25 +665,28 @@ def show_judgements(summary: dict[str, Any], folder: Path, *, as_json: bool) -> 
 
 
 def _print_models(summary: Mapping[str, Any]) -> None:
-    """Print the means of the models of the logs, and their differences on dialogues of one id."""
-    console = result_console()
+    """Print the means of the models of the logs, and a table of differences for each two."""
     means = [
         {"dimension": name, "model": model, **found[name]}
         for name in summary["dimensions"]
         for model, found in summary["models"].items()
     ]
-    for title, rows, shown in (
-        ("means by model", means, _MODEL_COLUMNS),
-        ("model against another, on dialogues of one id", summary["differences"], _DIFFERENCES),
-    ):
-        columns = [
-            Column(
-                header, tuple(map(write, rows)), right=header not in _WORDS, wraps=header in _WORDS
-            )
-            for header, write in {**_NAMES, **shown}.items()
-        ]
-        console.print()
-        print_grid(console, Grid(title, tuple(columns)))
+    _print_rows("means by model", means, {**_DIMENSION, **_MODEL_COLUMNS})
+    rows = summary["differences"]
+    for model, against in dict.fromkeys((row["model"], row["against"]) for row in rows):
+        of_two = [row for row in rows if (row["model"], row["against"]) == (model, against)]
+        on = "dialogues of one id" if of_two[0]["are_pairs"] else "independent dialogues"
+        _print_rows(f"{model} against {against}, on {on}", of_two, {**_DIMENSION, **_DIFFERENCES})
+
+
+def _print_rows(title: str, rows: Sequence[Mapping[str, Any]], shown: Columns) -> None:
+    columns = [
+        Column(header, tuple(map(write, rows)), right=header not in _WORDS, wraps=header in _WORDS)
+        for header, write in shown.items()
+    ]
+    console = result_console()
+    console.print()
+    print_grid(console, Grid(title, tuple(columns)))
 
 
 def _interval_text(found: Mapping[str, Any], digits: int = 4) -> str:
@@ -701,11 +707,13 @@ _COLUMNS: Columns = {
     "length rho": lambda found: _number(found["length_rho"]),
 }
 
-_WORDS = ("dimension", "model", "against")
-_NAMES: Columns = {"dimension": itemgetter("dimension"), "model": itemgetter("model")}
-_MODEL_COLUMNS: Columns = {name: _COLUMNS[name] for name in ("n", "mean", "95 % interval")}
+_WORDS = ("dimension", "model")
+_DIMENSION: Columns = {"dimension": itemgetter("dimension")}
+_MODEL_COLUMNS: Columns = {
+    "model": itemgetter("model"),
+    **{name: _COLUMNS[name] for name in ("n", "mean", "95 % interval")},
+}
 _DIFFERENCES: Columns = {
-    "against": itemgetter("against"),
     "n": _COLUMNS["n"],
     "difference": lambda found: _number(found["difference"]),
     "95 % interval": _interval_text,

@@ -274,9 +274,20 @@ def test_two_versions_of_a_bot_are_compared_whatever_their_prompts(stub, tmp_pat
     done = CliRunner().invoke(
         cli, ["judge", *words, str(tmp_path / "named"), "--column", "model=version"]
     )
-    assert "helpfulness  v2     v1       3     -2.0000  -4.4841 to 0.4841    0.2225" in done.output
+    assert "v2 against v1, on dialogues of one id" in done.output
+    assert "helpfulness  3     -2.0000  -4.4841 to 0.4841    0.2225" in done.output
     done = CliRunner().invoke(cli, ["judge", *words, str(tmp_path / "unnamed")])
     assert "6 of 6 dialogues have the id and model of another one" in done.output
+    for row in rows:
+        row["id"] += row["version"]
+    log = write_lines(tmp_path / "log.jsonl", rows)
+    judged = fastscore.judge(
+        log, "m", output=tmp_path / "apart", layout="openai", columns={"model": "version"}
+    )
+    (first, *_) = judged.summary["differences"]
+    assert (first["are_pairs"], first["n"], first["difference"]) == (False, 6, -2.0)
+    # one side is constant, so variances are pooled: scipy's ttest_ind of the scores
+    assert first["p"] == pytest.approx(0.025721420742506513)
 
 
 def test_options_of_chats_are_those_of_score(stub, tmp_path):
