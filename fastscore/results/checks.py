@@ -99,18 +99,22 @@ def check(
         _refuse_damage(against)
         notes: Sequence[str] = ()
         if limits.of_differences:
-            margins = {**limits.no_worse, **limits.equal_within}
-            compared = compare_runs(
-                [against, run],
-                choose_metrics([against, run], limits.of_differences),
-                replace(how, limits=limits.max_drop, margins=margins),
-                allow_different_signatures=different_signatures,
+            # a metric may have another margin of each kind, and a comparison has one of each metric
+            kinds = limits.no_worse, limits.equal_within
+            compared, *more = (
+                compare_runs(
+                    [against, run],
+                    choose_metrics([against, run], limits.of_differences),
+                    replace(how, limits=limits.max_drop, margins=margins),
+                    allow_different_signatures=different_signatures,
+                )
+                for margins in ([*filter(None, kinds)] or [{}])
             )
             if compared.differences.is_empty():
                 raise UsageError(f"No dialogue can be compared: {'; '.join(compared.notes)}.")
             found += _drops(compared)
             found += _margins(compared, limits.no_worse, "p_no_worse", "no worse within")
-            found += _margins(compared, limits.equal_within, "p_equal", "equal within")
+            found += _margins([compared, *more][-1], limits.equal_within, "p_equal", "equal within")
             found += _incomplete(compared, limits.max_missing)
             notes = compared.notes
         if not unpaired:

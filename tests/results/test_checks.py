@@ -430,6 +430,14 @@ def test_margins_are_shown_or_fail(twelve: dict[str, Run]) -> None:
     assert (shown.name, shown.outcome) == (f"{metric} no worse within", "passed")
     assert checks_grid([shown]).columns[-1].cells == ("11 of 11",)
     assert (equal.name, equal.outcome) == (f"{metric} equal within", "failed")
+    # each kind has its own margin, whatever the other is
+    wide = fastscore.check(new, against=base, no_worse={metric: 0.5}, equal_within={metric: 9.0})
+    narrow = fastscore.check(
+        base, against=new, no_worse={metric: 0.001}, equal_within={metric: 9.0}
+    )
+    assert [one.outcome for one in wide[:2]] == ["passed", "passed"]
+    assert wide[0].numbers == shown.numbers
+    assert [one.outcome for one in narrow[:2]] == ["failed", "passed"]
 
 
 def test_a_damaged_run_is_no_result(run: Run, tmp_path: Path) -> None:
