@@ -3,6 +3,7 @@
 import dataclasses
 import glob
 import os
+import re
 import shlex
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -219,6 +220,8 @@ def questions(inspection: Inspection, *, is_read: bool) -> Iterator[str]:
     for (question, flags), paths in asking.items():
         yield f"To judge: {question.replace(EXAMPLE, _judging(_inputs(inspection, paths), flags))}"
     if is_read:
+        if judge_command(inspection):
+            yield from dict.fromkeys(_labels_of_systems(inspection))
         return
     for command in filter(None, map(_elements_command, inspection.files)):
         yield f"If each element is a chat: {command}"
@@ -232,6 +235,20 @@ def questions(inspection: Inspection, *, is_read: bool) -> Iterator[str]:
         if each.is_unnamed and any("string" in key.types for key in each.found.keys.values())
     ]
     yield from dict.fromkeys(map(_keys_of_chats, with_texts))
+
+
+_VERSION = re.compile(r"(?i)(.*[ _-])?(version|variant|policy|checkpoint)|modell?([ _-](name|id))?")
+_READ_AS_MODEL = ("model", "model_name")
+
+
+def _labels_of_systems(inspection: Inspection) -> Iterator[str]:
+    """Say how a key that may name systems becomes the label that comparisons are by."""
+    for each in inspection.files:
+        keys = each.found.keys
+        named = () if keys.keys() & {*_READ_AS_MODEL} else filter(_VERSION.fullmatch, keys)
+        for name in (one for one in named if len(keys[one].words) > 1):
+            flag = typed([column_flag("model", name)])
+            yield f"If {plain(name)!r} tells systems apart, such as two versions, add: {flag}"
 
 
 def _keys_of_chats(found: Profile) -> str:

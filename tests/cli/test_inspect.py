@@ -142,6 +142,17 @@ def test_the_roles_of_speakers_are_one_line_for_all_suites(tmp_path):
     assert file["speakers"] == {"agent": "assistant", "client": "user", "system": "system"}
 
 
+def test_a_key_that_may_name_versions_is_offered_as_the_model(tmp_path):
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    rows = [{"id": "1", "prompt_version": name, "messages": turns} for name in ("a", "b")]
+    write_lines(tmp_path / "log.jsonl", rows)
+    shown = fast("inspect", "log.jsonl", folder=tmp_path).stdout
+    said = "If 'prompt_version' tells systems apart, such as two versions, add: "
+    assert shown.splitlines()[-1] == f"{said}--column model=prompt_version"
+    write_lines(tmp_path / "log.jsonl", [row | {"model": "m"} for row in rows])
+    assert "tells systems apart" not in fast("inspect", "log.jsonl", folder=tmp_path).stdout
+
+
 def longest_line(text):
     return max(map(len, text.splitlines()))
 
