@@ -861,4 +861,5 @@ def test_a_text_is_no_column_of_numbers(options, tmp_path):
         for turn in chat(user="Kunde", assistant="Berater")
     ]
     said = refusal(write(tmp_path / "log.csv", turns), options)
-    assert "--column text=was --column id=ref" in said
+    roles = "--value speaker:Berater=assistant --value speaker:Kunde=user"
+    assert f"--column speaker=wer --column text=was {roles} --column id=ref" in said
