@@ -48,6 +48,7 @@ from fastscore.llm.spending import (
     UnusableError,
 )
 from fastscore.llm.transcripts import DATA, Transcript, quoted, read_dialogues
+from fastscore.results.metric_text import p_text
 from fastscore.run.commit import commit_json, commit_lines, commit_table
 from fastscore.run.progress import Reporter
 from fastscore.run.writer import LOCK_NAME, run_lock
@@ -717,7 +718,7 @@ _DIFFERENCES: Columns = {
     "n": _COLUMNS["n"],
     "difference": lambda found: _number(found["difference"]),
     "95 % interval": _interval_text,
-    "p (Holm)": lambda found: _number(found["holm_p"]),
+    "p (Holm)": lambda found: p_text(found["holm_p"]),
 }
 
 _PAIR_COLUMNS: Columns = {
@@ -725,6 +726,6 @@ _PAIR_COLUMNS: Columns = {
     "A, ties, B": lambda found: f"{found['wins']:,}, {found['ties']:,}, {found['losses']:,}",
     "win rate": lambda found: _number(found["win_rate"], 3),
     "95 % interval": lambda found: _interval_text(found, 3),
-    "p (Holm)": lambda found: _number(found["p_holm"], 3),
+    "p (Holm)": lambda found: p_text(found["p_holm"]),
     "consistent": lambda found: _number(found["consistency"], 3),
 }
