@@ -99,22 +99,24 @@ def check(
         _refuse_damage(against)
         notes: Sequence[str] = ()
         if limits.of_differences:
-            # a metric may have another margin of each kind, and a comparison has one of each metric
-            kinds = limits.no_worse, limits.equal_within
-            compared, *more = (
-                compare_runs(
+
+            def compared_within(margins: Mapping[str, float]) -> Comparison:
+                return compare_runs(
                     [against, run],
                     choose_metrics([against, run], limits.of_differences),
                     replace(how, limits=limits.max_drop, margins=margins),
                     allow_different_signatures=different_signatures,
                 )
-                for margins in ([*filter(None, kinds)] or [{}])
-            )
+
+            # a comparison has one margin of a metric, and each kind may have its own
+            compared = equal = compared_within(limits.no_worse or limits.equal_within)
+            if limits.no_worse and limits.equal_within:
+                equal = compared_within(limits.equal_within)
             if compared.differences.is_empty():
                 raise UsageError(f"No dialogue can be compared: {'; '.join(compared.notes)}.")
             found += _drops(compared)
             found += _margins(compared, limits.no_worse, "p_no_worse", "no worse within")
-            found += _margins([compared, *more][-1], limits.equal_within, "p_equal", "equal within")
+            found += _margins(equal, limits.equal_within, "p_equal", "equal within")
             found += _incomplete(compared, limits.max_missing)
             notes = compared.notes
         if not unpaired:
