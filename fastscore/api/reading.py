@@ -237,7 +237,9 @@ def questions(inspection: Inspection, *, is_read: bool) -> Iterator[str]:
     yield from dict.fromkeys(map(_keys_of_chats, with_texts))
 
 
-_VERSION = re.compile(r"(?i)(.*[ _-])?(version|variant|policy|checkpoint)|modell?([ _-](name|id))?")
+_VERSION = re.compile(
+    r"(?i)([^\[]*[ _-])?(version|variant|policy|checkpoint)|modell?([ _-](name|id))?"
+)
 _READ_AS_MODEL = ("model", "model_name")
 
 

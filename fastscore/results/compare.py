@@ -26,7 +26,7 @@ from fastscore.results.differences import (
     require_pairs,
 )
 from fastscore.results.metric_text import fixed_rows
-from fastscore.results.runs import Run, as_runs, common_suite, labels_with_values
+from fastscore.results.runs import Run, as_runs, common_suite, label_of_systems
 from fastscore.run.progress import OnProgress, Reporter, SilentReporter, chosen_reporter
 from fastscore.run.signature import deciding_differences
 from fastscore.settings.options import check_arguments
@@ -195,7 +195,8 @@ def compare_runs(
     """Compare opened runs in one design: what `compare`, `check` and `report` have in common."""
     if len(runs) == 1 and how.by is None:
         labels = likely_labels(runs[0].scan(LABEL_TABLE))
-        likely = "".join(f", such as {name}" for name in [*labels_with_values(runs[0].summary)][:1])
+        label = label_of_systems(runs[0])
+        likely = f", such as {label}" if label else ""
         raise UsageError(
             "Only one run given.",
             f"Add a second run, or set by to a column with groups of this run{likely}: "

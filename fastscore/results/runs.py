@@ -430,6 +430,13 @@ def labels_with_values(summary: pl.DataFrame) -> dict[str, int]:
     return dict(counts.filter(pl.col("group") != ALL, pl.col("value") > 1).iter_rows())
 
 
+def label_of_systems(run: Run) -> str | None:
+    """Return the first label whose values can be compared: no part of a pair, nor too many."""
+    pair = run.suite.design.pair
+    labels = labels_with_values(run.summary).items()
+    return next((label for label, n in labels if label not in pair and n <= MOST_GROUPS), None)
+
+
 def _levels(run: Run, columns: Sequence[str]) -> dict[str, int]:
     """Return the combinations of labels that dialogues have, as they are written, in order."""
     levels = run.scan(LABEL_TABLE).select(columns).drop_nulls().unique().sort(columns).collect()

@@ -18,6 +18,7 @@ from fastscore.logs.integrity.rejects import describe_reject
 from fastscore.results.metric_text import NONE, write_data
 from fastscore.results.runs import (
     Run,
+    label_of_systems,
     labels_with_values,
     notes_on_rows,
     open_run,
@@ -217,11 +218,9 @@ def _show_files(console: "Console", run: Run) -> None:
     path = json.dumps(str(run.path), ensure_ascii=False)
     code = f"import fastscore; print(fastscore.open_run({path}).{shown})"
     place = shlex.quote(str(run.path))
+    label = label_of_systems(run)
     following = [
-        *(
-            f"fastscore compare {place} --by {by}"
-            for by in list(labels_with_values(run.summary))[:1]
-        ),
+        *([f"fastscore compare {place} --by {shlex.quote(label)}"] if label else []),
         f"fastscore report {place} -o report.html",
         f"fastscore metrics {run.manifest.suite}",
         f"python -c {shlex.quote(code)}",

@@ -20,7 +20,7 @@ from rich.console import Console
 import fastscore
 from fastscore.results.comparison import Comparison, headline, show_comparison
 from fastscore.results.metric_text import bands_text, metrics_text, reading_of, write_csv
-from fastscore.results.runs import Run, notes_on_rows
+from fastscore.results.runs import Run, label_of_systems, notes_on_rows
 from fastscore.results.show import show_outcome, show_summary
 from fastscore.results.summary_table import (
     LINES,
@@ -274,6 +274,20 @@ def test_outcome_tells_where_everything_is(
     assert f"tables     {run.path}/{{steps,utterances,dialogues}}/*.parquet\n" in text
     assert "of 1 file, 0 rejects" in " ".join(text.split())
     assert f"next       fastscore compare {run.path} --by miner_uid\n" in text
+
+
+@pytest.mark.parametrize(("miners", "label"), [("m", None), ("mn", "miner_uid")])
+def test_a_part_of_a_pair_is_not_proposed_to_compare_by(miners: str, label: str | None) -> None:
+    rows = [
+        {"event": event, "utterance_index": 0, "dialogue_uid": "d", "challenge_uid": challenge}
+        | {"miner_uid": miner, "step": 0, "prediction": "a", "ground_truth": "a"}
+        for miner in miners
+        for challenge in "xy"
+        for event in ("predicted", "utterance_complete")
+    ]
+    run = fastscore.score(rows, fastscore.ScoreDialogue(lex_weight=1.0))
+    assert run.summary.filter(group="challenge_uid")["value"].n_unique() == 2
+    assert label_of_systems(run) == label
 
 
 def test_columns_go_in_the_stated_order_and_groups_into_blocks() -> None:
