@@ -42,7 +42,7 @@ from fastscore.llm.requests import (
     request_of,
 )
 from fastscore.llm.spending import FAILURES, MANIFEST, Spent, TooManyFailuresError, UnusableError
-from fastscore.llm.transcripts import DATA, quoted, screened
+from fastscore.llm.transcripts import DATA, check_rejects, quoted, screened
 from fastscore.logs.inputs.column_map import map_source
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.read.rows import join_parts
@@ -260,8 +260,7 @@ def _rows(asked: AskingAboutLogs, suite: SuiteName, reporter: Reporter) -> pl.Da
     with nullcontext() if is_mapped else fitting_suite_named(request):
         given = screened(ScoreInput.of(list(asked.inputs)), source, suite)
     read = join_parts(given.read(source), source)
-    if rejected := read.rejects.height:
-        reporter.note(f"{rejected:,} rows of the logs were rejected and are not annotated.")
+    check_rejects(read, asked, reporter)
     return identify(read.frame, source)  # by the layout, which the suite does not know
 
 
@@ -347,6 +346,7 @@ def annotate(
     sort_by: str | None = None,
     dialogue: str | None = None,
     without: str | None = None,
+    max_rejects: float = 0.001,
     seed: int = 0,
     overwrite: bool = False,
     dry_run: bool = False,
@@ -370,6 +370,8 @@ def annotate(
         With ``states``: the option of guest_simulation.
     layout, columns, values, alternate, sort_by, dialogue, without
         Where chats are in the logs, as `score` takes them.
+    max_rejects
+        The share of rejected lines above which nothing is asked.
     seed
         Seed of the requests.
     overwrite
@@ -389,7 +391,7 @@ def annotate(
     UsageError
         An argument cannot be used, or no server is named.
     InputError
-        There is nothing to annotate.
+        There is nothing to annotate, or there are more rejects than `max_rejects`.
     RunConflictError
         `output` holds something else.
     TooManyFailuresError

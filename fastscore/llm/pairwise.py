@@ -267,6 +267,7 @@ def judge(
     sort_by: str | None = None,
     dialogue: str | None = None,
     without: str | None = None,
+    max_rejects: float = 0.001,
     rubric: StrPath = "",
     repeats: int = 1,
     seed: int = 0,
@@ -293,6 +294,8 @@ def judge(
     layout, columns, values, alternate, sort_by, dialogue, without
         As for `score`. The columns of chats are ``id``, ``model``, ``messages``, ``role``,
         ``content``.
+    max_rejects
+        The share of rejected lines above which nothing is asked.
     rubric
         A bundled rubric or a TOML file. Default: ``pepper`` for preference_shift, ``finance`` for
         memory_finance, otherwise ``assistant``.

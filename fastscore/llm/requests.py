@@ -411,12 +411,11 @@ def paths_of(given: StrPath | Sequence[StrPath]) -> tuple[str, ...]:
     return tuple(os.fspath(one) for one in several)
 
 
-def _as_scored(name: str) -> Any:
-    """Declare a field as that of its name in the request of a run."""
+def _as_scored(name: str, help: str | None = None) -> Any:
+    """Declare a field as that of its name in the request of a run, with another help if given."""
     declared = next(each for each in SETTINGS if each.name == name)
-    return field(
-        default=declared.default, metadata={**declared.metadata, "heading": "Where chats are"}
-    )
+    more = {"heading": "Where chats are"} if help is None else {"help": help, "heading": ""}
+    return field(default=declared.default, metadata={**declared.metadata, **more})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -434,6 +433,10 @@ class AskingAboutLogs:
     sort_by: str | None = _as_scored("sort_by")
     dialogue: str | None = _as_scored("dialogue")
     without: str | None = _as_scored("without")
+    max_rejects: float = _as_scored(
+        "max_rejects",
+        "Maximum share of rejected lines. Above it nothing is asked, and the exit code is 3.",
+    )
     dry_run: bool = setting(False, "Estimate requests and tokens. Ask and write nothing.")
     model: str = setting(MISSING, "The model's name at its server.")
     seed: int = setting(0, "Seed of the requests.", minimum=0)

@@ -19,11 +19,12 @@ import polars as pl
 from fastscore.api.reading import inspect, judge_command, questions
 from fastscore.errors import FastscoreError, InputError, UsageError, counted, did_you_mean, listed
 from fastscore.files import hash_bytes
-from fastscore.llm.requests import Judging
+from fastscore.llm.requests import AskingAboutLogs, Judging
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from, map_source
 from fastscore.logs.inputs.files import STDIN
 from fastscore.logs.inputs.layout import layout_map
-from fastscore.logs.read.rows import join_parts
+from fastscore.logs.integrity.rejects import describe_reject
+from fastscore.logs.read.rows import Rows, join_parts
 from fastscore.logs.samples.chat_samples import ROW_PER_TURN
 from fastscore.logs.samples.inspection import CHATS, CHATS_SOURCE, turns_of_chats
 from fastscore.logs.samples.refusals import MissingColumnsError, UnknownWordsError
@@ -149,8 +150,8 @@ def _only_reader(inputs: Sequence[str], output: Path | None) -> tuple[str | None
 Place = tuple[str, int]
 
 
-def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame, list[Place]]:
-    """Read the dialogues of logs, in order, the rejects, and the places of chats without a turn."""
+def read_transcripts(logs: Logs) -> tuple[list[Transcript], Rows, list[Place]]:
+    """Read the dialogues of logs, in order, all rows, and the places of chats without a turn."""
     suite = None if logs.suite == CHATS else load_suite(logs.suite)
     source = map_source(CHATS_SOURCE if suite is None else suite.source, logs.columns)
     given = ScoreInput.of(list(logs.inputs))
@@ -182,7 +183,7 @@ def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame, list[P
     # elements of an array may share their line
     silent = Counter(raw.select("file", "line").rows() if are_chats else [])
     silent.subtract((each.file, each.line) for each in dialogues)
-    return dialogues, read.rejects, [*silent.elements()]
+    return dialogues, read, [*silent.elements()]
 
 
 _WORDS_SHOWN, _MANY_TURNS = 5, 20
@@ -193,13 +194,8 @@ def read_dialogues(
 ) -> tuple[str, list[Transcript], int]:
     """Read logs; return their suite, their dialogues, and how many rows belong to none."""
     logs = find_logs(inputs, asked.suite, asked.layout, asked.column_map, asked.output)
-    dialogues, rejects, silent = read_transcripts(logs)
-    if rejects.height:
-        first = rejects.row(0, named=True)
-        reporter.note(
-            f"Not judged: {counted(rejects.height, 'rejects')} of the logs, "
-            f"the first {first['file']}:{first['line']} ({first['reason']})."
-        )
+    dialogues, read, silent = read_transcripts(logs)
+    check_rejects(read, asked, reporter)
     if silent:
         chats, place = counted(len(silent), "chats"), "{}:{}".format(*silent[0])
         reporter.note(f"Not judged: {chats} without a turn, the first {place}.")
@@ -234,7 +230,23 @@ def read_dialogues(
         )
     if (start := asked.files_from) is not None:
         dialogues = [replace(one, file=os.path.relpath(one.file, start)) for one in dialogues]
-    return logs.suite, dialogues, rejects.height
+    return logs.suite, dialogues, read.counts["rejects"]
+
+
+def check_rejects(read: Rows, asked: AskingAboutLogs, reporter: Reporter) -> None:
+    """Refuse logs with too many rejects, before anything is asked and paid for; note others."""
+    rejects, lines = read.counts["rejects"], read.counts["lines"] - read.counts["blank"]
+    if not rejects:
+        return
+    first = describe_reject(read.rejects.row(0, named=True))
+    if rejects > asked.max_rejects * lines:
+        are = "is a reject" if rejects == 1 else "are rejects"
+        raise InputError(
+            f"{rejects:,} of {counted(lines, 'lines')} {are}, more than max_rejects "
+            f"{asked.max_rejects:g} allows. Nothing was asked. {first}.",
+            "Mend the lines, or set max_rejects to 1 to leave them out of their dialogues.",
+        )
+    reporter.note(f"Not read: {rejects:,} of {counted(lines, 'lines')}. {first}.")
 
 
 def screened(given: ScoreInput, source: Source, suite: str) -> ScoreInput:

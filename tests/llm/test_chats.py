@@ -400,6 +400,21 @@ def test_what_is_not_judged_or_may_be_several_dialogues_is_told(stub, tmp_path):
         fastscore.judge(tmp_path / "empty.jsonl", "m", output=tmp_path, layout="openai")
 
 
+def test_nothing_is_asked_about_logs_with_many_rejects(stub, tmp_path):
+    log = write_lines(tmp_path / "log.jsonl", OPENAI)
+    log.write_bytes(log.read_bytes() + b'{"id": "d3", "messages": [\n')
+    with pytest.raises(
+        InputError, match=r"1 of 3 lines is a reject.*Nothing was asked.*log\.jsonl:3"
+    ):
+        fastscore.judge(log, "m", output=tmp_path / "judged")
+    with pytest.raises(InputError, match="1 of 3 lines is a reject"):
+        fastscore.judge(log, "m", output=tmp_path / "judged", dry_run=True)
+    assert not stub.asked
+    judged = fastscore.judge(log, "m", output=tmp_path / "judged", max_rejects=1)
+    assert judged.summary["dialogues_judged"] == 2
+    assert judged.summary["log_rows_rejected"] == 1
+
+
 def test_dialogues_in_which_only_the_assistant_speaks_are_counted(stub, tmp_path):
     log = write_lines(tmp_path / "log.jsonl", [{"id": 1, "prompt": "Why?", "response_a": "So."}])
     command = f"fastscore judge {log} -o judgements --model MODEL --base-url URL"
