@@ -21,13 +21,18 @@ from fastscore.errors import FastscoreError, InputError, UsageError, counted, di
 from fastscore.files import hash_bytes
 from fastscore.llm.requests import AskingAboutLogs, Judging
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from, map_source
-from fastscore.logs.inputs.files import STDIN
+from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, resolve_inputs
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.integrity.rejects import describe_reject
 from fastscore.logs.read.rows import Rows, join_parts
 from fastscore.logs.samples.chat_samples import ROW_PER_TURN
 from fastscore.logs.samples.inspection import CHATS, CHATS_SOURCE, turns_of_chats
-from fastscore.logs.samples.refusals import MissingColumnsError, UnknownWordsError
+from fastscore.logs.samples.refusals import (
+    MissingColumnsError,
+    UnknownWordsError,
+    encoding_error,
+    suggest_conversion_of,
+)
 from fastscore.logs.samples.screening import screen
 from fastscore.logs.score_input import ScoreInput
 from fastscore.results.explaining import place_of_log
@@ -144,6 +149,10 @@ def _only_reader(inputs: Sequence[str], output: Path | None) -> tuple[str | None
     if files and not any(file.judged for file in files):
         why = files[0].asked[CHATS].removeprefix(f"{files[0].file.path}: ")
         raise InputError(f"{shown}: {why}")
+    if not files and STDIN not in inputs:
+        every = resolve_inputs(inputs, tuple(FORMAT_NAMES))
+        if encoded := next(filter(None, map(encoding_error, every)), None):
+            raise encoded
     return None, None  # the reader says why
 
 
@@ -175,8 +184,9 @@ def read_transcripts(logs: Logs) -> tuple[list[Transcript], Rows, list[Place]]:
         shown = ", ".join(map(str, logs.inputs))
         if raw.is_empty() and read.rejects.is_empty():
             raise InputError(f"{shown}: no row was found.")
+        rejected = "" if read.rejects.is_empty() else f" {_first_reject(read)}"
         raise InputError(
-            f"{shown}: no dialogue of {logs.suite} says anything.",
+            f"{shown}: no dialogue of {logs.suite} says anything.{rejected}",
             "Name where chats are with --layout, or with --column and --value.",
         )
     are_chats = suite is None and not is_row_per_turn
@@ -238,15 +248,21 @@ def check_rejects(read: Rows, asked: AskingAboutLogs, reporter: Reporter) -> Non
     rejects, lines = read.counts["rejects"], read.counts["lines"] - read.counts["blank"]
     if not rejects:
         return
-    first = describe_reject(read.rejects.row(0, named=True))
+    first = _first_reject(read)
     if rejects > asked.max_rejects * lines:
         are = "is a reject" if rejects == 1 else "are rejects"
         raise InputError(
             f"{rejects:,} of {counted(lines, 'lines')} {are}, more than max_rejects "
-            f"{asked.max_rejects:g} allows. Nothing was asked. {first}.",
+            f"{asked.max_rejects:g} allows. Nothing was asked. {first}",
             "Mend the lines, or set max_rejects to 1 to leave them out of their dialogues.",
         )
-    reporter.note(f"Not read: {rejects:,} of {counted(lines, 'lines')}. {first}.")
+    reporter.note(f"Not read: {rejects:,} of {counted(lines, 'lines')}. {first}")
+
+
+def _first_reject(read: Rows) -> str:
+    """Describe the first reject, and say how a file in another encoding is converted."""
+    first = describe_reject(read.rejects.row(0, named=True))
+    return f"{first}.{suggest_conversion_of(read.rejects.lazy())}"
 
 
 def screened(given: ScoreInput, source: Source, suite: str) -> ScoreInput:

@@ -692,13 +692,9 @@ def _rest_error(rejects: pl.LazyFrame, rest: str) -> InputError | None:
 
 def _first_reject(found: Path | pl.DataFrame, rejects: pl.LazyFrame) -> str:
     """Describe the first reject of a run's folder, or of a run in memory, with what helps."""
-    from fastscore.logs.samples.refusals import suggest_conversion, suggest_words
+    from fastscore.logs.samples.refusals import suggest_conversion_of, suggest_words
 
     first = rejects.head(1).collect().row(0, named=True)
-    encoded = rejects.filter(pl.col("reason") == "not_utf8").head(1).collect()
-    advice = [
-        suggest_conversion(str(row["file"]), row["byte_offset"] or 0) for row in encoded.to_dicts()
-    ]
-    advice.append(suggest_words(str(first["file"]), first))
+    advice = suggest_conversion_of(rejects) + suggest_words(str(first["file"]), first)
     listed_in = f"; all are listed in {found / REJECTS}" if isinstance(found, Path) else ""
-    return f"{describe_reject(first)}{listed_in}." + "".join(advice)
+    return f"{describe_reject(first)}{listed_in}.{advice}"

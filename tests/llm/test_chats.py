@@ -1,6 +1,7 @@
 """Judging and annotating chats of any kind, from the command line and from Python."""
 
 import json
+import re
 import shlex
 from functools import partial
 
@@ -413,6 +414,23 @@ def test_nothing_is_asked_about_logs_with_many_rejects(stub, tmp_path):
     judged = fastscore.judge(log, "m", output=tmp_path / "judged", max_rejects=1)
     assert judged.summary["dialogues_judged"] == 2
     assert judged.summary["log_rows_rejected"] == 1
+
+
+@pytest.mark.parametrize("layout", ["turns", None])
+def test_a_log_in_another_encoding_is_refused_with_the_command(layout, stub, tmp_path):
+    rows = ["id,role,content", "1,user,Wo ist mein Päckchen?", "1,assistant,Schöne Grüße aus Köln"]
+    log = tmp_path / "log.csv"
+    log.write_bytes("\n".join(rows).encode("cp1252"))
+    told = f"The encoding of {log} is probably WINDOWS-1252. Type iconv -f WINDOWS-1252 -t UTF-8 "
+    judge = partial(fastscore.judge, log, "m", output=tmp_path / "judged", layout=layout)
+    with pytest.raises(InputError, match=re.escape(f"{told}{log} > {tmp_path}/log.utf8.csv.")):
+        judge()
+    assert not stub.asked
+    log.write_bytes(log.read_bytes() + b"\n1,user,Thanks")
+    typed = f"judge {log} --model m --layout turns --max-rejects 1 -o {tmp_path}/judged"
+    done = CliRunner().invoke(cli, typed.split())
+    assert done.exit_code == 0, done.output
+    assert told in " ".join(done.output.split())
 
 
 def test_dialogues_in_which_only_the_assistant_speaks_are_counted(stub, tmp_path):

@@ -10,6 +10,8 @@ from itertools import islice
 from pathlib import PurePath
 from typing import Any
 
+import polars as pl
+
 from fastscore.errors import FastscoreError, InputError, counted, listed
 from fastscore.files import Compression, DamageError
 from fastscore.logs.inputs.column_map import (
@@ -729,12 +731,20 @@ def suggest_conversion(path: str, offset: int) -> str:
     name = likely_encoding(text) if text else ""
     if not name:
         return ""
+    probably = f" The encoding of {path} is probably {name}."
     written = PurePath(path)
     if compression != "none":
-        return f" Its encoding is probably {name}. Unpack it and convert it to UTF-8."
+        return f"{probably} Unpack it and convert it to UTF-8."
     target = written.with_name(f"{written.stem}.utf8{written.suffix}")
     command = shlex.join(["iconv", "-f", name, "-t", "UTF-8", path])
-    return f" Its encoding is probably {name}. Type {command} > {shlex.quote(str(target))}."
+    return f"{probably} Type {command} > {shlex.quote(str(target))}."
+
+
+def suggest_conversion_of(rejects: pl.LazyFrame) -> str:
+    """Say how the first file with text that is not UTF-8 is converted; nothing if none has any."""
+    encoded = rejects.filter(pl.col("reason") == "not_utf8").head(1).collect()
+    places = encoded.select("file", "byte_offset").rows()
+    return "".join(suggest_conversion(str(file), offset or 0) for file, offset in places)
 
 
 def suggest_words(path: str, reject: Mapping[str, Any]) -> str:

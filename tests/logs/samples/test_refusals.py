@@ -90,12 +90,12 @@ def test_the_command_converts_the_file(tmp_path):
     path.write_bytes(text.encode("cp1252"))
     said = suggest_conversion(str(path), 120_001)
     assert said == (
-        f" Its encoding is probably WINDOWS-1252. Type iconv -f WINDOWS-1252 -t UTF-8 '{path}' > "
-        f"'{tmp_path}/my log.utf8.csv'."
+        f" The encoding of {path} is probably WINDOWS-1252. Type iconv -f WINDOWS-1252 -t UTF-8 "
+        f"'{path}' > '{tmp_path}/my log.utf8.csv'."
     )
     packed = tmp_path / "log.csv.gz"
     packed.write_bytes(gzip.compress(text.encode("cp1252")))
     assert suggest_conversion(str(packed), 120_001) == (
-        " Its encoding is probably WINDOWS-1252. Unpack it and convert it to UTF-8."
+        f" The encoding of {packed} is probably WINDOWS-1252. Unpack it and convert it to UTF-8."
     )
     assert suggest_conversion(str(tmp_path / "gone.csv"), 0) == ""
