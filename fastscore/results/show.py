@@ -154,7 +154,8 @@ def _first_groups(
     grid = groups_grid(suite, shown, present, unit=unit)
     notes = []
     if labels[first] > LABELS_SHOWN:
-        notes.append(f"{labels[first] - LABELS_SHOWN:,} more values of {first}: set by to {first}")
+        more = labels[first] - LABELS_SHOWN
+        notes.append(f"{more:,} more values of {first}: summary by {first} shows them")
     if several[1:]:
         others = ", ".join(f"{group} ({labels[group]:,})" for group in several[1:])
         notes.append(f"also by {others}")

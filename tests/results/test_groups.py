@@ -129,6 +129,14 @@ def test_more_groups_than_fit_are_rows(tmp_path: Path, n: int, more: list[str]) 
         assert f"{row['mean']:.3f} {ends}" in lines[row["value"]]
 
 
+def test_a_note_says_what_shows_the_groups_that_do_not_fit(tmp_path: Path) -> None:
+    run = scored(tmp_path, "many", *((f"m{miner}", 0.5, range(3)) for miner in range(10)))
+    shown = CliRunner().invoke(cli, ["summary", str(run.path)]).output
+    assert "2 more values of miner_uid: summary by miner_uid shows them" in shown
+    everyone = CliRunner().invoke(cli, ["summary", str(run.path), "--by", "miner_uid"]).output
+    assert all(f"m{miner}" in everyone for miner in range(10))
+
+
 @pytest.mark.parametrize(
     "words", [[], ["--cluster", "dialogue"], ["--by", "miner_uid"], ["--metric", "U_best"]]
 )
