@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -219,6 +220,8 @@ def questions(inspection: Inspection, *, is_read: bool) -> Iterator[str]:
             asking.setdefault(key, []).append(each.file.path)
     for (question, flags), paths in asking.items():
         yield f"To judge: {question.replace(EXAMPLE, _judging(_inputs(inspection, paths), flags))}"
+    numbered = dict.fromkeys(filter(None, map(_numbered_turns, inspection.files)))
+    yield from numbered
     if is_read:
         if judge_command(inspection):
             yield from dict.fromkeys(_labels_of_systems(inspection))
@@ -234,7 +237,25 @@ def questions(inspection: Inspection, *, is_read: bool) -> Iterator[str]:
         for each in others
         if each.is_unnamed and any("string" in key.types for key in each.found.keys.values())
     ]
-    yield from dict.fromkeys(map(_keys_of_chats, with_texts))
+    yield from () if numbered else dict.fromkeys(map(_keys_of_chats, with_texts))
+
+
+def _numbered_turns(inspected: InspectedFile) -> str:
+    """Say that columns such as ``turn 1`` and ``turn 2`` are not read as the turns of one row."""
+    keys = inspected.found.keys.items()
+    texts = [name for name, key in keys if {*key.types} == {"string"} and "." not in name]
+    stems = Counter(map(_without_number, texts))
+    several = [repr(plain(name)) for name in texts if stems[_without_number(name)] > 1]
+    if len(several) < 3 or inspected.found.arrays:
+        return ""
+    return (
+        f"If the columns {listed(several, 4)} are turns of one dialogue, join them first, as "
+        "`concat_list` of polars does, and add --column turns=KEY --alternate user."
+    )
+
+
+def _without_number(name: str) -> str:
+    return re.sub(r"[ _-]?\d{1,2}$", "", name)
 
 
 _VERSION = re.compile(

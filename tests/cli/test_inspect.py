@@ -250,6 +250,19 @@ def test_chats_that_no_suite_reads_are_offered_to_a_judge(tmp_path):
         assert "requests   1," in tried.stdout
 
 
+def test_columns_of_a_turn_each_are_named(tmp_path):
+    """A suite reads the first question and answer; nobody reads the others."""
+    (tmp_path / "numbered.csv").write_text("id,Turn 1,Turn 2,Turn 3\na,Hi,Hello,Bye\n")
+    shown = fast("inspect", "numbered.csv", folder=tmp_path).stdout
+    assert "If the columns 'turn 1', 'turn 2', 'turn 3' are turns of one dialogue" in shown
+    assert "speaker=KEY" not in shown
+    (tmp_path / "pairs.csv").write_text("question,answer,question2,answer2\nHi,Hello,Bye,Good\n")
+    shown = fast("inspect", "pairs.csv", folder=tmp_path).stdout
+    assert "If the columns 'question', 'answer', 'question2', 'answer2' are turns" in shown
+    (tmp_path / "one.csv").write_text("question,answer,score1,score2\nHi,Hello,1,2\n")
+    assert "If the columns" not in fast("inspect", "one.csv", folder=tmp_path).stdout
+
+
 def test_one_key_that_is_missing_is_asked_for_and_texts_of_other_rows_are_no_pairs(tmp_path):
     write_example("score_dialogue", tmp_path / "example")
     renamed(tmp_path / "example" / "logs" / "dialogues.jsonl", {"prediction": "step_text"})
