@@ -12,12 +12,11 @@ dimension neither biases its mean nor is taken for noise.
 
 import os
 import re
+import shlex
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
-from itertools import combinations
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,15 +47,16 @@ from fastscore.llm.spending import (
     UnusableError,
 )
 from fastscore.llm.transcripts import DATA, Transcript, quoted, read_dialogues
+from fastscore.results.compare import compare
+from fastscore.results.comparison import show_comparison
 from fastscore.results.metric_text import p_text
+from fastscore.results.runs import JUDGEMENTS, open_run
 from fastscore.run.commit import commit_json, commit_lines, commit_table
 from fastscore.run.progress import Reporter
 from fastscore.run.writer import LOCK_NAME, run_lock
 from fastscore.settings.options import TomlTable, parse_toml, read_named_file
 from fastscore.statistics.agreement import clustered_correlation, krippendorff_alpha
-from fastscore.statistics.clustered import Clusters, Estimate, clustered_mean
-from fastscore.statistics.curves import difference_curve
-from fastscore.statistics.significance import holm
+from fastscore.statistics.clustered import Estimate, clustered_mean
 from fastscore.terminal import result_console, write_line
 from fastscore.terminal.grids import Column, Grid, print_grid
 from fastscore.version import __version__
@@ -230,10 +230,11 @@ def question_of(
         for speaker, text in turns
         if speaker in rubric.speakers and rubric.highlights.search(text)
     ]
+    middle, above = (rubric.low + rubric.high) // 2, (rubric.low + rubric.high + 1) // 2
     slots = {
         "low": rubric.low,
         "high": rubric.high,
-        "middle": (rubric.low + rubric.high) // 2,
+        "middle": middle if middle == above else f"{middle} or {above}",
         "members": ", ".join(f'"{name}"' for name in dimensions),
     }
     user = rubric.prompts["user"].format(
@@ -283,7 +284,7 @@ def checked_scores(found: dict[str, Any], rubric: Rubric) -> dict[str, int]:
     return found
 
 
-JUDGEMENTS, REPEATS, PAIRS = "judgements.jsonl", "repeats.parquet", "pairs.jsonl"
+REPEATS, PAIRS = "repeats.parquet", "pairs.jsonl"
 SUMMARY = "summary.json"
 _FILES = (JUDGEMENTS, REPEATS, PAIRS, FAILURES, SUMMARY, MANIFEST, "manifest.spending.json")
 
@@ -332,6 +333,7 @@ def _write(
     summary = {
         "fastscore": __version__,
         "scale": [rubric.low, rubric.high],
+        "questions": dict(rubric.questions),
         **described,
         "dialogues": len(transcripts),
         "dialogues_judged": complete["row"].n_unique(),
@@ -339,7 +341,6 @@ def _write(
         "dialogues_not_asked": len(not_asked - failed),
         "failures": dict(failures["kind"].value_counts().sort("kind").iter_rows()),
         "dimensions": summarise(complete, rubric, described["repeats"]),
-        **compare_models(complete, rubric),
     }
     signature = orjson.dumps(summary).decode()
     commit_table(folder / REPEATS, repeats.drop("row"), {"fastscore.judge": signature})
@@ -378,6 +379,7 @@ def _means(repeats: pl.DataFrame, rubric: Rubric, judged_by: str) -> list[dict[s
         judged_by=pl.lit(judged_by),
         judged_file=pl.col("file").first(),
         judged_line=pl.col("line").first(),
+        unit=pl.col("unit").first(),
     )
     return by_dialogue.drop("row").to_dicts()
 
@@ -456,61 +458,6 @@ def _positions(
     return {str(position): mean for position, mean in rows}, None
 
 
-def compare_models(repeats: pl.DataFrame, rubric: Rubric) -> dict[str, Any]:
-    """Compare the models of the logs: on dialogues of the same id, of models without any on all."""
-    models = repeats["model"].drop_nulls().unique().sort().to_list()
-    if len(models) < 2:
-        return {}
-    means = repeats.group_by("model", "dialogue", "dimension").agg(pl.col("score").mean())
-    rows: list[dict[str, Any]] = []
-    for name in rubric.questions:
-        of_name = means.filter(pl.col("dimension") == name)
-        by_model = {
-            model: of_name.filter(pl.col("model") == model).select("dialogue", "score")
-            for model in models
-        }
-        for first, second in combinations(models, 2):
-            sides = by_model[first], by_model[second]
-            pairs = sides[0].join(sides[1], on="dialogue").sort("dialogue")
-            if not (are_pairs := pairs.height > 0):
-                scores = [side.sort("dialogue")["score"] for side in sides]
-            else:
-                scores = [pairs[side] for side in ("score", "score_right")]
-            found = _difference(*scores, are_pairs=are_pairs)
-            rows.append({"dimension": name, "model": second, "against": first, **found})
-    corrected = holm([row["p"] for row in rows])
-    return {
-        "models": {
-            model: {
-                name: _of_model(means.filter(model=model, dimension=name), rubric)
-                for name in rubric.questions
-            }
-            for model in models
-        },
-        "differences": [{**row, "holm_p": p} for row, p in zip(rows, corrected, strict=True)],
-    }
-
-
-def _of_model(means: pl.DataFrame, rubric: Rubric) -> dict[str, Any]:
-    found = _mean(means.select("score", unit="dialogue"), rubric)
-    interval = {"mean": found.value, "low": found.low, "high": found.high}
-    return {"n": means.height, **interval, "reason": found.reason}
-
-
-def _difference(first: pl.Series, second: pl.Series, *, are_pairs: bool) -> dict[str, Any]:
-    a, b = (Clusters(side.to_numpy(), np.ones(side.len())) for side in (first, second))
-    found = difference_curve(a, b, shared=are_pairs, test="t")
-    interval = found.estimate
-    return {
-        "are_pairs": are_pairs,
-        "n": first.len() if are_pairs else first.len() + second.len(),
-        "difference": found.value,
-        "low": interval.low,
-        "high": interval.high,
-        "p": found.p_value(),
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class Judged:
     """The results of a judge: its folder, ``summary.json``, and what the call spent.
@@ -536,7 +483,7 @@ def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) ->
     """Judge logs."""
     if asked.rubric:  # its faults before any log is read
         check_repeats(load_rubric(asked.rubric), asked.repeats)
-    suite, dialogues, n_rejects = read_dialogues(asked.inputs, asked, reporter)
+    suite, dialogues, rows = read_dialogues(asked.inputs, asked, reporter)
     rubric = rubric_of(asked.rubric, suite)
     check_repeats(rubric, asked.repeats)
     tasks = [(row, repeat) for row in range(len(dialogues)) for repeat in range(asked.repeats)]
@@ -551,7 +498,7 @@ def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) ->
         reporter,
         meter,
         answer=orjson.dumps(dict.fromkeys(rubric.questions, rubric.high)).decode(),
-        more={"repeats": asked.repeats, "log_rows_rejected": n_rejects},
+        more={"repeats": asked.repeats, **rows},
     )
 
 
@@ -652,8 +599,6 @@ def show_judgements(summary: dict[str, Any], folder: Path, *, as_json: bool) -> 
         ),
     )
     print_grid(console, Grid("", columns))
-    if "models" in summary:
-        _print_models(summary)
     console.print(judged)
     failed, not_asked = summary[f"{noun}_failed"], summary[f"{noun}_not_asked"]
     if failed or not_asked:
@@ -662,32 +607,26 @@ def show_judgements(summary: dict[str, Any], folder: Path, *, as_json: bool) -> 
             f"{failed:,} failed ({kinds}), {not_asked:,} not asked: see failures.jsonl; the same "
             "command asks again"
         )
+    if noun == "dialogues" and n_judged:
+        _print_models(folder)
     console.print(f"files      {folder}")
+    if noun == "dialogues" and n_judged:
+        page = f"fastscore report {shlex.quote(str(folder))} -o report.html"
+        console.print(f"next       {page}", soft_wrap=True)
 
 
-def _print_models(summary: Mapping[str, Any]) -> None:
-    """Print the means of the models of the logs, and a table of differences for each two."""
-    means = [
-        {"dimension": name, "model": model, **found[name]}
-        for name in summary["dimensions"]
-        for model, found in summary["models"].items()
-    ]
-    _print_rows("means by model", means, {**_DIMENSION, **_MODEL_COLUMNS})
-    rows = summary["differences"]
-    for model, against in dict.fromkeys((row["model"], row["against"]) for row in rows):
-        of_two = [row for row in rows if (row["model"], row["against"]) == (model, against)]
-        on = "dialogues of one id" if of_two[0]["are_pairs"] else "independent dialogues"
-        _print_rows(f"{model} against {against}, on {on}", of_two, {**_DIMENSION, **_DIFFERENCES})
-
-
-def _print_rows(title: str, rows: Sequence[Mapping[str, Any]], shown: Columns) -> None:
-    columns = [
-        Column(header, tuple(map(write, rows)), right=header not in _WORDS, wraps=header in _WORDS)
-        for header, write in shown.items()
-    ]
-    console = result_console()
-    console.print()
-    print_grid(console, Grid(title, tuple(columns)))
+def _print_models(folder: Path) -> None:
+    """Compare the models of the logs as `fastscore compare` does: in pairs, if some share an id."""
+    run = open_run(folder)
+    models = run.scan("dialogues").select(pl.col("^model$").drop_nulls()).unique().collect()
+    if models.height < 2:
+        return
+    result_console().print()
+    try:
+        found = compare(run, by="model")
+    except UsageError:  # no id is common
+        found = compare(run, by="model", unpaired=True)
+    show_comparison(found)
 
 
 def _interval_text(found: Mapping[str, Any], digits: int = 4) -> str:
@@ -706,19 +645,6 @@ _COLUMNS: Columns = {
     "ordinal alpha": lambda found: _number(found["alpha_ordinal"]["value"]),
     "agree": lambda found: _number(found["all_repeats_agree"]),
     "length rho": lambda found: _number(found["length_rho"]),
-}
-
-_WORDS = ("dimension", "model")
-_DIMENSION: Columns = {"dimension": itemgetter("dimension")}
-_MODEL_COLUMNS: Columns = {
-    "model": itemgetter("model"),
-    **{name: _COLUMNS[name] for name in ("n", "mean", "95 % interval")},
-}
-_DIFFERENCES: Columns = {
-    "n": _COLUMNS["n"],
-    "difference": lambda found: _number(found["difference"]),
-    "95 % interval": _interval_text,
-    "p (Holm)": lambda found: p_text(found["holm_p"]),
 }
 
 _PAIR_COLUMNS: Columns = {

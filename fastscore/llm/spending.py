@@ -235,7 +235,7 @@ class Meter:
         return None
 
 
-_MAY_CHANGE = ("endpoint", "log_rows_rejected", "only_in_a", "only_in_b", "turns_cut")
+_MAY_CHANGE = ("endpoint", "log_rows", "log_rows_rejected", "only_in_a", "only_in_b", "turns_cut")
 """What may differ when a command goes on with what an earlier one wrote."""
 
 

@@ -201,8 +201,8 @@ _WORDS_SHOWN, _MANY_TURNS = 5, 20
 
 def read_dialogues(
     inputs: Sequence[str], asked: Judging, reporter: Reporter
-) -> tuple[str, list[Transcript], int]:
-    """Read logs; return their suite, their dialogues, and how many rows belong to none."""
+) -> tuple[str, list[Transcript], dict[str, int]]:
+    """Read logs; return their suite, their dialogues, and how many rows there are and are none."""
     logs = find_logs(inputs, asked.suite, asked.layout, asked.column_map, asked.output)
     dialogues, read, silent = read_transcripts(logs)
     check_rejects(read, asked, reporter)
@@ -240,7 +240,8 @@ def read_dialogues(
         )
     if (start := asked.files_from) is not None:
         dialogues = [replace(one, file=os.path.relpath(one.file, start)) for one in dialogues]
-    return logs.suite, dialogues, read.counts["rejects"]
+    rows = read.counts["lines"] - read.counts["blank"]
+    return logs.suite, dialogues, {"log_rows": rows, "log_rows_rejected": read.counts["rejects"]}
 
 
 def check_rejects(read: Rows, asked: AskingAboutLogs, reporter: Reporter) -> None:

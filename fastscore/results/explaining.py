@@ -468,6 +468,13 @@ def explain(
         opened = replace(opened, embedder=FunctionEmbedder(embedder))
     dialogues = Dialogues(opened)
     row = choose_dialogue(dialogues, dialogue, worst=worst, best=best, random=random, seed=seed)
+    if opened.scores is not None and opened.scores.source is None:
+        (tables,) = dialogues.tables([row])
+        place = ":".join(map(str, _place(tables)))
+        raise UsageError(
+            f"{dialogues.names[row]!r} ({place}) was scored by a judge, which gives no reasons.",
+            f"{opened.path / 'repeats.parquet'} has its score of each repeat.",
+        )
     chosen = metric or worst or best
     of_dialogues = [
         one.id for one in dialogues.suite.metrics if one.table == LABEL_TABLE and one.role != "part"

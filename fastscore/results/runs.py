@@ -63,6 +63,10 @@ Content = TypeVar("Content")
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 
+JUDGEMENTS = "judgements.jsonl"
+"""In a folder of `fastscore judge`: the scores, which are a run, too."""
+
+
 class UnknownTableError(UsageError, KeyError):
     """A table that a run does not have; a `KeyError` too, as of any mapping."""
 
@@ -341,13 +345,11 @@ def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
 
         copy = open_copy(folder.url)
         return Run(folder, copy.manifest, verify, copy=copy)
-    if (folder / "judgements.jsonl").is_file():
-        raise UsageError(
-            f"{folder}: judgements of `fastscore judge`, not a run.",
-            f"Their means are in {folder / SUMMARY_JSON}. Name {folder / 'judgements.jsonl'} as "
-            "judge, when you compare or analyse the run of these logs. Chats without a run: "
-            "`fastscore judge` compares the models of one log, and with against two logs.",
-        )
+    if (folder / JUDGEMENTS).is_file():
+        from fastscore.results.judged_runs import read_judged  # late: few runs are judged chats
+
+        about, frames, summary = read_judged(folder)
+        return Run(folder, about, scores=Scores(frames, summary, None))
     manifest = None if folder.is_file() else read_manifest(folder)
     if manifest is None and (folder / RECEIPTS).is_dir():
         raise RunError(

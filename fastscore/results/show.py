@@ -17,6 +17,7 @@ from fastscore.errors import FastscoreError, InputError, UsageError, counted
 from fastscore.logs.integrity.rejects import describe_reject
 from fastscore.results.metric_text import NONE, write_data
 from fastscore.results.runs import (
+    JUDGEMENTS,
     Run,
     label_of_systems,
     labels_with_values,
@@ -256,7 +257,7 @@ def list_runs(folder: Place) -> pl.DataFrame:
         raise InputError(f"{folder}: no such folder.", "Name a folder with runs in it.")
     rows = []
     for place, folders, files in os.walk(folder):
-        if MANIFEST_NAME in files and RECEIPTS in folders:
+        if MANIFEST_NAME in files and (RECEIPTS in folders or JUDGEMENTS in files):
             folders.clear()
             manifest = Path(place, MANIFEST_NAME)
             rows.append(_row(Path(place), manifest.stat().st_mtime))

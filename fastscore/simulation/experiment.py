@@ -20,7 +20,7 @@ import polars as pl
 from fastscore.errors import FastscoreError, RunConflictError, UsageError
 from fastscore.files import EXPERIMENT, check_output
 from fastscore.llm.client import ChatClient, Expectation
-from fastscore.llm.judgements import JUDGEMENTS, PAIRS, check_repeats, load_rubric, question_of
+from fastscore.llm.judgements import PAIRS, check_repeats, load_rubric, question_of
 from fastscore.llm.pairwise import run_judging
 from fastscore.llm.requests import (
     OPENAI,
@@ -45,7 +45,7 @@ from fastscore.results.analyse import analyse
 from fastscore.results.compare import compare
 from fastscore.results.pair_ranking import rank
 from fastscore.results.report.write import write_report
-from fastscore.results.runs import open_run
+from fastscore.results.runs import JUDGEMENTS, open_run
 from fastscore.run.commit import commit_bytes, commit_json, commit_table
 from fastscore.run.drive import execute
 from fastscore.run.progress import Reporter

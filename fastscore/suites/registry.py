@@ -41,6 +41,15 @@ def declare(suite: Suite) -> None:
     _declared_here[suite.name] = suite
 
 
+_scored_elsewhere: dict[str, Suite] = {}
+
+
+def declare_scored(suite: Suite) -> None:
+    """Make a suite known whose scores are read and never computed: no list has it."""
+    _check(suite)
+    _scored_elsewhere[suite.name] = suite
+
+
 def is_installed(name: str) -> bool:
     """Tell whether a suite is in a package, where workers find it too."""
     return name in _entries()
@@ -79,7 +88,8 @@ def check_fork() -> None:
 def load_suite(name: str) -> Suite:
     """Import a suite."""
     check_fork()
-    return _declared_here[name] if name in _declared_here else _installed(name)
+    known = _declared_here | _scored_elsewhere
+    return known[name] if name in known else _installed(name)
 
 
 def _installed(name: str) -> Suite:

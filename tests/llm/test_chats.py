@@ -275,20 +275,22 @@ def test_two_versions_of_a_bot_are_compared_whatever_their_prompts(stub, tmp_pat
     done = CliRunner().invoke(
         cli, ["judge", *words, str(tmp_path / "named"), "--column", "model=version"]
     )
-    assert "v2 against v1, on dialogues of one id" in done.output
-    assert "helpfulness  3     -2.0000  -4.4841 to 0.4841    0.2225" in done.output
+    told = " ".join(done.output.split())
+    assert "v2 against v1 (pairs by id" in told
+    assert "helpfulness ↑ -2.0000 [-4.0000, 0.4841] 0.7500" in told
+    assert "3 units cannot give a corrected p below 0.05" in told
     done = CliRunner().invoke(cli, ["judge", *words, str(tmp_path / "unnamed")])
     assert "6 of 6 dialogues have the id and model of another one" in done.output
     for row in rows:
         row["id"] += row["version"]
     log = write_lines(tmp_path / "log.jsonl", rows)
-    judged = fastscore.judge(
-        log, "m", output=tmp_path / "apart", layout="openai", columns={"model": "version"}
+    done = CliRunner().invoke(
+        cli, ["judge", *words, str(tmp_path / "apart"), "--column", "model=version"]
     )
-    (first, *_) = judged.summary["differences"]
-    assert (first["are_pairs"], first["n"], first["difference"]) == (False, 6, -2.0)
-    # one side is constant, so variances are pooled: scipy's ttest_ind of the scores
-    assert first["p"] == pytest.approx(0.025721420742506513)
+    assert "unpaired: v2 against v1" in " ".join(done.output.split())
+    found = fastscore.compare(tmp_path / "apart", by="model", unpaired=True)
+    assert found.differences["difference"].to_list() == [-2.0] * 3
+    assert found.differences["p"].to_list() == [2 / 20] * 3  # two of the 20 ways to part six scores
 
 
 def test_options_of_chats_are_those_of_score(stub, tmp_path):

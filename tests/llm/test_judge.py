@@ -15,6 +15,7 @@ from fastscore.llm.judgements import load_rubric, rotated, run_judge, summarise
 from fastscore.llm.requests import Judging, ModelOptions, find_object, without_reasoning
 from fastscore.llm.spending import UnusableError
 from fastscore.results.analyse import analyse
+from fastscore.results.compare import compare
 from fastscore.run.progress import SilentReporter
 from fastscore.simulation.simulate import Simulation, simulate
 from tests.conftest import write_lines
@@ -497,15 +498,11 @@ def test_two_models_are_compared_on_equal_users(stub, tmp_path, logs):
     (tmp_path / "both" / "offline").symlink_to(logs)
     stub.answer = lambda body: scores(*((2, 2, 2) if "Fine." in str(body) else (4, 3, 5)))
     summary = run(stub, tmp_path, str(tmp_path / "both"))
-    assert summary["models"]["talker"]["coherence"]["mean"] == 2
-    (first, *_) = summary["differences"]
-    assert first["dimension"] == "proactiveness"
-    assert (first["model"], first["against"], first["n"], first["difference"]) == (
-        "talker",
-        "offline",
-        6,
-        -2.0,
-    )
+    assert summary["dialogues_judged"] == 12
+    found = compare(tmp_path / "judged", by="model")
+    first = found.differences.row(0, named=True)
+    sides = [first[name] for name in ("metric", "a", "b", "n_a", "difference")]
+    assert sides == ["proactiveness", "offline", "talker", 6, -2.0]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,162 @@
+"""Judged chats as a run: a folder of `fastscore judge`, with its rubric's dimensions as metrics."""
+
+from dataclasses import make_dataclass
+from pathlib import Path
+from typing import Any, Never
+
+import orjson
+import polars as pl
+
+from fastscore.errors import InputError, RunError
+from fastscore.files import hash_bytes
+from fastscore.results.runs import JUDGEMENTS
+from fastscore.run.commit import CUT_TEXTS, REJECTS, SUMMARY_JSON
+from fastscore.run.manifest import Manifest
+from fastscore.run.scoring import CUT_SCHEMA
+from fastscore.run.signature import signature
+from fastscore.suites.base import Suite
+from fastscore.suites.declarations import (
+    LABEL_TABLE,
+    NULL_REASONS_DTYPE,
+    REJECTS_TABLE,
+    Column,
+    Design,
+    Formula,
+    Metric,
+    OutputColumn,
+    Scale,
+    Source,
+    Table,
+)
+from fastscore.suites.registry import declare_scored
+from fastscore.suites.summary import summarise
+
+_LABELS = {
+    "file": OutputColumn("file", pl.String(), "The log."),
+    "line": OutputColumn("line", pl.Int64(), "The first line."),
+    "dialogue": OutputColumn("dialogue", pl.String(), "The dialogue's name, unique in the run."),
+    "id": OutputColumn("id", pl.String(), "The dialogue's id, which pairs have in common."),
+    "model": OutputColumn("model", pl.String(), "The system that spoke.", nullable=True),
+    "unit": OutputColumn("unit", pl.String(), "The unit of intervals."),
+}
+
+
+def read_judged(folder: Path) -> tuple[Manifest, dict[str, pl.DataFrame], pl.DataFrame]:
+    """Return manifest, tables and summary of a judge's scores, whose suite is known from now on."""
+    about = _summary_of(folder)
+    dialogues = _dialogues(folder / JUDGEMENTS, [*about["dimensions"]])
+    suite = _suite(about, dialogues)
+    declare_scored(suite)
+    options = suite.options()
+    judge = [f"{name}={about.get(name)}" for name in ("model", "temperature", "repeats")]
+    manifest = Manifest(
+        signature=signature(suite, options, None, [f"rubric={about['rubric_hash']}", *judge]),
+        suite=suite.name,
+        suite_version=suite.version,
+        options={},
+        column_map={},
+        status="complete",
+        inputs=[_described(folder / JUDGEMENTS)],
+        counts={
+            "lines": about.get("log_rows", 0),
+            "rejects": about.get("log_rows_rejected", 0),
+            "dialogues": dialogues.height,
+        },
+        tables={LABEL_TABLE: {"rows": dialogues.height, "parts": 1}},
+    )
+    if lost := about["dialogues"] - about["dialogues_judged"]:
+        manifest.notes.append(
+            f"{lost:,} of {about['dialogues']:,} dialogues have no score: see "
+            f"{folder / 'failures.jsonl'}"
+        )
+    frames = {
+        LABEL_TABLE: dialogues,
+        REJECTS: pl.DataFrame(schema=REJECTS_TABLE),
+        CUT_TEXTS: pl.DataFrame(schema=CUT_SCHEMA),
+    }
+    return manifest, frames, summarise(suite, {LABEL_TABLE: dialogues.lazy()}, options)
+
+
+def _summary_of(folder: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = orjson.loads((folder / SUMMARY_JSON).read_bytes())
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise RunError(
+            f"{folder / SUMMARY_JSON}: missing or damaged ({error}).",
+            "Type the command of `fastscore judge` again: no answer is asked for twice.",
+        ) from error
+    return found
+
+
+def _dialogues(file: Path, dimensions: list[str]) -> pl.DataFrame:
+    """Return a row a dialogue with its labels and the means of its scores."""
+    if not file.stat().st_size:
+        raise InputError(f"{file}: no dialogue has a score.", "failures.jsonl beside it says why.")
+    read = pl.read_ndjson(file, infer_schema_length=None)
+    if "unit" not in read.columns:
+        read = read.with_columns(unit="dialogue")
+    id, model = pl.col("dialogue"), pl.col("model").cast(pl.String)
+    place = pl.format("/in={}:{}", "judged_file", "judged_line")
+    name = id + pl.format("/model={}", model).fill_null("")  # as runs name dialogues
+    rows = read.unnest("judge").select(
+        pl.col("judged_file").alias("file"),
+        pl.col("judged_line").alias("line"),
+        pl.when(name.is_duplicated()).then(name + place).otherwise(name).alias("dialogue"),
+        id.alias("id"),
+        model,
+        pl.col("unit"),
+        *(pl.col(name).cast(pl.Float64) for name in dimensions),
+        pl.lit(None, NULL_REASONS_DTYPE).alias("null_reasons"),
+    )
+    unused = [] if rows["model"].drop_nulls().len() else ["model"]
+    unused += ["unit"] if (rows["unit"] == rows["id"]).all() else []
+    return rows.drop(unused)
+
+
+def _suite(about: dict[str, Any], dialogues: pl.DataFrame) -> Suite:
+    low, high = about["scale"]
+    questions = about.get("questions", {})
+    name = f"judge:{about['rubric']}:{about['rubric_hash'][:8]}"
+    labels = [column for id, column in _LABELS.items() if id in dialogues.columns]
+    metrics = [
+        Metric(
+            id=id,
+            name=id,
+            formula=Formula(text="mean of the judge's scores of the dialogue over repeats"),
+            scale=Scale("higher", minimum=low, maximum=high),
+            source=f"the rubric {about['rubric']}",
+            reading=questions.get(id, ""),
+            role="headline",
+        )
+        for id in about["dimensions"]
+    ]
+    columns = [
+        OutputColumn(one.id, pl.Float64(), one.reading or one.id, metric=one.id) for one in metrics
+    ]
+    reasons = OutputColumn("null_reasons", NULL_REASONS_DTYPE, "Why metrics are null.")
+    return Suite(
+        name=name,
+        package=__name__,
+        title=f"Scores from {low} to {high} by {about['model']} and the rubric {about['rubric']}",
+        version=1,
+        options=make_dataclass("Judged", [], namespace={"suite": name}, frozen=True),
+        source=Source(columns=(Column("id", "text"),), dialogue_key=("id",)),
+        tables=(Table(name=LABEL_TABLE, grain="a dialogue", columns=(*labels, *columns, reasons)),),
+        metrics=tuple(metrics),
+        design=Design(
+            pair=("id",),
+            unit=("unit",) if "unit" in dialogues.columns else (),
+            groups=("model",) if "model" in dialogues.columns else (),
+        ),
+        read=_only_judged,
+        score=_only_judged,
+    )
+
+
+def _described(file: Path) -> dict[str, Any]:
+    content = file.read_bytes()
+    return {"name": str(file), "bytes": len(content), "content_hash": hash_bytes(content)}
+
+
+def _only_judged(*given: Any) -> Never:
+    raise NotImplementedError("a judge's scores are read, never computed")

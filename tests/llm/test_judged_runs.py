@@ -1,0 +1,139 @@
+"""A folder of `fastscore judge` is a run: summaries, comparisons, checks and pages of any chat."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import fastscore
+from fastscore.cli import cli
+from fastscore.errors import InputError, RunError, UsageError
+from fastscore.llm.judgements import load_rubric
+from tests.conftest import write_lines
+from tests.llm.stub_server import Stub, serving
+
+OLD, NEW = (2, 3, 1, 4, 2, 3, 2, 1, 3, 2), (3, 4, 2, 5, 2, 4, 4, 2, 3, 3)
+
+
+@pytest.fixture(scope="module")
+def served():
+    """Answer each chat with the score that its last turn names, in all dimensions."""
+
+    def answer(body):
+        score = int(body["messages"][1]["content"].rsplit("score ", 1)[1][0])
+        return json.dumps({"helpfulness": score, "coherence": score, "honesty": 5})
+
+    with pytest.MonkeyPatch.context() as patch, serving(Stub(answer=answer)) as stub:
+        patch.setenv("FASTSCORE_BASE_URL", stub.url)
+        patch.setenv("FASTSCORE_API_KEY", "sk-test")
+        yield stub
+
+
+def chats(version, given):
+    return [
+        {
+            "id": f"c{number}",
+            "version": version,
+            "messages": [
+                {"role": "user", "content": f"Question {number}?"},
+                {"role": "assistant", "content": f"{version}: score {score}"},
+            ],
+        }
+        for number, score in enumerate(given)
+    ]
+
+
+@pytest.fixture(scope="module")
+def judged(served, tmp_path_factory):
+    """Judge both versions in one log, and each in a log of its own."""
+    folder: Path = tmp_path_factory.mktemp("judged")
+    both = write_lines(folder / "both.jsonl", chats("old", OLD) + chats("new", NEW))
+    how = {"layout": "openai", "answers": folder / "answers.sqlite"}
+    fastscore.judge(both, "m", output=folder / "both", columns={"model": "version"}, **how)
+    for version, given in (("old", OLD), ("new", NEW)):
+        log = write_lines(folder / f"{version}.jsonl", chats(version, given))
+        fastscore.judge(log, "m", output=folder / version, **how)
+    return folder
+
+
+def test_tables_and_summary_are_the_scores(judged):
+    run = fastscore.open_run(judged / "both")
+    rows = run.tables["dialogues"]
+    assert rows["dialogue"].to_list()[:2] == ["c0/model=old", "c1/model=old"]
+    assert rows.filter(model="new")["helpfulness"].to_list() == list(NEW)
+    assert "model" not in fastscore.open_run(judged / "old").tables["dialogues"].columns
+    found = {
+        row["metric"]: row
+        for row in fastscore.summary(judged / "old").iter_rows(named=True)
+        if row["group"] == "all"
+    }
+    told = json.loads((judged / "old" / "summary.json").read_text())["dimensions"]
+    assert found["helpfulness"]["mean"] == sum(OLD) / len(OLD) == told["helpfulness"]["mean"]
+    for name in ("helpfulness", "coherence", "honesty"):
+        interval = found[name]["ci_low"], found[name]["ci_high"]
+        assert interval == pytest.approx((told[name]["low"], told[name]["high"]))
+    question = load_rubric("assistant").questions["honesty"]
+    assert next(one for one in run.suite.metrics if one.id == "honesty").reading == question
+
+
+@pytest.mark.parametrize("sides", [["both"], ["old", "new"]])
+def test_models_and_folders_are_compared_in_pairs(judged, sides):
+    how = {"by": "model", "levels": ["old", "new"]} if sides == ["both"] else {}
+    found = fastscore.compare(*(judged / side for side in sides), **how)
+    row = found.differences.row(0, named=True)
+    assert row["metric"] == "helpfulness"
+    assert row["difference"] == pytest.approx(0.9)
+    assert row["p"] == 2 / 2**8  # all eight differences that are not 0 are above it
+    assert row["n_a"] == 10
+    told = fastscore.check(judged / "new", against=judged / "old", no_worse={"helpfulness": 0.2})
+    assert {one.outcome for one in told} == {"passed"}
+    told = fastscore.check(judged / "old", against=judged / "new", max_drop={"helpfulness": 0})
+    assert told[0].outcome == "failed"
+
+
+def test_a_page_is_written_and_runs_are_listed(judged):
+    pytest.importorskip("matplotlib")
+    page = fastscore.report(judged / "old", judged / "new", output=judged / "page.html")
+    shown = page.read_text()
+    assert "helpfulness" in shown
+    assert "Question 1?" not in shown
+    listed = fastscore.runs(judged)
+    assert {Path(run).name for run in listed["run"]} == {"both", "old", "new"}
+    assert listed["problem"].null_count() == 3
+
+
+def test_the_command_compares_the_models_of_a_log_and_names_what_is_next(judged, served):
+    words = ["judge", str(judged / "both.jsonl"), "--model", "m", "--layout", "openai"]
+    more = ["--column", "model=version", "-o", str(judged / "both"), "--replay"]
+    answers = ["--answers", str(judged / "answers.sqlite")]
+    done = CliRunner().invoke(cli, [*words, *more, *answers])
+    assert done.exit_code == 0, done.output
+    told = " ".join(done.stdout.split())
+    assert "old against new: worse in 2 metrics: helpfulness -0.9000, coherence -0.9000" in told
+    assert f"next fastscore report {judged / 'both'} -o report.html" in told
+
+
+def test_what_a_judge_does_not_give_is_refused(judged, tmp_path):
+    with pytest.raises(UsageError, match=r"'c7' \(.*old.jsonl:8\) was scored by a judge"):
+        fastscore.explain(judged / "old", "c7")
+    with pytest.raises(UsageError, match=r"'c2' .* was scored by a judge"):
+        fastscore.explain(judged / "old", worst="helpfulness")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "judgements.jsonl").touch()
+    with pytest.raises(RunError, match=r"summary\.json: missing or damaged"):
+        fastscore.open_run(tmp_path / "empty")
+    (tmp_path / "empty" / "summary.json").write_text('{"dimensions": {}}')
+    with pytest.raises(InputError, match="no dialogue has a score"):
+        fastscore.open_run(tmp_path / "empty")
+
+
+def test_other_judges_are_not_compared_unless_that_is_allowed(judged, served, tmp_path):
+    log = judged / "old.jsonl"
+    how = {"layout": "openai", "answers": tmp_path / "answers.sqlite"}
+    fastscore.judge(log, "other", output=tmp_path / "other", **how)
+    with pytest.raises(UsageError, match=r"model is m in .*old and other in .*other"):
+        fastscore.compare(judged / "old", tmp_path / "other")
+    runs = judged / "old", tmp_path / "other"
+    found = fastscore.compare(*runs, allow_different_signatures=True)
+    assert found.differences["difference"].to_list() == [0, 0, 0]
