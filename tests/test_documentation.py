@@ -31,7 +31,7 @@ from tests.documented import (
 )
 
 ELSEWHERE = {
-    r"llama3|--annotations|--states-from states|judgements/|recommenders": "a chat model's server",
+    r"llama3|--annotations|--states-from states|\bjudgements\b|judged-|recommenders": "a chat model's server",
     r"models export|mxbai|bert|\bDIR\b|\bNAME\b": "weights of one's own, or a download",
     r"my-model|sentence_transformers": "weights of one's own",
     r"models verify|kernels compile": "minutes",
