@@ -31,7 +31,8 @@ from tests.documented import (
 )
 
 ELSEWHERE = {
-    r"llama3|--annotations|--states-from states|\bjudgements\b|judged-|recommenders": "a chat model's server",
+    r"llama3|--annotations|--states-from states|recommenders": "a chat model's server",
+    r"\bjudgements\b|judged-": "a judge's folder; `tests/llm/test_judged_runs.py` opens some",
     r"models export|mxbai|bert|\bDIR\b|\bNAME\b": "weights of one's own, or a download",
     r"my-model|sentence_transformers": "weights of one's own",
     r"models verify|kernels compile": "minutes",

@@ -133,8 +133,8 @@ def judge_command(as_json: bool, quiet: bool, **given: Any) -> None:
     -o is a run that `report`, `compare`, `check` and `summary` take. It has judgements.jsonl (a
     line a dialogue, for `compare --judge`, `analyse --judge` and `agreement`), repeats.parquet
     (every score), failures.jsonl (with the answers), summary.json (means, intervals, agreement and
-    bias) and manifest.json (what was spent). A dialogue without a usable answer is in no mean. Every answer is kept: the same command asks only for what is
-    missing.
+    bias) and manifest.json (what was spent). A dialogue without a usable answer is in no mean.
+    Every answer is kept: the same command asks only for what is missing.
 
     A rubric of your own is a TOML file with a title and tables [[dimension]] of name and question.
     Optional: [scale] with low and high (1 and 5), [shown] and [prompt].
