@@ -365,7 +365,7 @@ def note_on_systems(rows: Iterable[Record], source: Source, suite: Suite) -> str
                 # systems keep their names: a label that no metric reads takes the key
                 last = next((one.name for one in source.columns if one.otherwise == "null"), last)
             flag = column_flag(next(free, last), key)
-            shown = listed(sorted(map(repr, systems)), 3)
+            shown = listed(sorted(repr(str(system)) for system in systems), 3)
             return f"{key} tells rows of one name apart (it is {shown}): type {typed([flag])}"
     return ""
 

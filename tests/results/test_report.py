@@ -120,6 +120,37 @@ def test_rejected_lines_of_a_page_without_texts_are_counted_alone(
     assert "not_json" in page
 
 
+ANNABEL, TRICKY = "Annabel Kundin", """O'Neil" in 1; known: 'Peter'; type --x"""
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_notes_of_a_page_without_texts_count_words_of_the_log_alone(tmp_path: Path) -> None:
+    """A speaker that the suite does not know may be a customer's name."""
+    catalogue = tmp_path / "catalogue.jsonl"
+    catalogue.write_text('{"name": "Heat", "genre": "drama"}\n')
+    turn = {"speaker": "USER", "text": "A drama?"}, {"speaker": "SYSTEM", "text": "Heat."}
+    # a key that tells rows of one name apart, and has a quote in its name
+    rows = [
+        {"session_id": id, "it's": of, "conversation": [*turn, {"speaker": name, "text": "Bye."}]}
+        for id, name in (("1", ANNABEL), ("2", TRICKY))
+        for of in ("Ute", "Uwe")
+    ]
+    options = fastscore.PreferenceShift(catalogue=catalogue, segments="metadata")
+    log, folder = tmp_path / "log.jsonl", tmp_path / "Ann's run"
+    log.write_text("\n".join(map(json.dumps, rows)))
+    run = fastscore.score(log, options, output=folder, embedder=None, max_rejects=1)
+    shown = [
+        " ".join(Page(write_report([run], tmp_path / "p.html", texts=texts).read_text()).words)
+        for texts in (True, False)
+    ]
+    for name in ("Annabel", "Neil", "Peter", "Ute", "Uwe"):
+        assert [name in text for text in shown] == [True, False]
+    assert "conversation[].speaker: … in 2, … in 2 of" in shown[1]
+    assert "tells rows of one name apart (it is …, …)." in shown[1]
+    assert "Each … is a word that is left out" in shown[1]
+    assert "a word that is left out" not in shown[0]
+
+
 def test_spoken_texts_logs_are_never_markup(hostile: Run, tmp_path: Path) -> None:
     page = Page(write_report([hostile, hostile], tmp_path / "page.html").read_text())
     assert len(page.of("script")) == 1

@@ -66,7 +66,9 @@ def test_seeds_take_a_free_label_and_leave_the_systems_theirs(tmp_path, catalogu
     path = write_lines(tmp_path / "log.jsonl", rows)
     options = {"catalogue": catalogue, "segments": "metadata"}
     (note,) = notes("preference_shift", [path], **options)
-    assert note == "seed tells rows of one name apart (it is 1, 2): type --column true_genre=seed"
+    assert (
+        note == "seed tells rows of one name apart (it is '1', '2'): type --column true_genre=seed"
+    )
 
 
 def test_equal_dialogues_without_a_name_are_no_copies(tmp_path, catalogue):
@@ -204,7 +206,7 @@ def test_a_key_that_tells_the_rows_of_two_files_apart_is_named(tmp_path):
     for uid in (5, 9):
         write_lines(logs / f"{uid}.jsonl", [{**row, "uid": uid} for row in lines])
     options = fastscore.ScoreDialogue(lex_weight=1.0)
-    said = r"in two files: .* uid tells .* \(it is 5, 9\): type --column miner_uid=uid\.$"
+    said = r"in two files: .* uid tells .* \(it is '5', '9'\): type --column miner_uid=uid\.$"
     for output in (None, tmp_path / "run"):
         with pytest.raises(InputError, match=said):
             fastscore.score(logs, options, embedder=None, output=output)

@@ -84,7 +84,7 @@ def make_content(headlines: Sequence[Headlines], how: Inference, texts: bool = T
     ]
     charts = Charts()
     comparisons, found = _comparisons(shown, how)
-    notes = [f"{one.name}: {note}" for one in shown for note in one.run.manifest.notes] + found
+    notes = [*_notes_on_logs(shown, texts), *found]
     metrics = metrics_of(suite, shown, comparisons, charts)
     sections = _sections(suite, shown)
     contents = [(f"section-{n}", title) for n, title in enumerate(sections, start=1)]
@@ -120,6 +120,23 @@ _CONTENTS = [
     (name.lower(), name)
     for name in ("Findings", "Overview", "Metrics", "Dialogues", "Nulls", "Rejects", "About")
 ]
+
+
+_QUOTED = re.compile(r"""(?<=[ (])(['"])(?:\\.|(?!\1).)*\1(?=[ ,)])""")
+"""A word of a log in a note, as `repr` writes it."""
+_TYPED = re.compile(r"[;:] type --.*", re.DOTALL)
+"""The options that a note says to type, in which words of a log are written for a shell."""
+
+
+def _notes_on_logs(shown: Sequence[Headlines], texts: bool) -> list[str]:
+    """Return the notes of the runs; without texts, the words of the logs are left out of them."""
+    notes, n_words = [], 0
+    for one in shown:
+        for note in one.run.manifest.notes:
+            wordless, n = ("", 0) if texts else _QUOTED.subn("…", note)
+            notes.append(f"{one.name}: {_TYPED.sub('', wordless) if n else note}")
+            n_words += n
+    return [*notes, "Each … is a word that is left out, as asked for"] if n_words else notes
 
 
 def systems_of(headlines: Headlines) -> str:
