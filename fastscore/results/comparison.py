@@ -637,7 +637,7 @@ def _ranking(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
 
 def _metric_heading(declared: Mapping[str, Metric], row: Record) -> str:
     metric = declared[row["metric"]]
-    return f"{metric.name} ({metric.id}) {ARROWS[metric.scale.better]}"
+    return f"{metric.heading} {ARROWS[metric.scale.better]}"
 
 
 def apart_text(row: Record) -> str:

@@ -506,7 +506,7 @@ def print_explanations(console: Console, found: Explanations) -> None:
         place = f", {one.place}" if one.place else ""
         shown = value if one.value is not None else f"{value} {one.reason}"
         console.print()
-        console.print(Text(plain(f"{metric.name} ({metric.id}){place}: {shown}"), "bold"))
+        console.print(Text(plain(f"{metric.heading}{place}: {shown}"), "bold"))
         facts = {"formula": metric.formula.text}
         if one.value is None:
             facts["null"] = metric.null_rule

@@ -234,7 +234,7 @@ def list_findings(headlines: Headlines, how: Inference | None = None) -> list[Fi
     return [
         *_groups(headlines, how or Inference.of(headlines.run.suite.design)),
         *_unbeaten(headlines),
-        *(Finding("mean", f"{_named(one)}{text}.", one.id) for one, text in means if text),
+        *(Finding("mean", f"{one.heading}{text}.", one.id) for one, text in means if text),
         *_nulls(headlines),
         _rejects(headlines.run),
     ]
@@ -337,7 +337,7 @@ def _groups(headlines: Headlines, how: Inference) -> Iterator[Finding]:
     differing.sort(
         key=lambda test: -abs(test["clearest"]["effect"] or 0.0) if test["clearest"] else math.inf
     )
-    named = {metric.id: _named(metric) for metric in headlines.metrics}
+    named = {metric.id: metric.heading for metric in headlines.metrics}
     for test in differing[:GROUP_DIFFERENCES]:
         id = test["metric"]
         yield Finding("groups", _difference_text(named[id], test, family), id)
@@ -397,7 +397,7 @@ def _nulls(headlines: Headlines) -> Iterator[Finding]:
         is_told = metric in everywhere or (by_definition and reason == "not_applicable")
         if n_null > MANY_NULLS * rows and not is_told:
             nulls = f"null in {n_null:,} of {rows:,} {metric.table} ({reason})"
-            yield Finding("null", f"{_named(metric)} is {nulls}.", metric.id)
+            yield Finding("null", f"{metric.heading} is {nulls}.", metric.id)
 
 
 def _rejects(run: Run) -> Finding:
@@ -407,7 +407,3 @@ def _rejects(run: Run) -> Finding:
     by_reason = run.rejects.group_by("reason").agg(n=pl.col("count").sum())
     reason, n = by_reason.sort("n", "reason", descending=[True, False]).row(0)
     return Finding("rejects", f"{counted(n_rejects, 'rejects')}, most for {reason} ({n:,}).")
-
-
-def _named(metric: Metric) -> str:
-    return f"{metric.name} ({metric.id})"

@@ -350,6 +350,11 @@ def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
 
         about, frames, summary = read_judged(folder)
         return Run(folder, about, scores=Scores(frames, summary, None))
+    if (folder / "pairs.jsonl").is_file():
+        raise UsageError(
+            f"{folder}: verdicts of a judge on pairs, not a run.",
+            f"`fastscore rank {folder / 'pairs.jsonl'}` ranks the systems.",
+        )
     manifest = None if folder.is_file() else read_manifest(folder)
     if manifest is None and (folder / RECEIPTS).is_dir():
         raise RunError(

@@ -175,16 +175,17 @@ def name_columns(
     """Lay out the names of rows' metrics, and headings; `drop` is the rank of ids that are long."""
     metrics = [declared.get(row.get("metric", "")) for row in rows]
     ids = [", ".join(filter(None, (row.get("metric"), row.get("where")))) for row in rows]
-    names = (
+    names = tuple(
         metric.name if metric else headings.get(place, id)
         for place, (id, metric) in enumerate(zip(ids, metrics, strict=True))
     )
     arrows = tuple(ARROWS[metric.scale.better] if metric else " " for metric in metrics)
     # letters say something beside a name, long ids repeat it
     short = max(map(len, ids), default=0) <= 5
+    has_ids = any(metric and metric.name != id for id, metric in zip(ids, metrics, strict=True))
     return [
-        Column("id", tuple(ids), right=False, drop=1 if short else drop),
-        Column("metric", tuple(names), right=False, wraps=True),
+        *([Column("id", tuple(ids), right=False, drop=1 if short else drop)] if has_ids else []),
+        Column("metric", names, right=False, wraps=True),
         Column("", arrows, right=False),
     ]
 

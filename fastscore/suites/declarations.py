@@ -500,6 +500,11 @@ class Metric:
     baselines: tuple[str, ...] = ()
 
     @property
+    def heading(self) -> str:
+        """Its name, with the id unless that is the name."""
+        return self.name if self.name == self.id else f"{self.name} ({self.id})"
+
+    @property
     def null_rules(self) -> tuple[NullRule, ...]:
         """The rules that nulls are computed from."""
         return tuple(rule for rule in self.null_when if not isinstance(rule, str))

@@ -137,3 +137,9 @@ def test_other_judges_are_not_compared_unless_that_is_allowed(judged, served, tm
     runs = judged / "old", tmp_path / "other"
     found = fastscore.compare(*runs, allow_different_signatures=True)
     assert found.differences["difference"].to_list() == [0, 0, 0]
+
+
+def test_verdicts_on_pairs_are_no_run(tmp_path):
+    (tmp_path / "pairs.jsonl").touch()
+    with pytest.raises(UsageError, match=r"verdicts of a judge on pairs.*fastscore rank"):
+        fastscore.open_run(tmp_path)
