@@ -115,23 +115,23 @@ def _dialogues(file: Path, dimensions: list[str]) -> pl.DataFrame:
 
 def _suite(about: dict[str, Any], dialogues: pl.DataFrame) -> Suite:
     low, high = about["scale"]
-    questions = about.get("questions", {})
+    asked = dict.fromkeys(about["dimensions"], "") | about.get("questions", {})
     name = f"judge:{about['rubric']}:{about['rubric_hash'][:8]}"
     labels = [column for id, column in _LABELS.items() if id in dialogues.columns]
     metrics = [
         Metric(
             id=id,
             name=id,
-            formula=Formula(text="mean of the judge's scores of the dialogue over repeats"),
+            formula=Formula(text=f"mean over repeats of the judge's score. {asked[id]}".strip()),
             scale=Scale("higher", minimum=low, maximum=high),
             source=f"the rubric {about['rubric']}",
-            reading=questions.get(id, ""),
             role="headline",
         )
         for id in about["dimensions"]
     ]
     columns = [
-        OutputColumn(one.id, pl.Float64(), one.reading or one.id, metric=one.id) for one in metrics
+        OutputColumn(one.id, pl.Float64(), asked[one.id] or one.id, metric=one.id)
+        for one in metrics
     ]
     reasons = OutputColumn("null_reasons", NULL_REASONS_DTYPE, "Why metrics are null.")
     return Suite(
