@@ -23,7 +23,7 @@ from fastscore.statistics.agreement import (
 )
 from fastscore.statistics.clustered import LEVEL, Clusters, Ends, clustered_mean, hedges_g
 from fastscore.statistics.curves import Curve, difference_curve
-from fastscore.statistics.significance import Values, holm
+from fastscore.statistics.significance import Values, deviation, holm
 from fastscore.suites.judged import MEAN, OVERALL, Judged
 from fastscore.suites.preference_shift.metrics import DIALOGUE_METRICS
 from fastscore.suites.preference_shift.options import PreferenceShift
@@ -350,8 +350,10 @@ def components(scored: Scored) -> pl.DataFrame:
     for group, frame in by_group(scored.conversations):
         means = mean_intervals(frame, list(SCORE_NAMES), SCORE_RANGES)
         for name, mean in zip(SCORE_NAMES, means, strict=True):
-            values = frame[name].sort()
-            spread = {"score": name, "sd": values.std(), "median": values.median()}
+            values = frame[name].drop_nulls().sort()
+            # the last bit of polars' deviation depends on the processor
+            sd = deviation(values.to_numpy(), 1) if len(values) > 1 else None
+            spread = {"score": name, "sd": sd, "median": values.median()}
             rows.append(group | mean | spread)
     return pl.DataFrame(rows, schema=COMPONENT_SCHEMA)
 
