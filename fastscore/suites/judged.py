@@ -22,11 +22,9 @@ VERDICTS = {"A": 1.0, "tie": 0.5, "B": 0.0}
 """What a verdict on a pair is worth for side A."""
 FOUND_LENGTH = 80
 
-JUDGE_SCHEMA: dict[str, pl.DataType] = {
-    "conversation": pl.UInt32(),
-    "judge": pl.String(),
-    "score": pl.Float64(),
-}
+JUDGE_SCHEMA = pl.Schema(
+    {"conversation": pl.get_index_type(), "judge": pl.String(), "score": pl.Float64()}
+)
 """A judge's score of a conversation, under its name."""
 
 JUDGE_REJECT_SCHEMA: dict[str, pl.DataType] = {

@@ -728,7 +728,7 @@ def _sequences(rows: pl.DataFrame, naming: Source, stride: int) -> pl.DataFrame:
     within = [pl.col("byte_offset") // stride] if stride else []
     same = (pl.col("file", *naming.dialogue_key), *within)
     begins = rows.select(pl.any_horizontal(each.ne_missing(each.shift()) for each in same))
-    first = begins.to_series().arg_true().to_numpy()
+    first = begins.to_series().arg_true().cast(pl.Int64).to_numpy()
     after = np.append(first[1:], rows.height)
     found = rows[first]
     return found.select(

@@ -136,7 +136,7 @@ def _count(
         selectors.numeric().fill_null(0),
         selectors.boolean().fill_null(False),
         pl.col("members").fill_null([]),
-    ).with_columns(pl.col(pl.UInt32).cast(pl.Int64))
+    ).with_columns(selectors.unsigned_integer().cast(pl.Int64))
     return frames["dialogues"].hstack(counts.drop("dialogue_row"))
 
 

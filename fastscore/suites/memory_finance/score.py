@@ -659,7 +659,7 @@ def _largest_percentages(replies: Replies) -> Indices:
     """Return the largest percentage in each reply that mentions drawdown, or -1."""
     rows = np.flatnonzero(replies.has("drawdown", ""))
     found = replies.texts[rows].str.extract_all(_PERCENTAGE)
-    sizes = found.list.len().to_numpy()
+    sizes = found.list.len().cast(pl.Int64).to_numpy()
     codes, matches = factorize(found.explode(empty_as_null=False))
     numbers = [_percentage(match[:-1].rstrip()) for match in matches]
     largest = np.full(len(replies.texts), _NO_PERCENTAGE, np.int64)

@@ -232,7 +232,7 @@ def _renumber_shift_events(
         events.join(moved, on=SHIFT_KEY, how="left")
         .join(asked.group_by("dialogue_row").len("n_asked"), on="dialogue_row", how="left")
         .join(merged.group_by("dialogue_row").len("n_merged"), on="dialogue_row", how="left")
-        .select("dialogue_row", turn=pl.coalesce("merged_turn", beyond))
+        .select("dialogue_row", turn=pl.coalesce("merged_turn", beyond.cast(pl.Int64)))
     )
 
 

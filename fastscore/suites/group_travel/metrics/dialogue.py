@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 from polars import col as C
+from polars import selectors
 
 from fastscore.suites.columns import list_column, put_at
 from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Scale
@@ -239,7 +240,7 @@ def count_turns(dialogues: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     voices = pl.when("multi_user").then("providers").otherwise(1)
     accepting = pl.when("everyone_accepts").then("M6_den").otherwise("accepting")
     return (
-        counts.with_columns(C(pl.UInt32).cast(pl.Int64))
+        counts.with_columns(selectors.unsigned_integer().cast(pl.Int64))
         .join(stated, on="dialogue_row")
         .with_columns(
             M1_den=pl.coalesce("member_count", "listed_members", "speakers"),

@@ -563,7 +563,7 @@ def _conversation_pairs(scored: Scored, segment_cosines: pl.DataFrame | None) ->
     )
     if segment_cosines is None:
         names = ("within-across:within", "within-across:across")
-        schema = {"conversation": pl.UInt32(), **dict.fromkeys(names, pl.Float64())}
+        schema = {"conversation": pl.get_index_type(), **dict.fromkeys(names, pl.Float64())}
         segment_cosines = pl.DataFrame(schema=schema)
     for of_conversation in (means, segment_cosines):
         shifted = shifted.join(
