@@ -18,7 +18,7 @@ WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 
 PYTHONS := $(shell sed -n 's/.*:: Python :: \(3\.[0-9]*\)",/\1/p' pyproject.toml)
 
-.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked collect test-slow test-llm test-nightly test-weekly test-loggers test-numba test-ray test-aarch64 test-wine test-lowest test-newest test-resolved wheel wheel-pure check-wheels container lint docs picture bench bench-full clean
+.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked collect test-slow test-llm test-nightly test-weekly test-loggers test-numba test-rtcompat test-ray test-aarch64 test-wine test-lowest test-newest test-resolved wheel wheel-pure check-wheels container lint docs picture bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -98,6 +98,13 @@ test-numba: $(VENV)/dev.installed  ## Kernels made by the oldest Numba that pypr
 	$(INSTALL) --target $(VENV)/oldest-numba "numba==$(OLDEST_NUMBA).*"
 	FASTSCORE_CACHE=$(VENV)/oldest-numba-cache PYTHONPATH=$(VENV)/oldest-numba \
 	  $(BIN)/python -m pytest -q -n 2 -m "not slow" tests/jit/test_numba.py tests/kernels tests/readers
+
+# beside the usual build, which all other targets keep: where both are in one place, polars prefers this one
+test-rtcompat: setup  ## All tests with polars for processors without AVX2, which counts rows in 64 bits
+	$(INSTALL) --no-deps --upgrade --target $(VENV)/rtcompat \
+	  "polars-runtime-compat==$$($(BIN)/python -c 'import polars; print(polars.__version__)')"
+	POLARS_FORCE_PKG=compat PYTHONPATH=$(CURDIR)/$(VENV)/rtcompat \
+	  $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not llm"
 
 $(VENV)/uv.installed: $(VENV)/dev.installed
 	$(INSTALL) 'uv==0.13.*'
