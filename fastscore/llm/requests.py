@@ -20,6 +20,7 @@ from fastscore.errors import UsageError, did_you_mean
 from fastscore.files import cache_root, hash_bytes
 from fastscore.llm.spending import NO_PRICES, Meter, Prices, UnusableError, parse_prices
 from fastscore.logs.inputs.column_map import ColumnMap, requested_map
+from fastscore.logs.inputs.files import STDIN
 from fastscore.run.request import SETTINGS
 from fastscore.settings.options import check_arguments, check_settings, setting, settings_of
 
@@ -449,6 +450,11 @@ class AskingAboutLogs:
 
     def __post_init__(self) -> None:
         check_settings(self)
+        if STDIN in self.inputs:
+            raise UsageError(
+                "Standard input is read once, and a model's answers need the logs again.",
+                "Write it to a file, and name that.",
+            )
         object.__setattr__(self, "column_map", requested_map(self))
 
 

@@ -436,6 +436,14 @@ def test_a_log_in_another_encoding_is_refused_with_the_command(layout, stub, tmp
     assert told in " ".join(done.output.split())
 
 
+@pytest.mark.parametrize("command", ["judge", "annotate states"])
+def test_standard_input_is_refused(command, tmp_path):
+    words = [*command.split(), "-", "--model", "m", "--dry-run", "-o", str(tmp_path / "out")]
+    done = CliRunner().invoke(cli, words, input="{}\n")
+    assert done.exit_code != 0
+    assert "Standard input is read once" in str(done.exception)
+
+
 def test_dialogues_in_which_only_the_assistant_speaks_are_counted(stub, tmp_path):
     log = write_lines(tmp_path / "log.jsonl", [{"id": 1, "prompt": "Why?", "response_a": "So."}])
     command = f"fastscore judge {log} -o judgements --model MODEL --base-url URL"
