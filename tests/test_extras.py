@@ -77,12 +77,19 @@ def test_the_core_scores_shows_explains_and_compares(tmp_path):
         assert command[-1] != "json" or json.loads(out)
 
 
-def test_doctor_asks_for_no_model_without_the_extra(tmp_path, monkeypatch):
-    monkeypatch.setenv("FASTSCORE_CACHE", str(tmp_path / "cache"))
+def test_doctor_asks_for_no_model_without_the_extra(tmp_path):
     ((code, out, _),) = run_without(CORE, ["doctor"], cwd=tmp_path)
     assert (code, "ok  model                  not used" in out, "!!" in out) == (0, True, False), (
         out
     )
+
+
+def test_doctor_asks_for_a_compiler_if_kernels_are_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("FASTSCORE_CACHE", str(tmp_path / "cache"))
+    ((code, out, _),) = run_without(CORE, ["doctor"], cwd=tmp_path)
+    assert code == 1
+    assert [line[:10] for line in out.splitlines() if "!!" in line] == ["!!  kernel"]
+    assert "pip install 'fastscore-dialogue[compile]'" in out
 
 
 def test_every_format_is_read_without_an_extra(tmp_path):

@@ -24,7 +24,7 @@ from fastscore.cli.score import declared_setting
 from fastscore.errors import EXIT_CHECK_FAILED, FastscoreError
 from fastscore.files import cache_root
 from fastscore.run.request import DEFAULT_EMBEDDER, SETTINGS
-from fastscore.settings.extras import install_command, is_installed
+from fastscore.settings.extras import EXTRAS, install_command, is_installed
 from fastscore.settings.options import available_processors
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.terminal import write_line, write_note, write_wrapped
@@ -365,7 +365,7 @@ def _default_store() -> str:
 
 
 def _compiled() -> str:
-    from fastscore_jit.compiling import missing_kernels
+    from fastscore_jit.compiling import NO_COMPILER, missing_kernels
 
     from fastscore.run.kernels import every_kernel
 
@@ -373,8 +373,8 @@ def _compiled() -> str:
     missing = missing_kernels(kernels)
     place = f"for {processor_level().name} ({cache_folder()})"
     if missing:
-        return (
-            f"{len(kernels) - len(missing)} of {len(kernels)} are compiled {place}; "
-            "`fastscore kernels compile` compiles the others"
-        )
+        found = f"{len(kernels) - len(missing)} of {len(kernels)} are compiled {place}"
+        if not all(map(is_installed, EXTRAS["compile"])):
+            raise FastscoreError(f"{found}.", NO_COMPILER)
+        return f"{found}; `fastscore kernels compile` compiles the others"
     return f"all {len(kernels)} are compiled {place}"
