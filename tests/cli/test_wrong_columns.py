@@ -135,6 +135,21 @@ def test_a_log_without_shifts_names_each_metric_of_shifts(tmp_path):
     assert set(note.partition(" are null")[0].split(", ")) == expected
 
 
+def test_marks_of_shifts_are_not_proposed_as_the_list_of_shifts(tmp_path):
+    example = fastscore.example("preference_shift", tmp_path).folder
+    speakers = ("USER", "SYSTEM", "USER", "SYSTEM")
+    rows = [
+        {"session_id": "c", "speaker": speaker, "text": "A drama.", "shift_event": place == 2}
+        for place, speaker in enumerate(speakers)
+    ]
+    catalogue = str(example / "catalogue.jsonl")
+    options = fastscore.PreferenceShift(catalogue=catalogue, segments="metadata")
+    run = fastscore.score(write(tmp_path / "log.jsonl", rows), options, layout="turns")
+    (note,) = [note for note in run.manifest.lacking if "no row has shift_events" in note]
+    assert "shift_event (4)" in note
+    assert "type --column" not in note  # a list cannot be read from booleans
+
+
 def test_a_metric_that_its_definition_fixes_lacks_no_column(tmp_path):
     example = fastscore.example("guest_simulation", tmp_path).folder
     options = fastscore.GuestSimulation(personas=str(example / "personas.json"))

@@ -385,7 +385,7 @@ def json_types(column: Column) -> set[str]:
     if column.items:
         return {"array"}
     if column.kind == "json":
-        return {"object", "array", "string", "boolean"}
+        return {"object", "array", "string", *({"boolean"} & set(column.accepts))}
     if column.kind in ("integer", "number"):
         # what else it accepts are ways of writing a number
         return {"integer", column.kind, *({"number", "string"} & set(column.accepts))}

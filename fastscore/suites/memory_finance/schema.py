@@ -130,6 +130,7 @@ SOURCE = Source(
             "valid_dialog",
             "Whether the dialogue is scored at all: any value, by its truth.",
             *ALL_METRICS,
+            accepts=("boolean",),
         ),
         json_field(
             "profile_gt", "Object: the user's labelled profile, or null.", *_ids(*PROFILE_METRICS)
