@@ -163,6 +163,16 @@ def test_a_command_names_the_extra_that_it_needs(tmp_path):
     assert not (tmp_path / "report.html").exists()
 
 
+def test_an_analysis_names_the_extra_that_it_needs(tmp_path):
+    example = write_example("preference_shift", tmp_path / "example")
+    scored = shlex.split(example.command(str(tmp_path / "run")))[1:]
+    commands = [[*scored, "-q"], ["analyse", "run"]]
+    (code, out, err), analysis = run_without(CORE, *commands, cwd=tmp_path)
+    assert code == 0, (out, err)
+    assert analysis[0] == 2
+    assert install_command("plots") in analysis[2]
+
+
 def test_bf16_needs_its_package(tmp_path):
     command = [*SCORE, "--precision", "bf16"]
     (_, (code, _, err)) = run_without(["openvino"], EXAMPLE, command, cwd=tmp_path)

@@ -119,7 +119,9 @@ def analyse(
     check_arguments(analyse, locals())
     opened = as_run(run)
     suite = opened.suite
-    if suite.analyse is None:
+    with explained("The analysis"):
+        suite_analysis = suite.analyse
+    if suite_analysis is None:
         raise UsageError(
             f"{opened.path} is a run of {suite.name}, which has no analysis of its own.",
             "`fastscore compare` compares runs of every suite.",
@@ -150,7 +152,7 @@ def analyse(
     )
     options = build_options(suite.options, opened.manifest.options)
     with explained("The analysis"):
-        found = suite.analyse(committed, judgements, options, settings)
+        found = suite_analysis(committed, judgements, options, settings)
     _write(folder, found, opened.signature)
     page = render_page("analysis.html", _content(opened, found, cluster))
     commit_bytes(folder / PAGE, page.encode())
