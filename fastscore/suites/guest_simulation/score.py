@@ -63,15 +63,30 @@ def score_events(
 
 
 def notes_on_run(dialogues: pl.LazyFrame, options: GuestSimulation) -> list[str]:
-    """Count what PAS has without attributes of a persona, and ORA without a name in its target."""
+    """Count what PAS has without attributes of a persona, and ORA without a name in its target.
+
+    With a file of personas, conversations for which it has no persona are counted, too.
+    """
+    reason = pl.element().struct.field
+    lost = (reason("metric") == "PAS") & (reason("reason") == "missing_input")
+    stray = C("persona").is_null() & C("null_reasons").list.eval(lost).list.any()
     found = dialogues.select(
         C("PAS").count(),
         fallback=(C("PAS").is_not_null() & (C("PAS_source") == "fallback")).sum(),
         ORA=C("ORA").count(),
         nameless=(C("ORA").is_not_null() & (C("n_target_names") == 0)).sum(),
+        n=pl.len(),
+        stray=stray.sum(),
+        first=C("test_case").filter(stray).min(),
     )
     counts = found.collect().row(0, named=True)
     notes = []
+    if options.personas and counts["stray"]:
+        notes.append(
+            f"PAS: {counts['stray']:,} of {counts['n']:,} conversations have no persona, neither "
+            "in the log nor in the file of personas; its test_cases need an entry whose test_case "
+            f"is {counts['first']!r}"
+        )
     if counts["fallback"]:
         notes.append(
             f"PAS: {counts['fallback']:,} of {counts['PAS']:,} conversations have a persona "

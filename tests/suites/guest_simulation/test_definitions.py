@@ -263,3 +263,13 @@ def test_an_ora_of_a_target_without_names_is_said():
     notes, values = notes_of(*(latte | {"target_order": target} for target in targets))
     assert values == [0.0, 1.0]
     assert [note for note in notes if note.startswith("ORA: 1 of 2 conversations have")]
+
+
+def test_conversations_that_the_file_of_personas_lacks_are_counted(tmp_path):
+    path = tmp_path / "cases.json"
+    path.write_text(json.dumps({"test_cases": [{"test_case": "c0", "guest_persona": ADA}]}))
+    rows = [guest() | {"conversation_id": f"c{number}"} for number in range(3)]
+    options = GuestSimulation(personas=path)
+    notes = fastscore.score(rows, options).notes
+    assert [note for note in notes if note.startswith("PAS: 2 of 3 conv") and "is 'c1'" in note]
+    assert not [note for note in fastscore.score(rows[:1], options).notes if "PAS: 1 of" in note]
