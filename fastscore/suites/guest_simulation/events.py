@@ -504,8 +504,8 @@ def _cell_texts(cells: pl.Series, problems: Problems) -> pl.Series:
 
 def _present(found: pl.Series) -> pl.Series:
     """Make null what is blank, or one of the words by which tables say that nothing is there."""
-    start = found.str.strip_chars_start().str.head(_LONGEST_ABSENT + 1)
-    absent = start.str.strip_chars_end().str.to_lowercase().is_in(_ABSENT)
+    start = found.str.strip_chars().str.head(_LONGEST_ABSENT + 1)
+    absent = start.str.to_lowercase().is_in(_ABSENT)
     return found.set(absent, None)
 
 

@@ -273,3 +273,10 @@ def test_conversations_that_the_file_of_personas_lacks_are_counted(tmp_path):
     notes = fastscore.score(rows, options).notes
     assert [note for note in notes if note.startswith("PAS: 2 of 3 conv") and "is 'c1'" in note]
     assert not [note for note in fastscore.score(rows[:1], options).notes if "PAS: 1 of" in note]
+
+
+def test_a_persona_that_begins_with_a_word_for_nothing_is_a_persona():
+    assert dialogue(state(guest_persona=" None "))["persona"] is None
+    for words in ("none too busy", "null and void"):
+        assert dialogue(state(guest_persona=words))["persona"] == words
+        assert dialogue(case(words), state())["persona"] == words
