@@ -264,11 +264,15 @@ def check_command(
     "`fastscore judge`.",
 )
 @scores_options()
-@cluster_option()
+@cluster_option(
+    help="Unit of intervals and tests, such as the user: one column of table dialogues. Default: "
+    "the suite's."
+)
 def analyse_command(run: Path, output: Path | None, **how: Any) -> None:
     """Analyse RUN, a run of preference_shift, from its tables: nothing is scored again.
 
-    No other bundled suite has an analysis. `fastscore compare` compares runs of every suite.
+    This needs the extra plots: pip install 'fastscore-dialogue[plots]'. No other bundled suite has
+    an analysis. `fastscore compare` compares runs of every suite.
     """
     from fastscore.results.analyse import analyse
 
