@@ -130,7 +130,7 @@ def check_output(
         if head and begins.encode() not in head:
             raise _refused(f"{path} exists and is not {kind}, so it is not overwritten.")
         return
-    held = next((one for one, name, mark in _MARKS if mark in _head(path / name)), None)
+    held = kind_of(path)
     if held is not None and held != kind:
         raise _refused(f"{path} holds {held}, and {kind} would overwrite it.")
     if held is None or alone:
@@ -138,6 +138,11 @@ def check_output(
         strange = [name for name in names if not any(_is_own(name, each) for each in own)]
         if strange:
             raise _refused(f"{path} cannot take {kind}: it holds {strange[0]}.")
+
+
+def kind_of(folder: Path) -> str | None:
+    """Return what a folder that fastscore wrote holds, None if it is another folder."""
+    return next((kind for kind, name, mark in _MARKS if mark in _head(folder / name)), None)
 
 
 def _is_own(name: str, own: str) -> bool:

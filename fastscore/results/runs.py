@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import polars as pl
 
-from fastscore.errors import RunError, UsageError, did_you_mean
+from fastscore.errors import FastscoreError, RunError, UsageError, did_you_mean
+from fastscore.files import ANNOTATIONS, EXPERIMENT, kind_of
+from fastscore.files import JUDGEMENTS as JUDGED
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.score_input import ScoreInput
 from fastscore.run.commit import (
@@ -335,6 +337,20 @@ def _damaged(path: Place) -> RunError:
     )
 
 
+_NO_RUN = {
+    JUDGED: "Type the command of `fastscore judge` again: no answer is asked for twice.",
+    ANNOTATIONS: "`fastscore score` takes them, and its output is a run.",
+    EXPERIMENT: "Its run is the folder scores in it.",
+}
+"""Folders of other commands, and what to do in place of opening them as a run."""
+
+
+def _no_run(folder: Path, kind: str) -> FastscoreError:
+    if kind != JUDGED:
+        return UsageError(f"{folder} is no run: it holds {kind}.", _NO_RUN[kind])
+    return RunError(f"{folder}: the judge wrote no scores yet.", _NO_RUN[kind])
+
+
 def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
     """Open a complete run; see `fastscore.open_run`, whose runs also have verbs."""
     if not isinstance(path, str | PathLike):
@@ -355,6 +371,8 @@ def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
             f"{folder}: verdicts of a judge on pairs, not a run.",
             f"`fastscore rank {folder / 'pairs.jsonl'}` ranks the systems.",
         )
+    if (kind := kind_of(folder)) in _NO_RUN:
+        raise _no_run(folder, str(kind))
     manifest = None if folder.is_file() else read_manifest(folder)
     if manifest is None and (folder / RECEIPTS).is_dir():
         raise RunError(

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import fastscore
 from fastscore.cli import cli
-from fastscore.errors import InputError, RunError, UsageError
+from fastscore.errors import FastscoreError, InputError, RunError, UsageError
 from fastscore.llm.judgements import load_rubric
 from tests.conftest import write_lines
 from tests.llm.stub_server import Stub, serving
@@ -142,4 +142,25 @@ def test_other_judges_are_not_compared_unless_that_is_allowed(judged, served, tm
 def test_verdicts_on_pairs_are_no_run(tmp_path):
     (tmp_path / "pairs.jsonl").touch()
     with pytest.raises(UsageError, match=r"verdicts of a judge on pairs.*fastscore rank"):
+        fastscore.open_run(tmp_path)
+
+
+def test_folder_of_an_unfinished_judge_says_what_to_do(served, judged, tmp_path):
+    how = {"layout": "openai", "answers": tmp_path / "answers.sqlite"}
+    with pytest.raises(FastscoreError):
+        fastscore.judge(judged / "old.jsonl", "m", output=tmp_path / "cut", max_requests=1, **how)
+    with pytest.raises(RunError, match="the judge wrote no scores yet"):
+        fastscore.open_run(tmp_path / "cut")
+
+
+@pytest.mark.parametrize(
+    ("name", "mark", "message"),
+    [
+        ("experiment.json", '{"agents": []}', "no run: it holds an experiment. Its run is"),
+        ("manifest.json", '{"annotations": "states"}', "no run: it holds annotations"),
+    ],
+)
+def test_folders_of_other_commands_are_named(tmp_path, name, mark, message):
+    (tmp_path / name).write_text(mark)
+    with pytest.raises(UsageError, match=message):
         fastscore.open_run(tmp_path)
