@@ -232,7 +232,10 @@ def compare_runs(
     if len(few) == len(tables):
         of_any = dict.fromkeys(repr(level) for levels in few.values() for level in levels)
         has = f"only {', '.join(of_any)}" if of_any else "no values"
-        raise UsageError(f"Column {how.by!r} gives {has} to compare; expected two or more.")
+        left_out = " ".join(f"{note}." for note in told if note.endswith("left out"))
+        raise UsageError(
+            f"Column {how.by!r} gives {has} to compare; expected two or more.", left_out
+        )
     told += [
         f"table {table} is left out: it has {counted(len(levels), 'levels')} of {how.by}"
         for table, levels in few.items()

@@ -337,6 +337,8 @@ def test_dialogues_that_are_left_out_of_every_table_have_one_note(base: Run, bet
         for run in (base, better)
     )
     assert str(found) == "Nothing is compared: no metric has a value on both sides."
+    with pytest.raises(UsageError, match=r"gives no values .*without challenge_uid left out\."):
+        fastscore.compare(base, by="miner_uid", repeats="challenge_uid")
 
 
 def test_what_is_named_twice_is_said_or_taken_once(both: Run) -> None:
