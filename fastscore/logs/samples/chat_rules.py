@@ -181,7 +181,10 @@ def absent_keys(source: Source, samples: Sequence[ChatSample]) -> Iterator[tuple
     documents = [dialogue.document for dialogue in dialogues]
     unread = [document for sample in samples for document in sample.documents]
     turns = [turn.found for dialogue in dialogues for turn in dialogue.turns]
+    labelled = turns if layout.is_row_per_turn else [*documents, *unread]
     places = {
+        rows.model: ((layout.model,), labelled),
+        rows.condition: ((layout.condition,), labelled),
         rows.array or TURNS: (layout.turns[:1], [] if documents else unread),
         rows.id: (layout.id[:1], documents),
         REPLY: (layout.turns[-1:], documents),

@@ -226,10 +226,13 @@ def test_a_slip_in_a_key_is_told(tmp_path):
     with pytest.raises(InputError, match=r"nearest: actual\n.*--column ground_truth=actual\."):
         how("actul")
     assert how("actual").tables["steps"].height == 1
-    log = write(tmp_path / "chats.jsonl", [{"messages": chat()}])
+    log = write(tmp_path / "chats.jsonl", [{"model": "m", "messages": chat()}])
     columns = {"turns": "mesages", "speaker": "role", "text": "content"}
     with pytest.raises(InputError, match=r"no dialogue has; .* Type --column turns=messages\."):
         fastscore.score(log, "guest_simulation", embedder=None, columns=columns)
+    columns = {"model": "modle"}
+    with pytest.raises(InputError, match=r"no dialogue has; .* Type --column model=model\."):
+        fastscore.score(log, "guest_simulation", embedder=None, layout="openai", columns=columns)
 
 
 @pytest.mark.parametrize(
