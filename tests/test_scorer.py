@@ -203,7 +203,7 @@ def bad_rows():
 
 def test_rejects_have_their_places_and_are_counted_in_a_warning():
     scorer = fastscore.Scorer(LEXICAL, "steps")
-    with pytest.warns(fastscore.RejectsWarning, match=r"1 of 3 rows\. The first: .*a\.jsonl:9"):
+    with pytest.warns(fastscore.RejectsWarning, match=r"1 of 3 rows\. The first: a\.jsonl:9"):
         assert scorer(bad_rows()).num_rows == 1
     scores = scorer.scores(bad_rows())
     assert scores.rejects.select("file", "line", "field", "reason").rows() == [

@@ -252,8 +252,8 @@ class Scorer:
         if scores.rejects.height:
             first = describe_reject(scores.rejects.row(0, named=True))
             warn_caller(
-                f"Not scored: {scores.counts['rejects']:,} of {scores.counts['lines']:,} rows. The "
-                f"first: {first}. All of them: Scorer(..., table={REJECTS!r}).",
+                f"Not scored: {scores.counts['rejects']:,} of {scores.counts['lines']:,} rows. "
+                f"{first}. All of them: Scorer(..., table={REJECTS!r}).",
                 RejectsWarning,
             )
         return _plain(scores.tables[self.table])
