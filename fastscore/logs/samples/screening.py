@@ -321,7 +321,8 @@ def check_ids(suite: str, source: Source, seen: FileSample) -> None:
         f"no row has {key.name}, by which {suite} tells dialogues apart, so the file would be one "
         f"dialogue. {found!r} varies within the file as names of dialogues do.",
         [column_flag(key.name, found)],
-        more=f" If the file is one dialogue, type {typed([column_flag(key.name, '')])}.",
+        more=f" If the file is one dialogue, type {typed([column_flag(key.name, '')])} "
+        "(nothing after the =).",
     ).refused(seen.file.path)
 
 

@@ -69,6 +69,7 @@ def test_turns_of_several_dialogues_under_another_key_are_never_one(form, layout
     with pytest.raises(InputError, match="'ticket' varies within the file") as refused:
         scored()
     assert "Type --column session_id=ticket." in str(refused.value)
+    assert "type --column session_id= (nothing after the =)." in str(refused.value)
     assert scored(session_id="ticket").to_list() == ["T-1", "T-2", "T-3"]
     assert len(scored(session_id="")) == 1
 
