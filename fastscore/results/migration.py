@@ -99,6 +99,11 @@ def check_migration(run: Run, old: Sequence[Path], *, tolerance: float = 0.0) ->
             "Name the folder that the public script wrote to, or the files.",
         )
     theirs = pl.concat([_read(suite, file) for file in files]).unique(maintain_order=True)
+    if theirs.is_empty():
+        raise InputError(
+            f"No score of {suite} is in {listed([*map(str, files)], 3)}.",
+            f"Expected {', '.join(_FILES[suite])}.",
+        )
     decimals = pl.col("decimals").max().over("metric").cast(pl.Float64)
     rounding = 0.5 * 10.0**-decimals * (1 + 1e-9) + 1e-15
     joined = _joined(theirs.with_columns(rounding=rounding), run)

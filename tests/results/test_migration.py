@@ -234,3 +234,11 @@ def test_no_score_file_is_refused(lexical: Run, tmp_path: Path) -> None:
         packed.write_bytes(content)
         with pytest.raises(InputError, match=found):
             check_migration(lexical, [packed])
+
+
+def test_a_file_without_a_score_is_refused(suite_runs: Mapping[str, Run], tmp_path: Path) -> None:
+    wrong = tmp_path / "personas.json"
+    wrong.write_text('{"persona_attributes": []}\n')
+    run = suite_runs["guest_simulation/published"]
+    with pytest.raises(InputError, match=r"No score of guest_simulation is in .*personas\.json"):
+        check_migration(run, [wrong])
