@@ -141,8 +141,11 @@ def scores_options(
 ) -> Callable[[Verb], Verb]:
     """Give a command the options of files of scores: more columns, and the range of scores."""
     column = "Another column that contains scores. Repeatable."
-    extremes = "The smallest and largest possible score. Others are refused and counted."
-    bounds: dict[str, Any] = {"type": (float, float), "default": (1, 5), "help": extremes}
+    extremes = (
+        "The smallest and largest possible score. Others are refused and counted. Default: the "
+        "scale of a judge's folder, else 1 5."
+    )
+    bounds: dict[str, Any] = {"type": (float, float), "default": None, "help": extremes}
     return several(
         option("--judge-column", columns, multiple=True, help=column, **declared),
         option("--judge-range", scale, **bounds, **declared),

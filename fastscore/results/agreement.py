@@ -5,9 +5,11 @@ dimension. Dialogues that several raters scored are compared, each pair of rater
 with quadratic weights, all raters by Krippendorff's alpha.
 """
 
+import json
 import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from itertools import chain, combinations, islice
@@ -24,6 +26,7 @@ from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import join_parts, read_shard
 from fastscore.logs.samples.records import records
+from fastscore.logs.samples.refusals import encoding_error
 from fastscore.logs.score_input import ScoreInput
 from fastscore.results.metric_text import REASONS, number_text, show_found, under_headings
 from fastscore.results.runs import Run
@@ -70,6 +73,9 @@ def read_judgements(file: Any, source: Source) -> tuple[pl.DataFrame, pl.DataFra
     else:
         with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
             files = resolve_inputs(given.paths, source.formats)
+            # a sheet in another encoding would lose its rows with umlauts
+            for error in filter(None, map(encoding_error, files)):
+                raise error
             plan = plan_shards(files, source, scratch=Path(scratch))
             parts = [read_shard(shard, source) for shard in plan.shards]
     rows = pl.concat([part.frame for part in parts])
@@ -149,7 +155,7 @@ def judge_runs(
     runs: Sequence[Run],
     files: Sequence[str | PathLike[str]],
     columns: Sequence[str] = (),
-    scale: tuple[float, float] = (1.0, 5.0),
+    scale: tuple[float, float] | None = None,
 ) -> list[JudgedRun]:
     """Join judges' files to runs, one to each; all have the scores that any of the files has."""
     if len(files) != len(runs):
@@ -157,8 +163,8 @@ def judge_runs(
             f"{len(files)} judge's files for {len(runs)} runs, expected one for each run.",
             "Give judge a file for each run, in their order; the same file twice if it has both.",
         )
-    check_scale(scale)
     paths = [fspath(scores_in(file)) for file in files]
+    scale = scale_of(paths, scale)
     require_columns(paths, columns)
     found = [_joined(run, file, columns, scale) for run, file in zip(runs, paths, strict=True)]
     names = list(dict.fromkeys(name for _, judged in found for name in judged.names))
@@ -312,7 +318,7 @@ class Agreement:
 def agreement(
     *files: str | PathLike[str] | pl.DataFrame | Sequence[Mapping[str, Any]],
     columns: Sequence[str] = (),
-    scale: tuple[float, float] = (1.0, 5.0),
+    scale: tuple[float, float] | None = None,
 ) -> Agreement:
     """Compare the scores that several raters gave to the same dialogues.
 
@@ -328,7 +334,8 @@ def agreement(
         Names of columns with scores, beside ``overall``, the dimensions of the rubric of
         recommenders, and all that a judge scored in an object of these files.
     scale
-        The smallest and largest score. Others are left out and counted in a note.
+        The smallest and largest score. Others are left out and counted in a note. Default: the
+        scale in the ``summary.json`` of a judge's folder, else 1 to 5.
 
     Raises
     ------
@@ -347,6 +354,7 @@ def agreement(
     >>> fastscore.agreement("judge.csv", "people.csv").coefficients.head(3)
     """
     check_arguments(agreement, locals())
+    scale = scale_of([*map(scores_in, files)], scale)
     rated, notes = read_ratings(files, columns, scale)
     ratings = _with_raters(rated, judge_names(files))
     raters = ratings["rater"].unique(maintain_order=True).to_list()
@@ -432,6 +440,27 @@ def scores_in(file: Any) -> Any:
     return file
 
 
+def scale_of(files: Sequence[Any], scale: tuple[float, float] | None) -> tuple[float, float]:
+    """Return the scale that is given, else the one of judges' folders, else 1 to 5."""
+    if scale is not None:
+        check_scale(scale)
+        return scale
+    found: dict[tuple[float, float], Path] = {}
+    for path in (Path(file) for file in files if isinstance(file, str | PathLike)):
+        summary = path.with_name("summary.json")
+        if path.name == "judgements.jsonl" and summary.is_file():
+            with suppress(ValueError, TypeError):
+                low, high = json.loads(summary.read_bytes()).get("scale", ())
+                found.setdefault((float(low), float(high)), path)
+    if len(found) > 1:
+        said = (f"{path} from {low:g} to {high:g}" for (low, high), path in found.items())
+        raise UsageError(
+            f"Judges scored on different scales: {', '.join(said)}.",
+            "Compare judges of one scale, or convert scores and name files without summary.json.",
+        )
+    return next(iter(found), (1.0, 5.0))
+
+
 def _dimensions(files: Sequence[Any]) -> Iterator[str]:
     """Yield dimensions of judges' objects: people's columns of their names are scores."""
     taken = {key.lower() for column in judge_source(()).columns for key in column.keys}
@@ -458,7 +487,8 @@ def _ratings(
         first = (rejects if refused.is_empty() else refused).row(0, named=True)
         notes.append(
             f"{name}: {counted(rejects.height, 'rows')} and {counted(refused.height, 'scores')} "
-            f"were refused, the first at line {first['line']}: {first['field']}: {first['reason']} "
+            f"were refused, the first at line {first['line']}: {first['field'] or 'row'}: "
+            f"{first['reason']} "
             f"({first['found']})."
         )
     if ratings.is_empty():
@@ -468,6 +498,12 @@ def _ratings(
         named = [f"{column} ({value!r})" for column, value in unread.items()]
         texts = f" Columns that are not read: {listed(named)}." if named else ""
         likely = next((each for each in unread if _is_number(unread[each])), "NAME")
+        if "out of range" in refused["reason"]:
+            raise InputError(
+                f"{name}: no score was found.{told}",
+                "Name the smallest and largest score: scale=(LOW, HIGH), in a shell the "
+                "option judge_range.",
+            )
         raise InputError(
             f"{name}: no score was found.{told}{texts}",
             "Verdicts are A, B or tie."

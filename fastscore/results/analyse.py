@@ -9,7 +9,13 @@ import polars as pl
 
 from fastscore.errors import UsageError, counted, listed, names_arguments
 from fastscore.files import ANALYSIS, check_output
-from fastscore.results.agreement import read_judgements, read_ratings, require_columns, scores_in
+from fastscore.results.agreement import (
+    read_judgements,
+    read_ratings,
+    require_columns,
+    scale_of,
+    scores_in,
+)
 from fastscore.results.differences import Inference
 from fastscore.results.findings import list_findings, read_headlines
 from fastscore.results.metric_text import write_csv
@@ -21,7 +27,7 @@ from fastscore.settings.extras import explained
 from fastscore.settings.options import build_options, check_arguments
 from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedRun
 from fastscore.suites.declarations import LABEL_TABLE
-from fastscore.suites.judged import check_scale, judge_source
+from fastscore.suites.judged import judge_source
 from fastscore.suites.sums import require_labels
 
 PAGE = "analysis.html"
@@ -68,7 +74,7 @@ def analyse(
     *,
     judge: str | Path | None = None,
     judge_columns: Sequence[str] = (),
-    judge_scale: tuple[float, float] = (1.0, 5.0),
+    judge_scale: tuple[float, float] | None = None,
     cluster: str | None = None,
 ) -> Analysis:
     """Analyse a run of a suite that has an analysis of its own.
@@ -86,7 +92,8 @@ def analyse(
     judge_columns
         Names of columns of that file with scores, beside the rubric's.
     judge_scale
-        The smallest and largest score of the rubric. Others are refused and listed.
+        The smallest and largest score of the rubric. Others are refused and listed. Default: the
+        scale in the ``summary.json`` of the judge's folder, else 1 to 5.
     cluster
         The column of table ``dialogues`` whose values are the units of intervals and tests. Rows
         without a value are units of their own. Default: the unit of the suite's design.
@@ -127,14 +134,15 @@ def analyse(
             "`fastscore compare` compares runs of every suite.",
         )
     folder = Path(output) if output is not None else Path(f"{opened.path}-analysis")
-    check_scale(judge_scale)
+    judge = scores_in(judge)
+    scale = scale_of([judge], judge_scale)
     check_output(folder, ANALYSIS, (PAGE, FIGURES_FOLDER, TABLES_FOLDER))
     units = suite.design.clustered_by(cluster).unit
     require_labels(opened.scan(LABEL_TABLE), units, str(opened.path))
     if len(units) > 1:
         raise UsageError(f"cluster names {listed(units)}; expected one column for an analysis.")
     settings = AnalysisSettings(
-        judge_columns=tuple(judge_columns), judge_scale=judge_scale, unit=units[0]
+        judge_columns=tuple(judge_columns), judge_scale=scale, unit=units[0]
     )
     judgements = None
     if judge is None and judge_columns:
@@ -143,9 +151,8 @@ def analyse(
             "Name the file with judge.",
         )
     if judge is not None:
-        judge = scores_in(judge)
         require_columns([judge], judge_columns)
-        read_ratings([judge], judge_columns, judge_scale)  # refuses a file without any score
+        read_ratings([judge], judge_columns, scale)  # refuses a file without any score
         judgements = read_judgements(judge, judge_source(settings.judge_columns))
     committed = CommittedRun(
         name=opened.path.name, signature=opened.signature, tables=opened.lazy_tables

@@ -64,7 +64,7 @@ def compare(
     alpha: float = ALPHA,
     judge: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
     judge_columns: Sequence[str] = (),
-    judge_scale: tuple[float, float] = (1.0, 5.0),
+    judge_scale: tuple[float, float] | None = None,
     progress: bool | OnProgress = False,
 ) -> Comparison:
     """Compare runs of a suite with each other, or the levels of one run.
@@ -118,6 +118,7 @@ def compare(
         a table ``judge`` of their own.
     judge_columns, judge_scale
         Names of more columns of these files with scores, and the smallest and largest score.
+        Default: the scale in the ``summary.json`` of a judge's folder, else 1 to 5.
     progress
         True shows on stderr how many differences are tested. A callable is called with
         ``"compare"``, the differences that are tested, and all of a table and a group.

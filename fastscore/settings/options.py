@@ -294,8 +294,8 @@ def check_arguments(function: Callable[..., Any], given: Mapping[str, Any]) -> N
         several = next((part for part in rest if get_origin(part) is Sequence), None)
         if parameter.kind is parameter.VAR_POSITIONAL:
             _check_items(name, value, hint)
-        elif get_origin(hint) is tuple:
-            _check_tuple(name, value, len(get_args(hint)))
+        elif value is not None and (pair := [each for each in parts if get_origin(each) is tuple]):
+            _check_tuple(name, value, len(get_args(pair[0])))
         elif several is not None:
             _check_several(name, value, several, or_one=str in parts)
         elif len(rest) + (str in parts) <= 1 and all(map(_is_plain, rest)):

@@ -379,6 +379,14 @@ def test_the_reason_why_nothing_is_judged_is_told_once(logs, stub, tmp_path):
         fastscore.judge(paths, "m", output=tmp_path / "o", columns={"response": "response_a"})
 
 
+def test_a_log_in_another_encoding_is_refused_with_its_conversion(tmp_path):
+    rows = [f"{n};{who};Grüße aus Köln, {n}" for n in range(9) for who in ("user", "assistant")]
+    text = "\n".join(["id;role;content", *rows])
+    (tmp_path / "chats.csv").write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match=r"the text is not UTF-8\..*iconv"):
+        fastscore.judge(tmp_path / "chats.csv", "m", output=tmp_path / "out", dry_run=True)
+
+
 def test_speakers_of_no_known_role_are_counted(stub, tmp_path):
     words = {"user": "Ann", "bot": "Zoe"}
     log = write_lines(

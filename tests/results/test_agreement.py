@@ -268,10 +268,34 @@ def test_raters_that_share_nothing_are_refused(tmp_path: Path, files: list[Path]
     with pytest.raises(InputError, match="no score was found") as raised:
         fastscore.agreement(files[0], other)
     assert str(raised.value).endswith('columns=["tone"], in a shell the option judge_column.')
+    other.write_text("dialogue,overall\nd1,0\n")
+    with pytest.raises(InputError, match=r"out of range \(0\).*option judge_range"):
+        fastscore.agreement(files[0], other)
+    other.write_bytes("dialogue;rater;overall\nd1;J\xfcrgen M.;3\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"other\.csv:2: the text is not UTF-8.*iconv"):
+        fastscore.agreement(files[0], other)
     with pytest.raises(UsageError, match="judge_scale"):
         fastscore.agreement(*files, scale=(5, 1))
     with pytest.raises(UsageError, match="judge_scale"):
         fastscore.agreement(*files, scale=(0, math.inf))
+
+
+def test_the_scale_of_a_judges_folder_is_the_default(tmp_path: Path) -> None:
+    """On 0 to 10, where 1 to 5 would leave five of eight dialogues out; by hand, all agree."""
+    people = [{"dialogue": f"d{n}", "rater": "ann", "tone": n + 1} for n in range(8)]
+    rows = [{"dialogue": f"d{n}", "judged_by": "m", "judge": {"tone": n + 1}} for n in range(8)]
+    for name, scale in (("one", [0, 10]), ("two", [1, 5])):
+        folder = tmp_path / name
+        folder.mkdir()
+        pl.DataFrame(rows).write_ndjson(folder / "judgements.jsonl")
+        (folder / "summary.json").write_text(json.dumps({"scale": scale}))
+    found = fastscore.agreement(tmp_path / "one", people)
+    kappa = found.coefficients.filter(coefficient="weighted_kappa").row(0, named=True)
+    assert (kappa["n"], kappa["value"], found.notes) == (8, 1.0, ())
+    narrow = fastscore.agreement(tmp_path / "one", people, scale=(1, 5))
+    assert narrow.coefficients["n"].max() == 5
+    with pytest.raises(UsageError, match=r"different scales: .*one.* from 0 to 10, .* 1 to 5"):
+        fastscore.agreement(tmp_path / "one", tmp_path / "two")
 
 
 def test_columns_of_numbers_that_are_not_read_are_named(tmp_path: Path) -> None:
