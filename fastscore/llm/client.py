@@ -699,6 +699,7 @@ def ask_each(
         kinds = Counter(each.kind for each in causes)
         outcome["status"] = "incomplete" if kinds or None in found else "complete"
         outcome["failures"] = dict(sorted(kinds.items()))
+        outcome["too_many_failures"] = len(failed) > most_failed
     if len(failed) <= most_failed:
         return written, None
     hint = f"{causes[0].hint} " if causes[0].hint else ""

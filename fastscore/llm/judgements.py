@@ -24,7 +24,7 @@ import numpy as np
 import orjson
 import polars as pl
 
-from fastscore.errors import UsageError, counted, did_you_mean
+from fastscore.errors import RunError, UsageError, counted, did_you_mean
 from fastscore.files import JUDGEMENTS as OUTPUT
 from fastscore.files import check_output, hash_bytes
 from fastscore.llm.client import (
@@ -617,7 +617,10 @@ def show_judgements(summary: dict[str, Any], folder: Path, *, as_json: bool) -> 
 
 def _print_models(folder: Path) -> None:
     """Compare the models of the logs as `fastscore compare` does: in pairs, if some share an id."""
-    run = open_run(folder)
+    try:
+        run = open_run(folder)
+    except RunError:  # incomplete, as the error after this output says
+        return
     models = run.scan("dialogues").select(pl.col("^model$").drop_nulls()).unique().collect()
     if models.height < 2:
         return

@@ -11,7 +11,7 @@ from fastscore.errors import InputError, RunError
 from fastscore.files import hash_bytes
 from fastscore.results.runs import JUDGEMENTS
 from fastscore.run.commit import CUT_TEXTS, REJECTS, SUMMARY_JSON
-from fastscore.run.manifest import Manifest
+from fastscore.run.manifest import MANIFEST_NAME, Manifest
 from fastscore.run.scoring import CUT_SCHEMA
 from fastscore.run.signature import signature
 from fastscore.suites.base import Suite
@@ -43,7 +43,13 @@ _LABELS = {
 
 def read_judged(folder: Path) -> tuple[Manifest, dict[str, pl.DataFrame], pl.DataFrame]:
     """Return manifest, tables and summary of a judge's scores, whose suite is known from now on."""
-    about = _summary_of(folder)
+    about = _read(folder / SUMMARY_JSON)
+    if _read(folder / MANIFEST_NAME).get("too_many_failures", True):
+        n, of = about["dialogues_judged"], about["dialogues"]
+        raise RunError(
+            f"{folder}: the judge is not complete: {n:,} of {of:,} dialogues have scores.",
+            "Type its command again. With max_failures 1 it accepts what failed.",
+        )
     dialogues = _dialogues(folder / JUDGEMENTS, [*about["dimensions"]])
     suite = _suite(about, dialogues)
     declare_scored(suite)
@@ -77,12 +83,12 @@ def read_judged(folder: Path) -> tuple[Manifest, dict[str, pl.DataFrame], pl.Dat
     return manifest, frames, summarise(suite, {LABEL_TABLE: dialogues.lazy()}, options)
 
 
-def _summary_of(folder: Path) -> dict[str, Any]:
+def _read(file: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = orjson.loads((folder / SUMMARY_JSON).read_bytes())
+        found: dict[str, Any] = orjson.loads(file.read_bytes())
     except (OSError, orjson.JSONDecodeError) as error:
         raise RunError(
-            f"{folder / SUMMARY_JSON}: missing or damaged ({error}).",
+            f"{file}: missing or damaged ({error}).",
             "Type the command of `fastscore judge` again: no answer is asked for twice.",
         ) from error
     return found

@@ -10,6 +10,7 @@ import fastscore
 from fastscore.cli import cli
 from fastscore.errors import FastscoreError, InputError, RunError, UsageError
 from fastscore.llm.judgements import load_rubric
+from fastscore.llm.spending import TooManyFailuresError
 from tests.conftest import write_lines
 from tests.llm.stub_server import Stub, serving
 
@@ -21,7 +22,10 @@ def served():
     """Answer each chat with the score that its last turn names, in all dimensions."""
 
     def answer(body):
-        score = int(body["messages"][1]["content"].rsplit("score ", 1)[1][0])
+        told = body["messages"][1]["content"].rsplit("score ", 1)[1][0]
+        if not told.isdigit():
+            return "I cannot tell."
+        score = int(told)
         return json.dumps({"helpfulness": score, "coherence": score, "honesty": 5})
 
     with pytest.MonkeyPatch.context() as patch, serving(Stub(answer=answer)) as stub:
@@ -124,6 +128,7 @@ def test_what_a_judge_does_not_give_is_refused(judged, tmp_path):
     with pytest.raises(RunError, match=r"summary\.json: missing or damaged"):
         fastscore.open_run(tmp_path / "empty")
     (tmp_path / "empty" / "summary.json").write_text('{"dimensions": {}}')
+    (tmp_path / "empty" / "manifest.json").write_text('{"too_many_failures": false}')
     with pytest.raises(InputError, match="no dialogue has a score"):
         fastscore.open_run(tmp_path / "empty")
 
@@ -137,6 +142,20 @@ def test_other_judges_are_not_compared_unless_that_is_allowed(judged, served, tm
     runs = judged / "old", tmp_path / "other"
     found = fastscore.compare(*runs, allow_different_signatures=True)
     assert found.differences["difference"].to_list() == [0, 0, 0]
+
+
+def test_an_incomplete_judge_is_no_run(served, tmp_path):
+    unread = [*chats("old", OLD), {"id": "x", "messages": [{"role": "user", "content": "score ?"}]}]
+    how = {"layout": "openai", "answers": tmp_path / "answers.sqlite", "output": tmp_path / "out"}
+    log = write_lines(tmp_path / "log.jsonl", unread)
+    with pytest.raises(TooManyFailuresError):
+        fastscore.judge(log, "m", **how)
+    with pytest.raises(RunError, match="not complete: 10 of 11 dialogues have scores"):
+        fastscore.check(tmp_path / "out", minimum={"helpfulness": 1})
+    fastscore.judge(log, "m", max_failures=1, **how)
+    run = fastscore.open_run(tmp_path / "out")
+    assert run.tables["dialogues"].height == 10
+    assert "1 of 11 dialogues have no score" in run.notes[0]
 
 
 def test_verdicts_on_pairs_are_no_run(tmp_path):
