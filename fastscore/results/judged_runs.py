@@ -7,7 +7,7 @@ from typing import Any, Never
 import orjson
 import polars as pl
 
-from fastscore.errors import InputError, RunError
+from fastscore.errors import InputError, RunError, counted
 from fastscore.files import hash_bytes
 from fastscore.results.runs import JUDGEMENTS
 from fastscore.run.commit import CUT_TEXTS, REJECTS, SUMMARY_JSON
@@ -63,11 +63,7 @@ def read_judged(folder: Path) -> tuple[Manifest, dict[str, pl.DataFrame], pl.Dat
         column_map={},
         status="complete",
         inputs=[_described(folder / JUDGEMENTS)],
-        counts={
-            "lines": about.get("log_rows", 0),
-            "rejects": about.get("log_rows_rejected", 0),
-            "dialogues": dialogues.height,
-        },
+        counts={"lines": about.get("log_rows", 0), "dialogues": dialogues.height},
         tables={LABEL_TABLE: {"rows": dialogues.height, "parts": 1}},
     )
     if lost := about["dialogues"] - about["dialogues_judged"]:
@@ -75,6 +71,8 @@ def read_judged(folder: Path) -> tuple[Manifest, dict[str, pl.DataFrame], pl.Dat
             f"{lost:,} of {about['dialogues']:,} dialogues have no score: see "
             f"{folder / 'failures.jsonl'}"
         )
+    if rejected := about.get("log_rows_rejected"):
+        manifest.notes.append(f"{counted(rejected, 'lines')} of the logs could not be read")
     frames = {
         LABEL_TABLE: dialogues,
         REJECTS: pl.DataFrame(schema=REJECTS_TABLE),

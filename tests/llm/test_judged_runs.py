@@ -1,6 +1,7 @@
 """A folder of `fastscore judge` is a run: summaries, comparisons, checks and pages of any chat."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,15 @@ def test_a_page_is_written_and_runs_are_listed(judged):
     shown = page.read_text()
     assert "helpfulness" in shown
     assert "Question 1?" not in shown
+    lines = (judged / "old.jsonl").read_text().splitlines(keepends=True)
+    (judged / "broken.jsonl").write_text("".join(lines) + "{\n")
+    out, answers = judged / "broken", judged / "answers.sqlite"
+    fastscore.judge(
+        judged / "broken.jsonl", "m", output=out, layout="openai", answers=answers, max_rejects=1
+    )
+    page = fastscore.report(out, output=judged / "broken.html")
+    assert "1 line of the logs could not be read" in page.read_text()
+    shutil.rmtree(out)
     listed = fastscore.runs(judged)
     assert {Path(run).name for run in listed["run"]} == {"both", "old", "new"}
     assert listed["problem"].null_count() == 3
