@@ -1,6 +1,7 @@
 """Data in memory are scored like an equal log on disk."""
 
 from datetime import date
+from functools import reduce
 
 import numpy as np
 import polars as pl
@@ -179,6 +180,11 @@ def test_messages_name_the_frames_column(tmp_path):
             [{**EVENTS[0], "note": {1, 2}}],
             "score_dialogue",
             "frame:1: the row cannot be written as JSON",
+        ),
+        (
+            [EVENTS[0], {**EVENTS[0], "note": reduce(lambda inner, _: [inner], range(5000), [])}],
+            "score_dialogue",
+            "frame:2: the row cannot be written as JSON: maximum recursion depth",
         ),
         ({"train": pl.DataFrame(EVENTS)}, "score_dialogue", "a dict with the keys 'train'"),
         (7, "score_dialogue", "of type int; expected a path, paths, a frame or rows"),

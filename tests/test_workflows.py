@@ -131,16 +131,24 @@ def test_the_weekly_workflow_of_the_page_works_as_plain_shell(tmp_path):
 
 
 def test_the_gate_of_the_page_on_judges_passes_at_first_and_fails_at_a_fall(tmp_path):
-    page = (ROOT / "docs" / "judging.md").read_text(encoding="utf-8")
-    (gate,) = (
-        each for each in re.findall(r"```text\n(.*?)```", page, re.DOTALL) if "baseline" in each
-    )
+    steps = yaml.safe_load(weekly("judging"))["jobs"]["judge"]["steps"]
+    (gate,) = (step["run"] for step in steps if step.get("name") == "gate")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
     def week(folder, score):
         (tmp_path / folder).mkdir()
-        rows = [{"id": f"{folder}-{n}", "judge": {"helpfulness": score}} for n in range(5)]
+        place = {"model": None, "judged_file": "log.jsonl", "judged_line": 1}
+        rows = [
+            {"dialogue": f"{folder}-{n}", "judge": {"helpfulness": score}, **place}
+            for n in range(5)
+        ]
         write_lines(tmp_path / folder / "judgements.jsonl", rows)
-        return subprocess.run([sys.executable, "-c", gate], cwd=tmp_path).returncode
+        about = {"rubric": "r", "rubric_hash": "0" * 32, "model": "m", "scale": [1, 5]}
+        counts = {"dialogues": 5, "dialogues_judged": 5, "dimensions": {"helpfulness": {}}}
+        (tmp_path / folder / "summary.json").write_text(json.dumps(about | counts))
+        (tmp_path / folder / "manifest.json").write_text('{"too_many_failures": false}')
+        shell, environment = ["bash", "-e", "-c", gate], {**os.environ, "PATH": path}
+        return subprocess.run(shell, cwd=tmp_path, env=environment).returncode
 
     # of 10! / (5! 5!) = 252 divisions one is as low: p = 1 / 252
     assert [week("judgements", 3), week("baseline", 4)] == [0, 1]

@@ -49,8 +49,9 @@ from fastscore.llm.spending import (
 from fastscore.llm.transcripts import DATA, Transcript, quoted, read_dialogues
 from fastscore.results.compare import compare
 from fastscore.results.comparison import show_comparison
+from fastscore.results.judged_runs import JUDGEMENTS
 from fastscore.results.metric_text import p_text
-from fastscore.results.runs import JUDGEMENTS, open_run
+from fastscore.results.runs import open_run
 from fastscore.run.commit import commit_json, commit_lines, commit_table
 from fastscore.run.progress import Reporter
 from fastscore.run.writer import LOCK_NAME, run_lock

@@ -9,7 +9,6 @@ import polars as pl
 
 from fastscore.errors import InputError, RunError, counted
 from fastscore.files import hash_bytes
-from fastscore.results.runs import JUDGEMENTS
 from fastscore.run.commit import CUT_TEXTS, REJECTS, SUMMARY_JSON
 from fastscore.run.manifest import MANIFEST_NAME, Manifest
 from fastscore.run.scoring import CUT_SCHEMA
@@ -30,6 +29,9 @@ from fastscore.suites.declarations import (
 )
 from fastscore.suites.registry import declare_scored
 from fastscore.suites.summary import summarise
+
+JUDGEMENTS = "judgements.jsonl"
+"""In a folder of `fastscore judge`: the scores."""
 
 _LABELS = {
     "file": OutputColumn("file", pl.String(), "The log."),

@@ -19,6 +19,7 @@ from fastscore.files import ANNOTATIONS, EXPERIMENT, kind_of
 from fastscore.files import JUDGEMENTS as JUDGED
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.score_input import ScoreInput
+from fastscore.results.judged_runs import JUDGEMENTS, read_judged
 from fastscore.run.commit import (
     CUT_TEXTS,
     RECEIPTS,
@@ -63,10 +64,6 @@ if TYPE_CHECKING:
 
 Content = TypeVar("Content")
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
-
-
-JUDGEMENTS = "judgements.jsonl"
-"""In a folder of `fastscore judge`: the scores, which are a run, too."""
 
 
 class UnknownTableError(UsageError, KeyError):
@@ -362,8 +359,6 @@ def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
         copy = open_copy(folder.url)
         return Run(folder, copy.manifest, verify, copy=copy)
     if (folder / JUDGEMENTS).is_file():
-        from fastscore.results.judged_runs import read_judged  # late: few runs are judged chats
-
         about, frames, summary = read_judged(folder)
         return Run(folder, about, scores=Scores(frames, summary, None))
     if (folder / "pairs.jsonl").is_file():

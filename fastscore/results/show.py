@@ -15,9 +15,9 @@ import polars as pl
 
 from fastscore.errors import FastscoreError, InputError, UsageError, counted
 from fastscore.logs.integrity.rejects import describe_reject
+from fastscore.results.judged_runs import JUDGEMENTS
 from fastscore.results.metric_text import NONE, write_data
 from fastscore.results.runs import (
-    JUDGEMENTS,
     Run,
     label_of_systems,
     labels_with_values,

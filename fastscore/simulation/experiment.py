@@ -43,9 +43,10 @@ from fastscore.llm.transcripts import Transcript
 from fastscore.results.agreement import agreement
 from fastscore.results.analyse import analyse
 from fastscore.results.compare import compare
+from fastscore.results.judged_runs import JUDGEMENTS
 from fastscore.results.pair_ranking import rank
 from fastscore.results.report.write import write_report
-from fastscore.results.runs import JUDGEMENTS, open_run
+from fastscore.results.runs import open_run
 from fastscore.run.commit import commit_bytes, commit_json, commit_table
 from fastscore.run.drive import execute
 from fastscore.run.progress import Reporter

@@ -147,12 +147,12 @@ def _encoded(row: Any, number: int) -> bytes:
         text = orjson.dumps(row, option=_ORJSON)
         if b"null" not in text or not _holds_non_finite(row):
             return text
-    except TypeError:
+    except (TypeError, RecursionError):
         pass  # not `suppress`, which takes half as long as the row
     try:
         # NaN, infinities, integers of more than 64 bits, lone surrogates: the reader judges them
         return json.dumps(row).encode() + b"\n"
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise InputError(
             f"{FRAME_NAME}:{number}: the row cannot be written as JSON: {error}.",
             "Give strings, numbers, booleans, None, lists and dicts.",
