@@ -493,8 +493,8 @@ def notes_on_rows(run: Run, metrics: Sequence[Metric]) -> list[str]:
         elif wheres[0]:
             over.setdefault(wheres[0], []).append(id)
     return notes + [
-        f"{', '.join(ids)}: the mean is over {where}. In the other rows the definition gives the "
-        "value."
+        f"{', '.join(ids)}: the mean is over rows with {where}. In the other rows the definition "
+        "gives the value."
         for where, ids in over.items()
     ]
 

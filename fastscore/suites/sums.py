@@ -578,5 +578,7 @@ def _where(
             return f"{label} {listed(sorted(values), VALUES_NAMED)}"
     if scale is not None:
         return f"{metric.scale.by} {str(scale).lower()}"
-    rules = [f"{one.column} is not {str(one.value).lower()}" for one in metric.fixed_where]
-    return " and ".join(rules)
+    fixed: dict[str, list[str]] = {}
+    for one in metric.fixed_where:
+        fixed.setdefault(one.column, []).append(str(one.value).lower())
+    return " and ".join(f"{column} not {' or '.join(values)}" for column, values in fixed.items())

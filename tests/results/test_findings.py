@@ -216,7 +216,7 @@ def test_what_a_mean_leaves_out_is_a_sentence(suite_runs: Mapping[str, Run]) -> 
     run = suite_runs["group_travel"]
     shown = [run.suite.metric(id) for id in ("M5", "M2", "M3", "M9")]
     assert notes_on_rows(run, shown) == [
-        f"{ids}: the mean is over condition {conditions}. In the other rows the definition gives "
-        "the value."
+        f"{ids}: the mean is over rows with condition {conditions}. In the other rows the "
+        "definition gives the value."
         for ids, conditions in (("M5", "C5"), ("M2, M3", "C3, C4, C5"))
     ]
