@@ -25,7 +25,7 @@ help:  ## List the targets
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or later is needed"'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }  # half of one would count as made
 
 $(VENV)/run.installed: requirements/run.lock requirements/build.lock pyproject.toml | $(BIN)/python
 	$(INSTALL) --require-hashes -r requirements/build.lock -r requirements/run.lock

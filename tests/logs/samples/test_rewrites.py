@@ -754,7 +754,15 @@ def test_slack_has_its_bots_and_no_notices(options, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "time", ["12/05/2024, 10:0{} - ", "5/12/24, 10:0{}\u202fAM - ", "\u200e[12.05.24, 10:0{}:09] "]
+    "time",
+    [
+        "12/05/2024, 10:0{} - ",
+        "5/12/24, 10:0{}\u202fAM - ",
+        "\u200e[12.05.24, 10:0{}:09] ",
+        "05/01/2026 à 14:0{} - ",
+        "28/3/2025, 9:0{} p. m. - ",
+        "28/3/2025, 9:0{}\u202fp.\u202fm. - ",
+    ],
 )
 def test_a_chat_of_whatsapp_has_no_notices(time, options, tmp_path):
     said = ["Calls are encrypted.", "Ann: Hi\n\nthere", "Shop: Yes: hi", "Ann left", "Ann: Bye"]
