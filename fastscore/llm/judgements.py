@@ -47,9 +47,9 @@ from fastscore.llm.spending import (
     UnusableError,
 )
 from fastscore.llm.transcripts import DATA, Transcript, quoted, read_dialogues
-from fastscore.results.compare import compare
+from fastscore.results.compare import MOST_LEVELS, compare
 from fastscore.results.comparison import show_comparison
-from fastscore.results.judged_runs import JUDGEMENTS
+from fastscore.results.judged_runs import JUDGEMENTS, TAKEN
 from fastscore.results.metric_text import p_text
 from fastscore.results.runs import open_run
 from fastscore.run.commit import commit_json, commit_lines, commit_table
@@ -171,6 +171,8 @@ def _questions(top: TomlTable) -> dict[str, str]:
         name = dimension.text("name")
         if name in questions:
             raise dimension.fault("name", name, "another name than those before")
+        if name in TAKEN:
+            raise dimension.fault("name", name, "another name than columns of runs have")
         questions[name] = dimension.text("question")
     if not questions:
         raise top.fault("dimension", [], "a list of at least one table")
@@ -625,7 +627,11 @@ def _print_models(folder: Path) -> None:
     models = run.scan("dialogues").select(pl.col("^model$").drop_nulls()).unique().collect()
     if models.height < 2:
         return
-    result_console().print()
+    console = result_console()
+    console.print()
+    if models.height > MOST_LEVELS:
+        console.print(f"{models.height:,} models, of which compare tests some: by model, levels")
+        return
     try:
         found = compare(run, by="model")
     except UsageError:  # no id is common

@@ -27,8 +27,8 @@ from fastscore.suites.declarations import (
     Source,
     Table,
 )
-from fastscore.suites.registry import declare_scored
-from fastscore.suites.summary import summarise
+from fastscore.suites.registry import declare_scored, scored_elsewhere
+from fastscore.suites.summary import ALL, summarise
 
 JUDGEMENTS = "judgements.jsonl"
 """In a folder of `fastscore judge`: the scores."""
@@ -42,11 +42,15 @@ _LABELS = {
     "unit": OutputColumn("unit", pl.String(), "The unit of intervals."),
 }
 
+TAKEN = (*_LABELS, "null_reasons", "row", ALL)
+"""Names that no dimension of a rubric can have: tables of runs and pages use them."""
+
 
 def read_judged(folder: Path) -> tuple[Manifest, dict[str, pl.DataFrame], pl.DataFrame]:
     """Return manifest, tables and summary of a judge's scores, whose suite is known from now on."""
-    about = _read(folder / SUMMARY_JSON)
-    if _read(folder / MANIFEST_NAME).get("too_many_failures", True):
+    about, spent = _read(folder / SUMMARY_JSON), _read(folder / MANIFEST_NAME)
+    # manifests of older releases say only whether all was judged
+    if spent.get("too_many_failures", spent.get("status") != "complete"):
         n, of = about["dialogues_judged"], about["dialogues"]
         raise RunError(
             f"{folder}: the judge is not complete: {n:,} of {of:,} dialogues have scores.",
@@ -65,7 +69,11 @@ def read_judged(folder: Path) -> tuple[Manifest, dict[str, pl.DataFrame], pl.Dat
         column_map={},
         status="complete",
         inputs=[_described(folder / JUDGEMENTS)],
-        counts={"lines": about.get("log_rows", 0), "dialogues": dialogues.height},
+        counts={
+            "lines": about.get("log_rows", 0),
+            "rejects": about.get("log_rows_rejected", 0),
+            "dialogues": dialogues.height,
+        },
         tables={LABEL_TABLE: {"rows": dialogues.height, "parts": 1}},
     )
     if lost := about["dialogues"] - about["dialogues_judged"]:
@@ -73,11 +81,15 @@ def read_judged(folder: Path) -> tuple[Manifest, dict[str, pl.DataFrame], pl.Dat
             f"{lost:,} of {about['dialogues']:,} dialogues have no score: see "
             f"{folder / 'failures.jsonl'}"
         )
+    rejects = pl.DataFrame(schema=REJECTS_TABLE)
     if rejected := about.get("log_rows_rejected"):
         manifest.notes.append(f"{counted(rejected, 'lines')} of the logs could not be read")
+        found = "counted by the judge, which keeps none of them"
+        row = {"file": ", ".join(about["inputs"]), "reason": "not_judged", "found": found}
+        rejects = pl.DataFrame([row | {"count": rejected}], REJECTS_TABLE)
     frames = {
         LABEL_TABLE: dialogues,
-        REJECTS: pl.DataFrame(schema=REJECTS_TABLE),
+        REJECTS: rejects,
         CUT_TEXTS: pl.DataFrame(schema=CUT_SCHEMA),
     }
     return manifest, frames, summarise(suite, {LABEL_TABLE: dialogues.lazy()}, options)
@@ -87,43 +99,62 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         found: dict[str, Any] = orjson.loads(file.read_bytes())
     except (OSError, orjson.JSONDecodeError) as error:
-        raise RunError(
-            f"{file}: missing or damaged ({error}).",
-            "Type the command of `fastscore judge` again: no answer is asked for twice.",
-        ) from error
+        raise _damaged(file, error) from error
+    if not isinstance(found, dict) or (file.name == SUMMARY_JSON and "dimensions" not in found):
+        raise _damaged(file, "not what a judge writes")
     return found
+
+
+def _damaged(file: Path, why: object) -> RunError:
+    return RunError(
+        f"{file}: missing or damaged ({why}).",
+        "Type the command of `fastscore judge` again: no answer is asked for twice.",
+    )
 
 
 def _dialogues(file: Path, dimensions: list[str]) -> pl.DataFrame:
     """Return a row a dialogue with its labels and the means of its scores."""
     if not file.stat().st_size:
         raise InputError(f"{file}: no dialogue has a score.", "failures.jsonl beside it says why.")
-    read = pl.read_ndjson(file, infer_schema_length=None)
+    if taken := sorted({*dimensions} & {*TAKEN}):
+        raise RunError(
+            f"{file}: a dimension is called {taken[0]!r}, as a column of every run.",
+            "Give it another name in the rubric, and judge again.",
+        )
+    try:
+        return _rows(pl.read_ndjson(file, infer_schema_length=None), dimensions)
+    except pl.exceptions.PolarsError as error:
+        raise _damaged(file, error) from error
+
+
+def _rows(read: pl.DataFrame, dimensions: list[str]) -> pl.DataFrame:
     if "unit" not in read.columns:
         read = read.with_columns(unit="dialogue")
     id, model = pl.col("dialogue"), pl.col("model").cast(pl.String)
     place = pl.format("/in={}:{}", "judged_file", "judged_line")
     name = id + pl.format("/model={}", model).fill_null("")  # as runs name dialogues
-    rows = read.unnest("judge").select(
+    score = pl.col("judge").struct.field
+    return read.select(
         pl.col("judged_file").alias("file"),
         pl.col("judged_line").alias("line"),
         pl.when(name.is_duplicated()).then(name + place).otherwise(name).alias("dialogue"),
         id.alias("id"),
         model,
         pl.col("unit"),
-        *(pl.col(name).cast(pl.Float64) for name in dimensions),
+        *(score(name).cast(pl.Float64).alias(name) for name in dimensions),
         pl.lit(None, NULL_REASONS_DTYPE).alias("null_reasons"),
     )
-    unused = [] if rows["model"].drop_nulls().len() else ["model"]
-    unused += ["unit"] if (rows["unit"] == rows["id"]).all() else []
-    return rows.drop(unused)
 
 
 def _suite(about: dict[str, Any], dialogues: pl.DataFrame) -> Suite:
     low, high = about["scale"]
     asked = dict.fromkeys(about["dimensions"], "") | about.get("questions", {})
     name = f"judge:{about['rubric']}:{about['rubric_hash'][:8]}"
-    labels = [column for id, column in _LABELS.items() if id in dialogues.columns]
+    # a run that is open already keeps its unit: all folders of a rubric are one suite
+    known = scored_elsewhere(name)
+    has_units = (dialogues["unit"] != dialogues["id"]).any() or (
+        known is not None and known.design.unit == ("unit",)
+    )
     metrics = [
         Metric(
             id=id,
@@ -147,12 +178,16 @@ def _suite(about: dict[str, Any], dialogues: pl.DataFrame) -> Suite:
         version=1,
         options=make_dataclass("Judged", [], namespace={"suite": name}, frozen=True),
         source=Source(columns=(Column("id", "text"),), dialogue_key=("id",)),
-        tables=(Table(name=LABEL_TABLE, grain="a dialogue", columns=(*labels, *columns, reasons)),),
+        tables=(
+            Table(
+                name=LABEL_TABLE, grain="a dialogue", columns=(*_LABELS.values(), *columns, reasons)
+            ),
+        ),
         metrics=tuple(metrics),
         design=Design(
             pair=("id",),
-            unit=("unit",) if "unit" in dialogues.columns else (),
-            groups=("model",) if "model" in dialogues.columns else (),
+            unit=("unit",) if has_units else (),
+            groups=("model",),
         ),
         read=_only_judged,
         score=_only_judged,

@@ -67,7 +67,7 @@ def test_tables_and_summary_are_the_scores(judged):
     rows = run.tables["dialogues"]
     assert rows["dialogue"].to_list()[:2] == ["c0/model=old", "c1/model=old"]
     assert rows.filter(model="new")["helpfulness"].to_list() == list(NEW)
-    assert "model" not in fastscore.open_run(judged / "old").tables["dialogues"].columns
+    assert fastscore.open_run(judged / "old").tables["dialogues"]["model"].null_count() == len(OLD)
     found = {
         row["metric"]: row
         for row in fastscore.summary(judged / "old").iter_rows(named=True)
@@ -111,7 +111,12 @@ def test_a_page_is_written_and_runs_are_listed(judged):
     )
     page = fastscore.report(out, output=judged / "broken.html")
     assert "1 line of the logs could not be read" in page.read_text()
+    assert "No line was rejected" not in page.read_text()
+    assert fastscore.open_run(out).rejects["count"].to_list() == [1]
+    assert fastscore.check(out, max_rejects=0)[0].outcome == "failed"
     shutil.rmtree(out)
+    page = fastscore.report(judged / "old", judged / "both", output=judged / "page.html")
+    assert page.is_file()  # one of them has models
     listed = fastscore.runs(judged)
     assert {Path(run).name for run in listed["run"]} == {"both", "old", "new"}
     assert listed["problem"].null_count() == 3
@@ -166,6 +171,58 @@ def test_an_incomplete_judge_is_no_run(served, tmp_path):
     run = fastscore.open_run(tmp_path / "out")
     assert run.tables["dialogues"].height == 10
     assert "1 of 11 dialogues have no score" in run.notes[0]
+
+
+@pytest.mark.parametrize("name", ["model", "id", "unit", "row", "all", "null_reasons"])
+def test_a_dimension_with_the_name_of_a_column_is_refused_before_it_is_asked(judged, name):
+    rubric = judged / "clash.toml"
+    rubric.write_text(f'title = "t"\n[[dimension]]\nname = "{name}"\nquestion = "Is it?"\n')
+    with pytest.raises(UsageError, match="another name than columns of runs have"):
+        load_rubric(rubric)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("judgements.jsonl", "{bad"),
+        ("judgements.jsonl", '{"a": 1}\n'),
+        ("summary.json", "{}"),
+        ("manifest.json", "[]"),
+    ],
+)
+def test_a_damaged_folder_is_named_and_hides_no_other_run(judged, tmp_path, name, content):
+    shutil.copytree(judged / "old", tmp_path / "damaged")
+    shutil.copytree(judged / "new", tmp_path / "new")
+    (tmp_path / "damaged" / name).write_text(content)
+    with pytest.raises(RunError, match=rf"{name}: missing or damaged"):
+        fastscore.open_run(tmp_path / "damaged")
+    assert fastscore.runs(tmp_path).height == 2
+
+
+def test_a_folder_of_an_older_release_is_a_run_if_all_was_judged(judged, tmp_path):
+    older = shutil.copytree(judged / "old", tmp_path / "older")
+    for file, lost in (("manifest.json", "too_many_failures"), ("summary.json", "questions")):
+        about = json.loads((older / file).read_text())
+        del about[lost]
+        (older / file).write_text(json.dumps(about))
+    rows = [json.loads(line) for line in (older / "judgements.jsonl").read_text().splitlines()]
+    write_lines(
+        older / "judgements.jsonl",
+        [{key: row[key] for key in row if key != "unit"} for row in rows],
+    )
+    found = fastscore.compare(judged / "old", older)
+    assert found.differences["difference"].to_list() == [0, 0, 0]
+
+
+def test_more_models_than_are_compared_are_judged_all_the_same(served, tmp_path):
+    rows = [row | {"version": str(n)} for n in range(101) for row in chats("old", OLD[:1])]
+    log = write_lines(tmp_path / "log.jsonl", rows)
+    words = ["judge", str(log), "--model", "m", "--layout", "openai", "--column", "model=version"]
+    more = ["-o", str(tmp_path / "out"), "--answers", str(tmp_path / "answers.sqlite")]
+    done = CliRunner().invoke(cli, [*words, *more])
+    assert done.exit_code == 0, done.output
+    assert "101 models" in done.stdout
+    assert "next       fastscore report" in done.stdout
 
 
 def test_verdicts_on_pairs_are_no_run(tmp_path):
