@@ -42,7 +42,7 @@ _LABELS = {
     "unit": OutputColumn("unit", pl.String(), "The unit of intervals."),
 }
 
-TAKEN = (*_LABELS, "null_reasons", "row", ALL)
+TAKEN = (*_LABELS, "null_reasons", "row", "name", "label", ALL)
 """Names that no dimension of a rubric can have: tables of runs and pages use them."""
 
 
@@ -57,8 +57,7 @@ def read_judged(folder: Path) -> tuple[Manifest, dict[str, pl.DataFrame], pl.Dat
             "Type its command again. With max_failures 1 it accepts what failed.",
         )
     dialogues = _dialogues(folder / JUDGEMENTS, [*about["dimensions"]])
-    suite = _suite(about, dialogues)
-    declare_scored(suite)
+    suite = _declared(about, dialogues)
     options = suite.options()
     judge = [f"{name}={about.get(name)}" for name in ("model", "temperature", "repeats")]
     manifest = Manifest(
@@ -70,7 +69,7 @@ def read_judged(folder: Path) -> tuple[Manifest, dict[str, pl.DataFrame], pl.Dat
         status="complete",
         inputs=[_described(folder / JUDGEMENTS)],
         counts={
-            "lines": about.get("log_rows", 0),
+            "lines": about.get("log_rows", about["dialogues"] + about.get("log_rows_rejected", 0)),
             "rejects": about.get("log_rows_rejected", 0),
             "dialogues": dialogues.height,
         },
@@ -87,12 +86,32 @@ def read_judged(folder: Path) -> tuple[Manifest, dict[str, pl.DataFrame], pl.Dat
         found = "counted by the judge, which keeps none of them"
         row = {"file": ", ".join(about["inputs"]), "reason": "not_judged", "found": found}
         rejects = pl.DataFrame([row | {"count": rejected}], REJECTS_TABLE)
-    frames = {
-        LABEL_TABLE: dialogues,
-        REJECTS: rejects,
-        CUT_TEXTS: pl.DataFrame(schema=CUT_SCHEMA),
-    }
+    cut = pl.DataFrame(schema=CUT_SCHEMA)
+    frames = _Frames({LABEL_TABLE: dialogues, REJECTS: rejects, CUT_TEXTS: cut})
+    frames.about = about
     return manifest, frames, summarise(suite, {LABEL_TABLE: dialogues.lazy()}, options)
+
+
+class _Frames(dict[str, pl.DataFrame]):
+    """The tables. A process that unpickles them knows the suite, too."""
+
+    about: dict[str, Any]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (dict(self), self.about)
+
+
+def _unpickled(tables: dict[str, pl.DataFrame], about: dict[str, Any]) -> _Frames:
+    _declared(about, tables[LABEL_TABLE])
+    frames = _Frames(tables)
+    frames.about = about
+    return frames
+
+
+def _declared(about: dict[str, Any], dialogues: pl.DataFrame) -> Suite:
+    suite = _suite(about, dialogues)
+    declare_scored(suite)
+    return suite
 
 
 def _read(file: Path) -> dict[str, Any]:

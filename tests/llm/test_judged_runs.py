@@ -1,7 +1,10 @@
 """A folder of `fastscore judge` is a run: summaries, comparisons, checks and pages of any chat."""
 
 import json
+import pickle
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -173,7 +176,7 @@ def test_an_incomplete_judge_is_no_run(served, tmp_path):
     assert "1 of 11 dialogues have no score" in run.notes[0]
 
 
-@pytest.mark.parametrize("name", ["model", "id", "unit", "row", "all", "null_reasons"])
+@pytest.mark.parametrize("name", ["model", "id", "unit", "row", "label", "all"])
 def test_a_dimension_with_the_name_of_a_column_is_refused_before_it_is_asked(judged, name):
     rubric = judged / "clash.toml"
     rubric.write_text(f'title = "t"\n[[dimension]]\nname = "{name}"\nquestion = "Is it?"\n')
@@ -199,9 +202,22 @@ def test_a_damaged_folder_is_named_and_hides_no_other_run(judged, tmp_path, name
     assert fastscore.runs(tmp_path).height == 2
 
 
+def test_another_process_knows_a_pickled_run(judged, tmp_path):
+    run = fastscore.open_run(judged / "old")
+    (tmp_path / "run").write_bytes(pickle.dumps(run))
+    code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')).suite.name)"
+    words = [sys.executable, "-c", code, str(tmp_path / "run")]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == run.suite.name
+
+
 def test_a_folder_of_an_older_release_is_a_run_if_all_was_judged(judged, tmp_path):
     older = shutil.copytree(judged / "old", tmp_path / "older")
-    for file, lost in (("manifest.json", "too_many_failures"), ("summary.json", "questions")):
+    for file, lost in (
+        ("manifest.json", "too_many_failures"),
+        ("summary.json", "questions"),
+        ("summary.json", "log_rows"),
+    ):
         about = json.loads((older / file).read_text())
         del about[lost]
         (older / file).write_text(json.dumps(about))
@@ -210,6 +226,7 @@ def test_a_folder_of_an_older_release_is_a_run_if_all_was_judged(judged, tmp_pat
         older / "judgements.jsonl",
         [{key: row[key] for key in row if key != "unit"} for row in rows],
     )
+    assert fastscore.open_run(older).manifest.counts["lines"] == len(OLD)
     found = fastscore.compare(judged / "old", older)
     assert found.differences["difference"].to_list() == [0, 0, 0]
 
