@@ -115,6 +115,7 @@ def test_a_page_is_written_and_runs_are_listed(judged):
     page = fastscore.report(out, output=judged / "broken.html")
     assert "1 line of the logs could not be read" in page.read_text()
     assert "No line was rejected" not in page.read_text()
+    assert ">None<" not in page.read_text()
     assert fastscore.open_run(out).rejects["count"].to_list() == [1]
     assert fastscore.check(out, max_rejects=0)[0].outcome == "failed"
     shutil.rmtree(out)
