@@ -449,7 +449,7 @@ def scale_of(files: Sequence[Any], scale: tuple[float, float] | None) -> tuple[f
     for path in (Path(file) for file in files if isinstance(file, str | PathLike)):
         summary = path.with_name("summary.json")
         if path.name == "judgements.jsonl" and summary.is_file():
-            with suppress(ValueError, TypeError):
+            with suppress(ValueError, TypeError, AttributeError):
                 low, high = json.loads(summary.read_bytes()).get("scale", ())
                 found.setdefault((float(low), float(high)), path)
     if len(found) > 1:

@@ -203,6 +203,15 @@ def test_a_damaged_folder_is_named_and_hides_no_other_run(judged, tmp_path, name
     assert fastscore.runs(tmp_path).height == 2
 
 
+def test_a_summary_without_a_scale_leaves_it_at_1_to_5(judged, tmp_path):
+    folder = shutil.copytree(judged / "old", tmp_path / "old")
+    (folder / "summary.json").write_text("[]")
+    people = [
+        {"dialogue": f"c{n}", "rater": "p", "helpfulness": score} for n, score in enumerate(OLD)
+    ]
+    assert fastscore.agreement(folder, people).coefficients.height > 0
+
+
 def test_another_process_knows_a_pickled_run(judged, tmp_path):
     run = fastscore.open_run(judged / "old")
     (tmp_path / "run").write_bytes(pickle.dumps(run))
