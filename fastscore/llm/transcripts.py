@@ -307,7 +307,7 @@ def _check_files(dialogues: Iterable[Transcript]) -> None:
         if other != each.file:
             raise InputError(
                 f"One dialogue is in two files: {each.dialogue!r} in {other} and {each.file}.",
-                "Write the rows of each dialogue into one file.",
+                "Write the rows of each dialogue into one file. Other chats need other ids.",
             )
 
 

@@ -190,12 +190,14 @@ def _transcript(head: bytes, *, is_of_whatsapp: bool) -> str:
              if not line.strip()]  # fmt: skip
     splits = ".n += 1" if {*after} == {speakers[0]} else "."
     cleaned = ' | gsub("\\u200e"; "") | gsub("\\u202f"; " ")' if is_of_whatsapp else ""
+    # each file is a chat of its own, whose name no other export has
+    id = '(input_filename // "1" | split("/") | last)' if is_of_whatsapp else ".n"
     notices = f"elif ($line | test({json.dumps(_TIME)})) then . " if is_of_whatsapp else ""
     program = (
         f'reduce (inputs | rtrimstr("\\r") | ltrimstr("\\ufeff"){cleaned}) as $line '
         "({n: 1, turns: []}; "
         f"($line | capture({json.dumps(SAID)}) // null) as $turn "
-        "| if $turn then .turns += [{conversation_id: .n} + $turn] "
+        f"| if $turn then .turns += [{{conversation_id: {id}}} + $turn] "
         f'{notices}elif $line == "" then {splits} elif .turns == [] then . '
         'else .turns[-1].text += "\\n" + $line end) | .turns[]'
     )

@@ -771,6 +771,7 @@ def test_a_chat_of_whatsapp_has_no_notices(time, options, tmp_path):
     told = refusal(tmp_path / "log.txt", options)
     assert "Notices without a speaker are left out." in told
     turns = lines_of(written_anew(told.replace(", and", " > "), tmp_path))
+    assert {turn["conversation_id"] for turn in turns} == {"log.txt"}  # of one export among many
     assert [(turn["speaker"], turn["text"]) for turn in turns] == [
         ("Ann", "Hi\nthere"),
         ("Shop", "Yes: hi"),
