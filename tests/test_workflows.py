@@ -143,15 +143,22 @@ def test_the_gate_of_the_page_on_judges_passes_at_first_and_fails_at_a_fall(tmp_
             for n in range(5)
         ]
         write_lines(tmp_path / folder / "judgements.jsonl", rows)
-        about = {"rubric": "r", "rubric_hash": "0" * 32, "model": "m", "scale": [1, 5]}
+        about = {
+            "suite": "chats",
+            "rubric": "r",
+            "rubric_hash": "0" * 32,
+            "model": "m",
+            "scale": [1, 5],
+        }
         counts = {"dialogues": 5, "dialogues_judged": 5, "dimensions": {"helpfulness": {}}}
         (tmp_path / folder / "summary.json").write_text(json.dumps(about | counts))
         (tmp_path / folder / "manifest.json").write_text('{"too_many_failures": false}')
         shell, environment = ["bash", "-e", "-c", gate], {**os.environ, "PATH": path}
-        return subprocess.run(shell, cwd=tmp_path, env=environment).returncode
+        done = subprocess.run(shell, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        return done.returncode, "helpfulness drop at most" in done.stdout
 
     # of 10! / (5! 5!) = 252 divisions one is as low: p = 1 / 252
-    assert [week("judgements", 3), week("baseline", 4)] == [0, 1]
+    assert [week("judgements", 3), week("baseline", 4)] == [(0, False), (1, True)]
 
 
 @pytest.mark.parametrize("path", BUILT_FROM, ids=lambda path: path.name)

@@ -624,7 +624,7 @@ def _print_models(folder: Path) -> None:
         run = open_run(folder)
     except RunError:  # incomplete, as the error after this output says
         return
-    models = run.scan("dialogues").select(pl.col("^model$").drop_nulls()).unique().collect()
+    models = run.scan("dialogues").select(pl.col("model").drop_nulls()).unique().collect()
     if models.height < 2:
         return
     console = result_console()

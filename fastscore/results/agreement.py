@@ -28,6 +28,7 @@ from fastscore.logs.read.rows import join_parts, read_shard
 from fastscore.logs.samples.records import records
 from fastscore.logs.samples.refusals import encoding_error
 from fastscore.logs.score_input import ScoreInput
+from fastscore.results.judged_runs import JUDGEMENTS
 from fastscore.results.metric_text import REASONS, number_text, show_found, under_headings
 from fastscore.results.runs import Run
 from fastscore.run.manifest import MANIFEST_NAME
@@ -429,7 +430,7 @@ def read_ratings(
 def scores_in(file: Any) -> Any:
     """Return the scores in a folder that `fastscore judge` wrote, anything else as it is."""
     if isinstance(file, str | PathLike) and Path(file).is_dir():
-        paths = [Path(file, name) for name in ("judgements.jsonl", "pairs.jsonl")]
+        paths = [Path(file, name) for name in (JUDGEMENTS, "pairs.jsonl")]
         found = next((path for path in paths if path.is_file()), None)
         if found is None and Path(file, MANIFEST_NAME).is_file():
             raise UsageError(
@@ -448,7 +449,7 @@ def scale_of(files: Sequence[Any], scale: tuple[float, float] | None) -> tuple[f
     found: dict[tuple[float, float], Path] = {}
     for path in (Path(file) for file in files if isinstance(file, str | PathLike)):
         summary = path.with_name("summary.json")
-        if path.name == "judgements.jsonl" and summary.is_file():
+        if path.name == JUDGEMENTS and summary.is_file():
             with suppress(ValueError, TypeError, AttributeError):
                 low, high = json.loads(summary.read_bytes()).get("scale", ())
                 found.setdefault((float(low), float(high)), path)

@@ -7,8 +7,9 @@ from typing import Any, Never
 import orjson
 import polars as pl
 
-from fastscore.errors import InputError, RunError, counted
+from fastscore.errors import InputError, RunError, UsageError, counted
 from fastscore.files import hash_bytes
+from fastscore.logs.samples.inspection import CHATS
 from fastscore.run.commit import CUT_TEXTS, REJECTS, SUMMARY_JSON
 from fastscore.run.manifest import MANIFEST_NAME, Manifest
 from fastscore.run.scoring import CUT_SCHEMA
@@ -27,7 +28,7 @@ from fastscore.suites.declarations import (
     Source,
     Table,
 )
-from fastscore.suites.registry import declare_scored, scored_elsewhere
+from fastscore.suites.registry import declare_scored
 from fastscore.suites.summary import ALL, summarise
 
 JUDGEMENTS = "judgements.jsonl"
@@ -57,7 +58,7 @@ def read_judged(folder: Path) -> tuple[Manifest, dict[str, pl.DataFrame], pl.Dat
             "Type its command again. With max_failures 1 it accepts what failed.",
         )
     dialogues = _dialogues(folder / JUDGEMENTS, [*about["dimensions"]])
-    suite = _declared(about, dialogues)
+    suite = _declared(about)
     options = suite.options()
     judge = [f"{name}={about.get(name)}" for name in ("model", "temperature", "repeats")]
     manifest = Manifest(
@@ -102,14 +103,14 @@ class _Frames(dict[str, pl.DataFrame]):
 
 
 def _unpickled(tables: dict[str, pl.DataFrame], about: dict[str, Any]) -> _Frames:
-    _declared(about, tables[LABEL_TABLE])
+    _declared(about)
     frames = _Frames(tables)
     frames.about = about
     return frames
 
 
-def _declared(about: dict[str, Any], dialogues: pl.DataFrame) -> Suite:
-    suite = _suite(about, dialogues)
+def _declared(about: dict[str, Any]) -> Suite:
+    suite = _suite(about)
     declare_scored(suite)
     return suite
 
@@ -119,7 +120,8 @@ def _read(file: Path) -> dict[str, Any]:
         found: dict[str, Any] = orjson.loads(file.read_bytes())
     except (OSError, orjson.JSONDecodeError) as error:
         raise _damaged(file, error) from error
-    if not isinstance(found, dict) or (file.name == SUMMARY_JSON and "dimensions" not in found):
+    of_judge = {"dimensions", "suite"} if file.name == SUMMARY_JSON else set()
+    if not isinstance(found, dict) or not of_judge <= found.keys():
         raise _damaged(file, "not what a judge writes")
     return found
 
@@ -165,15 +167,12 @@ def _rows(read: pl.DataFrame, dimensions: list[str]) -> pl.DataFrame:
     )
 
 
-def _suite(about: dict[str, Any], dialogues: pl.DataFrame) -> Suite:
+def _suite(about: dict[str, Any]) -> Suite:
+    """Make the suite of a rubric and what it judged; equal names are equal suites."""
     low, high = about["scale"]
     asked = dict.fromkeys(about["dimensions"], "") | about.get("questions", {})
-    name = f"judge:{about['rubric']}:{about['rubric_hash'][:8]}"
-    # a run that is open already keeps its unit: all folders of a rubric are one suite
-    known = scored_elsewhere(name)
-    has_units = (dialogues["unit"] != dialogues["id"]).any() or (
-        known is not None and known.design.unit == ("unit",)
-    )
+    judged = () if about["suite"] == CHATS else (about["suite"],)
+    name = ":".join(("judge", *judged, about["rubric"], about["rubric_hash"][:8]))
     metrics = [
         Metric(
             id=id,
@@ -193,7 +192,7 @@ def _suite(about: dict[str, Any], dialogues: pl.DataFrame) -> Suite:
     return Suite(
         name=name,
         package=__name__,
-        title=f"Scores from {low} to {high} by {about['model']} and the rubric {about['rubric']}",
+        title=f"Scores from {low} to {high} by a chat model and the rubric {about['rubric']}",
         version=1,
         options=make_dataclass("Judged", [], namespace={"suite": name}, frozen=True),
         source=Source(columns=(Column("id", "text"),), dialogue_key=("id",)),
@@ -203,11 +202,8 @@ def _suite(about: dict[str, Any], dialogues: pl.DataFrame) -> Suite:
             ),
         ),
         metrics=tuple(metrics),
-        design=Design(
-            pair=("id",),
-            unit=("unit",) if has_units else (),
-            groups=("model",),
-        ),
+        # chats have no units but themselves
+        design=Design(pair=("id",), unit=("unit",) if judged else (), groups=("model",)),
         read=_only_judged,
         score=_only_judged,
     )
@@ -219,4 +215,4 @@ def _described(file: Path) -> dict[str, Any]:
 
 
 def _only_judged(*given: Any) -> Never:
-    raise NotImplementedError("a judge's scores are read, never computed")
+    raise UsageError("A judge's scores are read, never computed.", "Type `fastscore judge`.")

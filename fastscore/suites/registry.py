@@ -50,11 +50,6 @@ def declare_scored(suite: Suite) -> None:
     _scored_elsewhere[suite.name] = suite
 
 
-def scored_elsewhere(name: str) -> Suite | None:
-    """Return a suite that `declare_scored` made known."""
-    return _scored_elsewhere.get(name)
-
-
 def is_installed(name: str) -> bool:
     """Tell whether a suite is in a package, where workers find it too."""
     return name in _entries()

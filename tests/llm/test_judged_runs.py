@@ -146,7 +146,7 @@ def test_what_a_judge_does_not_give_is_refused(judged, tmp_path):
     (tmp_path / "empty" / "judgements.jsonl").touch()
     with pytest.raises(RunError, match=r"summary\.json: missing or damaged"):
         fastscore.open_run(tmp_path / "empty")
-    (tmp_path / "empty" / "summary.json").write_text('{"dimensions": {}}')
+    (tmp_path / "empty" / "summary.json").write_text('{"suite": "chats", "dimensions": {}}')
     (tmp_path / "empty" / "manifest.json").write_text('{"too_many_failures": false}')
     with pytest.raises(InputError, match="no dialogue has a score"):
         fastscore.open_run(tmp_path / "empty")
