@@ -47,7 +47,6 @@ from fastscore.logs.read.rows import Part, Rows, join_parts, read_files
 from fastscore.logs.samples.chat_samples import ROW_PER_TURN
 from fastscore.logs.samples.findings import jq_path
 from fastscore.logs.samples.inspection import (
-    CHATS,
     CHATS_SOURCE,
     EXAMPLE_CHARACTERS,
     InspectedFile,
@@ -77,6 +76,7 @@ from fastscore.run.request import Request
 from fastscore.run.scoring import compute_rows
 from fastscore.settings.options import SuiteOptions, build_options, flag_name, path_advice
 from fastscore.suites.base import Suite
+from fastscore.suites.chats import CHATS
 from fastscore.suites.declarations import REJECT_SCHEMA, REPLACED_ROWS, Source
 from fastscore.suites.identity import RunNames
 from fastscore.suites.registry import load_suite, suite_names

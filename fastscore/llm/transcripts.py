@@ -26,7 +26,7 @@ from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.integrity.rejects import describe_reject
 from fastscore.logs.read.rows import Rows, join_parts
 from fastscore.logs.samples.chat_samples import ROW_PER_TURN
-from fastscore.logs.samples.inspection import CHATS, CHATS_SOURCE, turns_of_chats
+from fastscore.logs.samples.inspection import CHATS_SOURCE, turns_of_chats
 from fastscore.logs.samples.refusals import (
     MissingColumnsError,
     UnknownWordsError,
@@ -39,7 +39,7 @@ from fastscore.results.explaining import place_of_log
 from fastscore.results.runs import open_run
 from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.run.progress import Reporter
-from fastscore.suites.chats import ASSISTANT_ROLE, ROLES
+from fastscore.suites.chats import ASSISTANT_ROLE, CHATS, ROLES
 from fastscore.suites.declarations import Source
 from fastscore.suites.identity import identify
 from fastscore.suites.registry import load_suite, suite_names

@@ -9,12 +9,12 @@ import polars as pl
 
 from fastscore.errors import InputError, RunError, UsageError, counted
 from fastscore.files import hash_bytes
-from fastscore.logs.samples.inspection import CHATS
 from fastscore.run.commit import CUT_TEXTS, REJECTS, SUMMARY_JSON
 from fastscore.run.manifest import MANIFEST_NAME, Manifest
 from fastscore.run.scoring import CUT_SCHEMA
 from fastscore.run.signature import signature
 from fastscore.suites.base import Suite
+from fastscore.suites.chats import CHATS
 from fastscore.suites.declarations import (
     LABEL_TABLE,
     NULL_REASONS_DTYPE,

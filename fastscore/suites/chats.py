@@ -18,6 +18,8 @@ NOT_A_TURN = ""
 """The meaning of a word whose messages are left out."""
 BEFORE_REPLY = "reply"
 """In `ChatLayout.alternate`: the turn before the first one with a speaker is the other one's."""
+CHATS = "chats"
+"""In place of a suite: chats of any kind, which layouts describe."""
 ANY_OTHER = "*"
 """In `ChatLayout.roles`: every word that is not listed."""
 

@@ -58,14 +58,12 @@ from fastscore.logs.samples.profile import (
 from fastscore.logs.samples.records import beginning_of, records
 from fastscore.logs.samples.refusals import LISTED, MissingColumnsError, encoding_error
 from fastscore.logs.samples.screening import screen
-from fastscore.suites.chats import ROLES, ChatRows
+from fastscore.suites.chats import CHATS, ROLES, ChatRows
 from fastscore.suites.declarations import ALL_METRICS, Column, Needed, RowId, Source
 
 EXAMPLE_CHARACTERS = 60
 ARRAY = "array"
 """What an array that is a row by itself is called."""
-CHATS = "chats"
-"""In place of a suite: chats of any kind, which layouts describe."""
 CHATS_SOURCE = Source(
     columns=(
         Column("id", "text", accepts=("integer",)),
